@@ -1,0 +1,69 @@
+//! What the environment changes: `LANEWAY_…` stands above the file.
+
+use laneway_core::LaneName;
+
+use crate::error::{Error, Problem};
+use crate::lanes::Lanes;
+use crate::places::{Listen, Store};
+use crate::report::Report;
+use crate::source::Source;
+
+/// The variables that are read.
+pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS", "LANEWAY_STORE"];
+
+/// Variables that mean something elsewhere: a program that an agent runs finds its own task in them.
+const ELSEWHERE: &[&str] = &["LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_URL"];
+
+/// Takes over what the variables say; those of other programs are passed over.
+pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
+    report: &mut Report,
+    environment: impl IntoIterator<Item = (K, V)>,
+    (listen, store): (&mut Listen, &mut Store),
+    lanes: &mut Lanes,
+) {
+    for (variable, value) in environment {
+        let (variable, value) = (variable.as_ref(), value.as_ref());
+        let source = Source::Environment(variable.into());
+        let result = match variable {
+            "LANEWAY_LISTEN" => match Listen::read(value) {
+                Some(value) => {
+                    *listen = value;
+                    remember(report, "listen", &source)
+                }
+                None => Err(crate::load::LISTEN.to_owned()),
+            },
+            "LANEWAY_STORE" => Store::read(value).map_err(str::to_owned).and_then(|value| {
+                *store = value;
+                remember(report, "store", &source)
+            }),
+            "LANEWAY_MAX_CONCURRENT_TASKS" => lanes
+                .settled(&LaneName::global())
+                .assign("max_concurrency", value, source.clone())
+                .map_err(|error| error.expected),
+            _ => {
+                warn(report, variable);
+                Ok(())
+            }
+        };
+        if let Err(expected) = result {
+            let problem = Problem::WrongValue { key: "the value".to_owned(), expected };
+            report.errors.push(Error { at: source, block: String::new(), problem });
+        }
+    }
+}
+
+fn remember(report: &mut Report, key: &str, source: &Source) -> Result<(), String> {
+    report.sources.insert((String::new(), key.to_owned()), source.clone());
+    Ok(())
+}
+
+fn warn(report: &mut Report, variable: &str) {
+    if variable.starts_with("LANEWAY_") && !ELSEWHERE.contains(&variable) {
+        let known: Vec<String> = VARIABLES.iter().map(|known| (*known).to_owned()).collect();
+        let hint = match crate::report::nearest(variable, &known) {
+            Some(nearest) => format!("did you mean {nearest}?"),
+            None => format!("there are {}", VARIABLES.join(", ")),
+        };
+        report.warnings.push(format!("{variable} is not a variable that is read; {hint}"));
+    }
+}

@@ -1,0 +1,58 @@
+//! The configuration of Laneway: one file, in HCL, JSON5 or TOML, and a few variables of the environment.
+//!
+//! All three formats become one tree that knows the line of every value, and one piece of code reads that
+//! tree. What is left out has its default, what is wrong is told with its place and what would be right, all
+//! of it at once, and nothing is passed over in silence.
+//!
+//! ```
+//! use laneway_config::{Profile, parse};
+//!
+//! let text = r#"
+//!     lane "main" { max_concurrency = 6 }
+//!     agent "coder" { command = ["claude", "-p"]  timeout = "20m" }
+//! "#;
+//! let environment = [("LANEWAY_MAX_CONCURRENT_TASKS", "30")];
+//! let config = parse("laneway.hcl", text, Profile::SERVER, environment)?;
+//! let lanes: Vec<String> = config.lanes.iter().map(|lane| lane.lanes.to_string()).collect();
+//! assert_eq!(lanes, ["agent:coder", "global", "main", "task:coder"]);
+//! assert_eq!(config.source("lane \"main\"", "max_concurrency").to_string(), "laneway.hcl:2");
+//!
+//! let wrong = parse("laneway.hcl", "lane \"main\" { max_concurency = 6 }", Profile::SERVER, environment);
+//! assert_eq!(
+//!     wrong.unwrap_err().to_string(),
+//!     "laneway.hcl:1: lane \"main\": max_concurency is not a setting; did you mean max_concurrency?"
+//! );
+//! # Ok::<(), laneway_config::Errors>(())
+//! ```
+
+mod agents;
+mod config;
+mod effective;
+mod environment;
+mod error;
+mod fields;
+mod lanes;
+mod load;
+mod message_types;
+mod messages;
+mod places;
+mod queue;
+mod report;
+mod source;
+mod tree;
+mod tree_hcl;
+mod tree_json5;
+mod tree_toml;
+mod unfold;
+
+pub use config::{
+    Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
+};
+pub use effective::{Effective, EffectiveValue};
+pub use environment::VARIABLES;
+pub use error::{Error, Errors, Problem};
+pub use lanes::Lane;
+pub use load::{FILE_BYTES_MAX, load, parse, without_file};
+pub use message_types::{ChannelQueue, DropRule, MessageQueue, Messages, Mode};
+pub use places::{Listen, Store};
+pub use source::Source;

@@ -1,0 +1,190 @@
+//! From a file and the environment to a [`Config`].
+
+use std::io::Read;
+use std::path::Path;
+
+use laneway_core::{Handler, LaneName, Pattern};
+
+use crate::agents;
+use crate::config::{Agent, Config, Profile, Runner};
+use crate::environment;
+use crate::error::{Error, Errors, Problem};
+use crate::fields::Fields;
+use crate::lanes::{Lanes, take_settings};
+use crate::messages;
+use crate::places::{Listen, Store};
+use crate::queue;
+use crate::report::Report;
+use crate::source::Source;
+use crate::tree::{Format, Node, Value};
+
+/// The longest configuration file.
+pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+
+pub(crate) const LISTEN: &str = "must be a host and a port, such as \"127.0.0.1:7717\"";
+
+/// Reads and checks a file. All that is wrong is told, not only the first.
+pub fn load<K: AsRef<str>, V: AsRef<str>>(
+    path: &Path,
+    profile: Profile,
+    environment: impl IntoIterator<Item = (K, V)>,
+) -> Result<Config, Errors> {
+    let name = path.display().to_string();
+    let mut text = String::new();
+    // One byte more than is allowed: enough to know that it is too long.
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
+    match read {
+        Ok(_) => parse(&name, &text, profile, environment),
+        Err(error) => Err(alone(&name, Problem::Unreadable(error.to_string()))),
+    }
+}
+
+/// Checks the text of a file, whose name says the format and stands in every error.
+pub fn parse<K: AsRef<str>, V: AsRef<str>>(
+    file: &str,
+    text: &str,
+    profile: Profile,
+    environment: impl IntoIterator<Item = (K, V)>,
+) -> Result<Config, Errors> {
+    if text.len() > FILE_BYTES_MAX {
+        return Err(alone(file, Problem::TooLong));
+    }
+    let format = Format::of(file).ok_or_else(|| alone(file, Problem::UnknownFormat))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match format.read(text) {
+        Ok(root) if matches!(root.value, Value::Table(_)) => interpret(file, &root, profile, environment),
+        Ok(_) => Err(alone(file, Problem::Syntax("the file must hold one object".to_owned()))),
+        Err(error) => {
+            let at = Source::File { path: file.into(), line: error.line };
+            Err(Errors(vec![Error { at, block: String::new(), problem: Problem::Syntax(error.message) }]))
+        }
+    }
+}
+
+/// The configuration of a program that was given no file.
+pub fn without_file<K: AsRef<str>, V: AsRef<str>>(
+    profile: Profile,
+    environment: impl IntoIterator<Item = (K, V)>,
+) -> Result<Config, Errors> {
+    let nothing = Node { line: None, value: Value::Table(Vec::new()) };
+    interpret("", &nothing, profile, environment)
+}
+
+fn alone(file: &str, problem: Problem) -> Errors {
+    let at = Source::File { path: file.into(), line: None };
+    Errors(vec![Error { at, block: String::new(), problem }])
+}
+
+fn interpret<K: AsRef<str>, V: AsRef<str>>(
+    file: &str,
+    root: &Node,
+    profile: Profile,
+    environment: impl IntoIterator<Item = (K, V)>,
+) -> Result<Config, Errors> {
+    let mut report = Report::new(file);
+    let mut lanes = Lanes::default();
+    let Some(mut top) = Fields::of(&mut report, "", "", root) else { return Err(Errors(report.errors)) };
+    let mut listen = listen(&mut report, &mut top);
+    let store = top.text(&mut report, "store");
+    lane_blocks(&mut report, &mut top, &mut lanes);
+    let (agents, agent_names) = agents::agents(&mut report, &mut top, &mut lanes);
+    let (tools, storage_path) = queue::queue(&mut report, &mut top, &mut lanes).unzip();
+    let mut store = choose_store(&mut report, store, storage_path.flatten());
+    let handlers = agents::handlers(&mut report, &mut top);
+    let messages = messages::messages(&mut report, &mut top);
+    let schedules = agents::schedules(&mut report, &mut top, &agent_names, profile);
+    top.finish(&mut report);
+    agent_lanes(&mut report, &agents, &mut lanes);
+    environment::apply(&mut report, environment, (&mut listen, &mut store), &mut lanes);
+    limit_global(profile, &mut lanes);
+    if !report.errors.is_empty() {
+        report.errors.sort_by_key(|error| match &error.at {
+            Source::File { line, .. } => (0, *line),
+            _ => (1, None),
+        });
+        return Err(Errors(report.errors));
+    }
+    let (warnings, sources) = (report.warnings, report.sources);
+    let lanes = lanes.into_vec();
+    Ok(Config { listen, store, lanes, agents, handlers, schedules, messages, tools, warnings, sources })
+}
+
+fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {
+    let given = top.text(report, "listen");
+    let listen = given.as_deref().map(Listen::read);
+    if listen == Some(None) {
+        report.wrong(report.line_of("", "listen"), "", "listen", LISTEN);
+    }
+    listen.flatten().unwrap_or(Listen { host: "127.0.0.1".to_owned(), port: 7717 })
+}
+
+/// `store`, else the queue's `storage_path`, else the default; not two that differ.
+fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option<String>) -> Store {
+    let storage_line = report.line_of("queue", "storage_path");
+    let places = [("", "store", store), ("queue", "storage_path", storage_path)];
+    let mut chosen: Option<Store> = None;
+    for (block, key, text) in places {
+        let Some(text) = text else { continue };
+        match (Store::read(&text), &chosen) {
+            (Err(expected), _) => report.wrong(report.line_of(block, key), block, key, expected),
+            (Ok(store), Some(first)) if store != *first => {
+                let sentence = format!("storage_path is {store} and store is {first}; give one of them");
+                report.contradiction(storage_line, block, sentence);
+            }
+            (Ok(store), None) => {
+                if key == "storage_path" {
+                    report.remember("", "store", storage_line);
+                }
+                chosen = Some(store);
+            }
+            (Ok(_), Some(_)) => {}
+        }
+    }
+    chosen.unwrap_or_else(|| Store::Path("./laneway-data".into()))
+}
+
+fn lane_blocks(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
+    for entry in top.named(report, "lane") {
+        let block = format!("lane \"{}\"", entry.key);
+        let Some(mut fields) = Fields::of(report, &block, "", &entry.node) else { continue };
+        match Pattern::new(&entry.key) {
+            Ok(pattern) => take_settings(report, &mut fields, lanes.declared(&pattern)),
+            Err(error) => {
+                report.contradiction(entry.line, &block, error.to_string());
+                continue;
+            }
+        }
+        fields.finish(report);
+    }
+}
+
+/// Every agent has two lanes of its own, as its block and the patterns that fit say: so that each is counted by
+/// its name. The work of an external agent waits for workers in both.
+fn agent_lanes(report: &mut Report, agents: &[Agent], lanes: &mut Lanes) {
+    for agent in agents {
+        for prefix in ["agent", "task"] {
+            let Ok(name) = LaneName::new(format!("{prefix}:{}", agent.name)) else { continue };
+            let own = lanes.lane(&Pattern::from(&name)).settings.handler;
+            let lane = lanes.settled(&name);
+            if agent.runner != Runner::External || own == Some(Handler::External) {
+                continue;
+            }
+            let block = format!("agent \"{}\"", agent.name);
+            let line = report.line_of(&block, "external");
+            if own.is_some() {
+                let sentence = format!("external = true, but the lane {name} says another handler");
+                report.contradiction(line, &block, sentence);
+            } else if let Err(error) = lane.assign("handler", "external", report.at(line)) {
+                report.wrong(line, &block, "external", &error.expected);
+            }
+        }
+    }
+}
+
+/// The lane `global` gets the limit of the profile, where nothing else speaks for it.
+fn limit_global(profile: Profile, lanes: &mut Lanes) {
+    if let Some(limit) = profile.global_max_concurrency {
+        lanes.settled(&LaneName::global()).default_max_concurrency(limit);
+    }
+}

@@ -1,0 +1,108 @@
+//! The block `messages { queue { … } }`.
+
+use std::collections::BTreeMap;
+
+use laneway_core::Millis;
+
+use crate::fields::{Fields, word};
+use crate::message_types::{ChannelQueue, DropRule, MessageQueue, Messages, Mode};
+use crate::report::Report;
+use crate::tree::{Entry, Value};
+
+const MODES: &[(&str, Mode)] = &[
+    ("collect", Mode::Collect),
+    ("coalesce", Mode::Collect),
+    ("followup", Mode::Followup),
+    ("follow-up", Mode::Followup),
+    ("followups", Mode::Followup),
+    ("steer", Mode::Steer),
+    ("steering", Mode::Steer),
+    ("queue", Mode::Steer),
+    ("queued", Mode::Steer),
+    ("steer-backlog", Mode::SteerBacklog),
+    ("steer+backlog", Mode::SteerBacklog),
+    ("steer_backlog", Mode::SteerBacklog),
+    ("interrupt", Mode::Interrupt),
+    ("interrupts", Mode::Interrupt),
+    ("abort", Mode::Interrupt),
+    ("reject", Mode::Reject),
+    ("latest", Mode::Latest),
+];
+const MODE_CHOICES: &str = "collect, followup, steer, steer-backlog, interrupt, reject, latest";
+const DROPS: &[(&str, DropRule)] = &[
+    ("old", DropRule::Old),
+    ("oldest", DropRule::Old),
+    ("new", DropRule::New),
+    ("newest", DropRule::New),
+    ("summarize", DropRule::Summarize),
+    ("summary", DropRule::Summarize),
+];
+const DROP_CHOICES: &str = "old, new, summarize";
+
+pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
+    let mut messages = Messages { queue: MessageQueue::default(), by_channel: BTreeMap::new() };
+    let Some(field) = top.take("messages") else { return messages };
+    let Some(mut outer) = Fields::of(report, "messages", "", field.node) else { return messages };
+    if let Some(field) = outer.take("queue")
+        && let Some(mut fields) = Fields::of(report, QUEUE, "", field.node)
+    {
+        let line = fields.line;
+        let everywhere = channel_queue(report, &mut fields);
+        messages.by_channel.insert(String::new(), everywhere);
+        messages.queue = messages.in_channel("");
+        messages.by_channel.clear();
+        check_waits(report, line, QUEUE, &messages.queue);
+        for entry in fields.named(report, "by_channel") {
+            channel(report, entry, &mut messages);
+        }
+        fields.finish(report);
+    }
+    outer.finish(report);
+    messages
+}
+
+const QUEUE: &str = "messages.queue";
+
+/// `discord = "collect"`, or a block with whatever is different there.
+fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
+    let block = format!("{QUEUE}.by_channel \"{}\"", entry.key);
+    let own = match &entry.node.value {
+        Value::Table(_) => {
+            let Some(mut fields) = Fields::of(report, &block, "", &entry.node) else { return };
+            let own = channel_queue(report, &mut fields);
+            fields.finish(report);
+            own
+        }
+        value => match word(value, MODES) {
+            Some(mode) => {
+                report.remember(&block, "mode", entry.line);
+                ChannelQueue { mode: Some(mode), ..ChannelQueue::default() }
+            }
+            None => {
+                let expected = format!("must be a block or one of {MODE_CHOICES}");
+                return report.wrong(entry.line, &block, "", &expected);
+            }
+        },
+    };
+    messages.by_channel.insert(entry.key.clone(), own);
+    check_waits(report, entry.line, &block, &messages.in_channel(&entry.key));
+}
+
+fn channel_queue(report: &mut Report, fields: &mut Fields<'_>) -> ChannelQueue {
+    ChannelQueue {
+        mode: fields.word(report, "mode", MODES, MODE_CHOICES),
+        debounce: fields.duration(report, "debounce", Millis(0)),
+        max_wait: fields.duration(report, "max_wait", Millis(0)),
+        cap: fields.count(report, "cap", 1),
+        drop: fields.word(report, "drop", DROPS, DROP_CHOICES),
+    }
+}
+
+/// A debounce that is cut short every time would be a setting that does nothing.
+fn check_waits(report: &mut Report, line: Option<u32>, block: &str, queue: &MessageQueue) {
+    if queue.debounce > queue.max_wait {
+        let sentence =
+            format!("debounce ({}) must not be longer than max_wait ({})", queue.debounce, queue.max_wait);
+        report.contradiction(line, block, sentence);
+    }
+}

@@ -1,0 +1,115 @@
+//! Where the server listens and where the state is kept.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// A name or an address; an IPv6 address in brackets.
+    pub host: String,
+    /// 0: the system chooses one.
+    pub port: u16,
+}
+
+impl Listen {
+    /// Reads `host:port`.
+    pub(crate) fn read(text: &str) -> Option<Listen> {
+        let (host, port) = text.trim().rsplit_once(':')?;
+        let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let good = match bracketed {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => {
+                !host.is_empty()
+                    && !host.contains([':', '/', '[', ']'])
+                    && !host.contains(char::is_whitespace)
+            }
+        };
+        let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = port.parse().ok().filter(|_| digits && good)?;
+        Some(Listen { host: host.to_owned(), port })
+    }
+
+    /// Whether nobody on another machine can reach it.
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.trim_start_matches('[').trim_end_matches(']');
+        match address.parse::<std::net::IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => address == "localhost",
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Where the state is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Store {
+    /// In memory: gone with the process.
+    Memory,
+    /// In a directory, relative to the one in which the program was started.
+    Path(PathBuf),
+    /// In Redis, by its URL.
+    Redis(String),
+    /// In Postgres, by its URL.
+    Postgres(String),
+}
+
+impl Store {
+    /// Reads `memory`, a URL or a path; the error says what would be right.
+    pub(crate) fn read(text: &str) -> Result<Store, &'static str> {
+        let text = text.trim();
+        match text.split_once("://") {
+            Some((_, "")) => Err("must name a host after the ://"),
+            Some(("redis" | "rediss", _)) => Ok(Store::Redis(text.to_owned())),
+            Some(("postgres" | "postgresql", _)) => Ok(Store::Postgres(text.to_owned())),
+            Some(_) => Err("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
+            None if text.is_empty() => Err("must not be blank"),
+            None if text == "memory" => Ok(Store::Memory),
+            None => Ok(Store::Path(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for Store {
+    /// Without passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Store::Memory => write!(f, "memory"),
+            Store::Path(path) => write!(f, "{}", path.display()),
+            Store::Redis(url) | Store::Postgres(url) => write!(f, "{}", without_secrets(url)),
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({self})")
+    }
+}
+
+/// A URL with its password, and the values of its parameters, replaced by stars.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let (base, parameters) = url.split_once('?').map_or((url, None), |(base, rest)| (base, Some(rest)));
+    let mut shown = match base.split_once("://") {
+        Some((scheme, rest)) => {
+            let authority_end = rest.find('/').unwrap_or(rest.len());
+            match rest[..authority_end].rsplit_once('@') {
+                Some((user, host)) => {
+                    let user = user.split_once(':').map_or(user, |(name, _)| name);
+                    format!("{scheme}://{user}:***@{host}{}", &rest[authority_end..])
+                }
+                None => base.to_owned(),
+            }
+        }
+        None => base.to_owned(),
+    };
+    if parameters.is_some() {
+        shown.push_str("?***");
+    }
+    shown
+}

@@ -1,0 +1,93 @@
+//! What has been found so far: errors, warnings, and where each value came from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Problem};
+use crate::source::Source;
+
+/// Where each value came from, by block and key.
+pub(crate) type Sources = BTreeMap<(String, String), Source>;
+
+pub(crate) struct Report {
+    file: Arc<str>,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) sources: Sources,
+}
+
+impl Report {
+    pub(crate) fn new(file: &str) -> Report {
+        Report { file: file.into(), errors: Vec::new(), warnings: Vec::new(), sources: Sources::new() }
+    }
+
+    /// A line of the file.
+    pub(crate) fn at(&self, line: Option<u32>) -> Source {
+        Source::File { path: Arc::clone(&self.file), line }
+    }
+
+    pub(crate) fn remember(&mut self, block: &str, key: &str, line: Option<u32>) {
+        let at = self.at(line);
+        self.sources.insert((block.to_owned(), key.to_owned()), at);
+    }
+
+    /// The line of a value that was taken.
+    pub(crate) fn line_of(&self, block: &str, key: &str) -> Option<u32> {
+        match self.sources.get(&(block.to_owned(), key.to_owned()))? {
+            Source::File { line, .. } => *line,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn error(&mut self, line: Option<u32>, block: &str, problem: Problem) {
+        let at = self.at(line);
+        self.errors.push(Error { at, block: block.to_owned(), problem });
+    }
+
+    pub(crate) fn warn(&mut self, line: Option<u32>, block: &str, sentence: &str) {
+        self.warnings.push(format!("{}: {block}: {sentence}", self.at(line)));
+    }
+
+    pub(crate) fn wrong(&mut self, line: Option<u32>, block: &str, key: &str, expected: &str) {
+        let (key, expected) = (key.to_owned(), expected.to_owned());
+        // At the top a block has no key of its own: its name is the key.
+        let (block, key) = if key.is_empty() { ("", block.to_owned()) } else { (block, key) };
+        self.error(line, block, Problem::WrongValue { key, expected });
+    }
+
+    pub(crate) fn twice(&mut self, line: Option<u32>, block: &str, key: &str, first: Source) {
+        self.error(line, block, Problem::Twice { key: key.to_owned(), first });
+    }
+
+    pub(crate) fn missing(&mut self, line: Option<u32>, block: &str, needed: &str) {
+        self.error(line, block, Problem::Missing { needed: needed.to_owned() });
+    }
+
+    pub(crate) fn contradiction(&mut self, line: Option<u32>, block: &str, sentence: String) {
+        self.error(line, block, Problem::Contradiction(sentence));
+    }
+
+    pub(crate) fn unknown(
+        &mut self,
+        line: Option<u32>,
+        block: &str,
+        written: &str,
+        prefix: &str,
+        known: &[String],
+    ) {
+        // A `_ms` spelling is suggested only to somebody who wrote one.
+        let with_millis = written.to_ascii_lowercase().ends_with("ms");
+        let offered = known.iter().filter(|key| with_millis || !key.ends_with("_ms"));
+        let known: Vec<String> = offered.map(|key| format!("{prefix}{key}")).collect();
+        let nearest = nearest(&crate::fields::snake_case(written), &known).map(str::to_owned);
+        self.error(line, block, Problem::UnknownKey { key: written.to_owned(), nearest, known });
+    }
+}
+
+/// The one of `known` that `text` was probably meant to be.
+pub(crate) fn nearest<'a>(text: &str, known: &'a [String]) -> Option<&'a str> {
+    let near =
+        |key: &&String| strsim::damerau_levenshtein(text, key) <= text.chars().count().max(key.len()) / 3;
+    let nearest = known.iter().filter(near).min_by_key(|key| strsim::damerau_levenshtein(text, key));
+    nearest.map(String::as_str)
+}

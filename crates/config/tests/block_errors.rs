@@ -1,0 +1,194 @@
+//! Every error of `agent`, `handler`, `schedule`, `messages` and `queue`, with its exact text.
+
+mod common;
+
+use common::{NOTHING, check};
+use laneway_config::{Profile, parse};
+
+#[test]
+fn an_agent_is_run_by_exactly_one_thing() {
+    let choices = "command, url, external = true or echo = true";
+    check("agent \"a\" {}", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
+    check("agent \"a\" { external = false }", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
+    check(
+        "agent \"a\" { echo = true url = \"http://x\" }",
+        &format!("a.hcl:1: agent \"a\": needs only one of {choices}"),
+    );
+    check("handler \"a\" {}", "a.hcl:1: handler \"a\": needs one of command or url");
+    check(
+        "agent \"a\" { command = \"claude -p\" }",
+        "a.hcl:1: agent \"a\": command must be a list of texts such as [\"claude\", \"-p\"]",
+    );
+    check("agent \"a\" { command = [] }", "a.hcl:1: agent \"a\": command must name a program");
+    check(
+        "agent \"a\" { command = [3] }",
+        "a.hcl:1: agent \"a\": command must be a list of texts such as [\"claude\", \"-p\"]",
+    );
+    check(
+        "agent \"a\" { url = \"ftp://x\" }",
+        "a.hcl:1: agent \"a\": url must be an http:// or https:// URL",
+    );
+    check(
+        "agent \"a\" { url = \"http://\" }",
+        "a.hcl:1: agent \"a\": url must be an http:// or https:// URL",
+    );
+    check(
+        "agent \"a\" {\n echo = true\n cwd = \"/\" }",
+        "a.hcl:3: agent \"a\": cwd belongs to a command, and there is none",
+    );
+    check(
+        "agent \"a\" { command = [\"x\"] protocol = \"xml\" }",
+        "a.hcl:1: agent \"a\": protocol must be one of text, jsonl",
+    );
+    check(
+        "agent \"a\" { command = [\"x\"] env = [\"A=1\"] }",
+        "a.hcl:1: agent \"a\": env must be a list of names; values come from the server's own environment",
+    );
+    check("agent \"a\" { echo = 1 }", "a.hcl:1: agent \"a\": echo must be true or false, not a number");
+    check(
+        "agent \"a\" { echo = true lanes = [\"x*\"] }",
+        "a.hcl:1: agent \"a\": lanes: '*' belongs in patterns, not in the name of a lane",
+    );
+    check("agent \"a\" { echo = true lanes = [\"x\", \"x\"] }", "a.hcl:1: agent \"a\": lanes names x twice");
+    check("agent \"a/b\" { echo = true }", "a.hcl:1: agent \"a/b\": the name must not contain a '/'");
+    check(
+        "agent \"a*\" { echo = true }",
+        "a.hcl:1: agent \"a*\": '*' belongs in patterns, not in the name of a lane",
+    );
+    check(
+        "agent \" a\" { echo = true }",
+        "a.hcl:1: agent \" a\": the name must not begin or end with a space",
+    );
+    check(
+        "agent \"a\" { external = true handler = \"internal\" }",
+        "a.hcl:1: agent \"a\": external = true, but the lane agent:a says another handler",
+    );
+}
+
+#[test]
+fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
+    check(
+        "schedule \"s\" {}",
+        "a.hcl:1: schedule \"s\": needs cron
+         a.hcl:1: schedule \"s\": needs agent
+         a.hcl:1: schedule \"s\": needs message",
+    );
+    let schedule = |rest: &str| {
+        format!("agent \"coder\" {{ echo = true }}\nschedule \"s\" {{ message = \"m\" {rest} }}")
+    };
+    check(
+        &schedule("cron = \"daily\" agent = \"coder\""),
+        "a.hcl:2: schedule \"s\": cron must have five or six fields, such as \"0 9 * * 1-5\"",
+    );
+    check(
+        &schedule("cron = \"@daily\" agent = \"codr\""),
+        "a.hcl:2: schedule \"s\": agent \"codr\" is not defined; did you mean coder?",
+    );
+    check(
+        &schedule("cron = \"@daily\" agent = \"xyz\""),
+        "a.hcl:2: schedule \"s\": agent \"xyz\" is not defined; there are coder",
+    );
+    check(
+        &schedule("cron = \"@daily\" agent = \"coder\" catch_up = \"all\""),
+        "a.hcl:2: schedule \"s\": catch_up must be one of skip, one",
+    );
+    check(
+        &schedule("cron = \"@daily\" agent = \"coder\" enabled = \"yes\""),
+        "a.hcl:2: schedule \"s\": enabled must be true or false, not a text",
+    );
+    check(
+        "agent \"a\" {}\nschedule \"s\" { cron = \"@daily\" agent = \"a\" message = \"m\" }",
+        "a.hcl:1: agent \"a\": needs one of command, url, external = true or echo = true",
+    );
+    // A program that brings its own agents names them here as well.
+    let own = parse("a.hcl", &schedule("cron = \"@daily\" agent = \"mine\""), Profile::LIBRARY, NOTHING);
+    assert_eq!(own.map(|config| config.schedules.len()), Ok(1));
+}
+
+#[test]
+fn messages_are_checked() {
+    let modes = "collect, followup, steer, steer-backlog, interrupt, reject, latest";
+    check(
+        "messages { queue { mode = \"foo\" } }",
+        &format!("a.hcl:1: messages.queue: mode must be one of {modes}"),
+    );
+    check(
+        "messages { queue { drop = \"maybe\" } }",
+        "a.hcl:1: messages.queue: drop must be one of old, new, summarize",
+    );
+    check(
+        "messages { queue { cap = 0 } }",
+        "a.hcl:1: messages.queue: cap must be a whole number from 1 to 1000000000",
+    );
+    check(
+        "messages { queue { debounce_ms = \"x\" } }",
+        "a.hcl:1: messages.queue: debounce_ms must be a whole number of milliseconds",
+    );
+    check(
+        "messages { queue { debounce = [] } }",
+        "a.hcl:1: messages.queue: debounce must be a duration such as \"2s\" or 500 (milliseconds)",
+    );
+    check(
+        "messages { queue { debounce = \"20s\" } }",
+        "a.hcl:1: messages.queue: debounce (20000ms) must not be longer than max_wait (10000ms)",
+    );
+    check(
+        "messages { queue { by_channel = { x = \"foo\" } } }",
+        &format!("a.hcl:1: messages.queue.by_channel \"x\" must be a block or one of {modes}"),
+    );
+    check("messages = 3", "a.hcl:1: messages must be a block, not a number");
+}
+
+#[test]
+fn the_queue_is_checked() {
+    let lanes = "control, query, execute, generate";
+    check(
+        "queue { tools { bash = \"fast\" } }",
+        &format!("a.hcl:1: queue: tools.bash must be one of {lanes}"),
+    );
+    check(
+        "queue { query_max_concurrency = 0 }",
+        "a.hcl:1: queue: query_max_concurrency must be a whole number from 1 to 1000000000",
+    );
+    check("queue { enable_dlq = \"yes\" }", "a.hcl:1: queue: enable_dlq must be true or false, not a text");
+    check(
+        "queue { pressure_threshold = 0 }",
+        "a.hcl:1: queue: pressure_threshold must be a whole number from 1 to 1000000000",
+    );
+    check(
+        "queue { rate_limit { limit_type = \"per_day\" max_operations = 1 } }",
+        "a.hcl:1: queue: rate_limit.limit_type must be one of per_second, per_minute, per_hour, unlimited",
+    );
+    check(
+        "queue { rate_limit { limit_type = \"per_hour\" } }",
+        "a.hcl:1: queue: needs rate_limit.max_operations",
+    );
+    check("queue { rate_limit { max_operations = 1 } }", "a.hcl:1: queue: needs rate_limit.limit_type");
+    check(
+        "queue { priority_boost { strategy = \"wild\" } }",
+        "a.hcl:1: queue: priority_boost.strategy must be one of standard, aggressive",
+    );
+    check(
+        "queue { retry_policy { strategy = \"wild\" } }",
+        "a.hcl:1: queue: retry_policy.strategy must be one of none, fixed, exponential",
+    );
+    check(
+        "queue { lane_handlers { query = { timeout_ms = 1 } } }",
+        "a.hcl:1: queue: needs lane_handlers.query.mode",
+    );
+    check(
+        "queue { lane_handlers { query = \"far\" } }",
+        "a.hcl:1: queue: lane_handlers.query must be one of internal, external, hybrid",
+    );
+    let zero = "must be a duration such as \"2s\" or 500 (milliseconds), from 1ms to ten years";
+    check("queue { lane_timeouts { query = 0 } }", &format!("a.hcl:1: queue: lane_timeouts.query {zero}"));
+    check(
+        "queue {\n lane_timeouts { query = 0 }\n lane_handlers { query = { mode = \"hybrid\" timeout_ms = 5 } }\n}",
+        &format!("a.hcl:2: queue: lane_timeouts.query {zero}"),
+    );
+    check(
+        "lane \"m\" { rate_limit { max = 3 } }",
+        "a.hcl:1: lane \"m\": needs rate_limit.per and rate_limit.max",
+    );
+    check("lane \"m\" { alerts {} }", "a.hcl:1: lane \"m\": needs alerts.warning or alerts.critical");
+}

@@ -1,0 +1,24 @@
+//! What the tests of errors share.
+#![allow(clippy::panic)]
+
+use laneway_config::{Profile, parse};
+
+/// An environment without variables.
+pub(crate) const NOTHING: [(&str, &str); 0] = [];
+
+/// Checks that the text of a file is refused with exactly these lines.
+#[track_caller]
+pub(crate) fn check_as(file: &str, text: &str, expected: &str) {
+    let errors = match parse(file, text, Profile::SERVER, NOTHING) {
+        Ok(_) => panic!("accepted: {text:.200}"),
+        Err(errors) => errors.to_string(),
+    };
+    let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    assert_eq!(lines(&errors), lines(expected.trim()), "in: {text:.200}");
+}
+
+/// The same for HCL.
+#[track_caller]
+pub(crate) fn check(text: &str, expected: &str) {
+    check_as("a.hcl", text, expected);
+}

@@ -1,0 +1,218 @@
+//! Every error that any block can have, with its exact text.
+
+mod common;
+
+use common::{NOTHING, check, check_as};
+use laneway_config::{Profile, load, parse};
+
+#[test]
+fn an_unknown_key_is_told_with_the_nearest_right_one() {
+    check(
+        "lane \"main\" { max_concurency = 3 }",
+        "a.hcl:1: lane \"main\": max_concurency is not a setting; did you mean max_concurrency?",
+    );
+    check(
+        "lane \"main\" { maxConcurency = 3 }",
+        "a.hcl:1: lane \"main\": maxConcurency is not a setting; did you mean max_concurrency?",
+    );
+    check(
+        "\nlane \"main\" {\n  retry {\n    max_retrys = 3\n  }\n}",
+        "a.hcl:4: lane \"main\": retry.max_retrys is not a setting; did you mean retry.max_retries?",
+    );
+    check("lanes \"x\" {}", "a.hcl:1: lanes is not a setting; did you mean lane?");
+    check(
+        "colour = \"red\"",
+        "a.hcl:1: colour is not a setting; there are listen, store, lane, agent, queue, handler, messages, schedule",
+    );
+    check(
+        "agent \"a\" { echo = true\n lane = [] }",
+        "a.hcl:2: agent \"a\": lane is not a setting; did you mean lanes?",
+    );
+    check(
+        "handler \"a\" { url = \"http://x\" external = true }",
+        "a.hcl:1: handler \"a\": external is not a setting; there are command, url, protocol, env, cwd",
+    );
+    check("messages { que { } }", "a.hcl:1: messages: que is not a setting; there are queue");
+    check(
+        "messages { queue { debounc_ms = 1 } }",
+        "a.hcl:1: messages.queue: debounc_ms is not a setting; did you mean debounce_ms?",
+    );
+    check(
+        "messages { queue { by_channel { x { capp = 1 } } } }",
+        "a.hcl:1: messages.queue.by_channel \"x\": capp is not a setting; did you mean cap?",
+    );
+    check(
+        "queue { lane_timeouts { qery = 1 } }",
+        "a.hcl:1: queue: lane_timeouts.qery is not a setting; did you mean lane_timeouts.query?",
+    );
+    check(
+        "queue { lane_handlers { query { mode = \"external\" timeot_ms = 1 } } }",
+        "a.hcl:1: queue: lane_handlers.query.timeot_ms is not a setting; did you mean lane_handlers.query.timeout_ms?",
+    );
+    check(
+        "queue { rate_limit { limit_type = \"unlimited\" max_operation = 1 } }",
+        "a.hcl:1: queue: rate_limit.max_operation is not a setting; did you mean rate_limit.max_operations?",
+    );
+    check(
+        "queue { retry_policy { retries = 1 } }",
+        "a.hcl:1: queue: retry_policy.retries is not a setting; did you mean retry_policy.max_retries?",
+    );
+    check(
+        "queue { priority_boost { deadlin = 1 } }",
+        "a.hcl:1: queue: priority_boost.deadlin is not a setting; did you mean priority_boost.deadline?",
+    );
+    check(
+        "queue { query_max_concurency = 1 }",
+        "a.hcl:1: queue: query_max_concurency is not a setting; did you mean query_max_concurrency?",
+    );
+}
+
+#[test]
+fn nonsense_is_told_with_what_would_be_right() {
+    let number = "must be a whole number from 1 to 1000000000";
+    for nonsense in
+        ["0", "-3", "3.7", "\"abc\"", "\"\"", "\"4\"", "true", "[4]", "{ a = 4 }", "null", "99999999999"]
+    {
+        check(
+            &format!("lane \"main\" {{ max_concurrency = {nonsense} }}"),
+            &format!("a.hcl:1: lane \"main\": max_concurrency {number}"),
+        );
+    }
+    check("lane \"m\" { order = \"lifo\" }", "a.hcl:1: lane \"m\": order must be one of fair, fifo");
+    check(
+        "lane \"m\" { retry { jitter = \"true\" } }",
+        "a.hcl:1: lane \"m\": retry.jitter must be one of true, false",
+    );
+    let duration = "must be a duration such as \"2s\" or 500 (milliseconds), from 1ms to ten years";
+    check("lane \"m\" { lease = 0 }", &format!("a.hcl:1: lane \"m\": lease {duration}"));
+    check("lane \"m\" { lease = \"2 weeks\" }", &format!("a.hcl:1: lane \"m\": lease {duration}"));
+    check(
+        "lane \"m\" { leaseMs = \"2s\" }",
+        "a.hcl:1: lane \"m\": leaseMs must be a whole number of milliseconds",
+    );
+    check("lane \"m\" { alerts = 3 }", "a.hcl:1: lane \"m\": alerts must be a block, not a number");
+    check(
+        "lane \"m\" { rate_limit = \"lots\" }",
+        "a.hcl:1: lane \"m\": rate_limit must read like 60/minute, or be unlimited",
+    );
+    check(
+        "lane \"m\" { weight { x = 1 } }",
+        "a.hcl:1: lane \"m\": weight must be a whole number from 1 to 1000",
+    );
+    check("lane = 3", "a.hcl:1: lane must be a block, not a number");
+    check("lane { max_concurrency = 3 }", "a.hcl:1: lane \"max_concurrency\" must be a block, not a number");
+    check(
+        "lane \"a\\tb\" {}",
+        "a.hcl:1: lane \"a\tb\": a name has no control characters, this one has one as character 2",
+    );
+    check("listen = \"nowhere\"", "a.hcl:1: listen must be a host and a port, such as \"127.0.0.1:7717\"");
+    check("listen = \"a:99999\"", "a.hcl:1: listen must be a host and a port, such as \"127.0.0.1:7717\"");
+    check("listen = 7717", "a.hcl:1: listen must be a text, not a number");
+    check("store = \" \"", "a.hcl:1: store must not be blank");
+    check(
+        "store = \"mysql://x\"",
+        "a.hcl:1: store must be \"memory\", a directory, a redis:// or a postgres:// URL",
+    );
+    check("store = \"redis://\"", "a.hcl:1: store must name a host after the ://");
+}
+
+#[test]
+fn nothing_may_be_said_twice() {
+    check(
+        "lane \"main\" {\n  max_queued = 1\n  maxQueued = 1\n}",
+        "a.hcl:3: lane \"main\": maxQueued is given twice; first at a.hcl:2",
+    );
+    check(
+        "lane \"m\" {\n timeout = 1\n timeout_ms = 1\n}",
+        "a.hcl:3: lane \"m\": timeout_ms is given twice; first at a.hcl:2",
+    );
+    check("lane \"main\" {}\nlane \"main\" {}", "a.hcl:2: lane \"main\" is given twice; first at a.hcl:1");
+    check(
+        "lane \"main\" { weight = 1 }\nlane \" main \" { weight = 2 }",
+        "a.hcl:2: lane \" main \": weight is given twice; first at a.hcl:1",
+    );
+    check("queue {}\nqueue {}", "a.hcl:2: queue is given twice; first at a.hcl:1");
+    check(
+        "lane \"agent:a\" { max_queued = 1 }\nagent \"a\" { echo = true max_queued = 2 }",
+        "a.hcl:2: agent \"a\": max_queued is given twice; first at a.hcl:1",
+    );
+    check(
+        "lane \"session:*/query\" { max_concurrency = 1 }\nqueue { query_max_concurrency = 2 }",
+        "a.hcl:2: queue: query_max_concurrency is given twice; first at a.hcl:1",
+    );
+    check_as(
+        "a.json5",
+        "{\n listen: 'a:1',\n listen: 'a:2'\n}",
+        "a.json5:3: listen is given twice; first at a.json5:2",
+    );
+    check_as(
+        "a.json5",
+        "{ lane: {\n main: {},\n 'main': {} } }",
+        "a.json5:3: lane \"main\" is given twice; first at a.json5:2",
+    );
+}
+
+#[test]
+fn all_errors_are_told_in_the_order_of_the_file() {
+    check(
+        "listen = 1\nqueue { enable_dlq = 3 }\nagent \"a\" {}\nlane \"m\" { weight = 0\n wieght = 1 }\nfoo = 1",
+        "a.hcl:1: listen must be a text, not a number
+         a.hcl:2: queue: enable_dlq must be true or false, not a number
+         a.hcl:3: agent \"a\": needs one of command, url, external = true or echo = true
+         a.hcl:4: lane \"m\": weight must be a whole number from 1 to 1000
+         a.hcl:5: lane \"m\": wieght is not a setting; did you mean weight?
+         a.hcl:6: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, schedule",
+    );
+}
+
+#[test]
+fn what_is_not_of_its_format_is_told_with_its_line() {
+    check(
+        "a = 1\nb = = 2",
+        r#"a.hcl:2: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
+    );
+    check(
+        "lane \"x\" { weight = 1  lease = = 2 }",
+        r#"a.hcl:1: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
+    );
+    check("\nlane \"m\" { weight = x }", "a.hcl:2: undefined variable `x` in expression `x`");
+    check(
+        "a = 1\na = 2",
+        "a.hcl:2: invalid attribute; expected unique attribute key; found redefined attribute",
+    );
+    check("lane \"a\" \"b\" {}", "a.hcl:1: a block has one name, lane has 2");
+    check_as("a.json5", "{\n a: }", "a.json5:2: expected value");
+    check_as("a.json", "{} x", "a.json:1: trailing characters");
+    check_as("a.json5", "[1]", "a.json5: the file must hold one object");
+    check_as("a.json5", &"[".repeat(1000), "a.json5:1: nested too deeply");
+    check_as("a.toml", "a = 1\nb = \n", "a.toml:2: string values must be quoted, expected literal string");
+    check_as("a.toml", "listen = 2026-01-01", "a.toml:1: listen must be a text, not a date");
+    check_as("a.yaml", "a: 1", "a.yaml: the file's name must end in .hcl, .json5, .json or .toml");
+    check_as(
+        "a.hcl",
+        &" ".repeat(laneway_config::FILE_BYTES_MAX + 1),
+        "a.hcl: the file has more than 1048576 bytes",
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let nowhere = std::path::Path::new("nowhere/laneway.hcl");
+    let errors = load(nowhere, Profile::SERVER, NOTHING).unwrap_err();
+    let text = errors.to_string();
+    assert!(text.starts_with("nowhere/laneway.hcl: cannot be read: "), "{text}");
+    assert_eq!(errors.iter().map(|error| error.problem.code()).collect::<Vec<_>>(), ["UNREADABLE"]);
+}
+
+#[test]
+fn what_has_no_effect_is_a_warning() {
+    let text = "queue {\n enable_dlq = false\n dlq_max_size = 9\n rate_limit { limit_type = \"unlimited\" max_operations = 1 }\n}";
+    let config = parse("a.hcl", text, Profile::SERVER, NOTHING).unwrap();
+    assert_eq!(
+        config.warnings,
+        [
+            "a.hcl:3: queue: dlq_max_size has no effect, because enable_dlq is false",
+            "a.hcl:4: queue: rate_limit.max_operations has no effect, because limit_type is unlimited",
+        ]
+    );
+}

@@ -1,0 +1,330 @@
+//! Every key does something of its own: a configuration with it differs from the one without it, and from all
+//! the others.
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+use laneway_config::{Config, Profile, parse};
+use laneway_core::SETTING_KEYS;
+
+fn read(text: &str) -> Config {
+    let nothing: [(&str, &str); 0] = [];
+    parse("a.hcl", text, Profile::SERVER, nothing).unwrap_or_else(|errors| panic!("{errors}\nin:\n{text}"))
+}
+
+/// What a program that is configured can see, without the places.
+fn seen(text: &str) -> String {
+    let config = read(text);
+    let Config { listen, store, agents, handlers, schedules, messages, tools, .. } = &config;
+    let store = format!("{store}");
+    let parts = (listen, store, agents, handlers, schedules, messages, tools, config.lane_blocks());
+    format!("{parts:?}")
+}
+
+/// Checks that each line, put in place of the `#` in `frame`, changes something of its own.
+#[track_caller]
+fn check(frame: &str, lines: &[&str]) {
+    let mut before = vec![(seen(&frame.replace('#', "")), "nothing")];
+    for line in lines {
+        let now = seen(&frame.replace('#', line));
+        let same = before.iter().find(|(earlier, _)| *earlier == now);
+        assert_eq!(same.map(|(_, line)| line), None, "{line} changes nothing of its own");
+        before.push((now, line));
+    }
+}
+
+/// A line for each setting of a lane, and the settings that they are for.
+const LANE_LINES: &[(&str, &str)] = &[
+    ("max_concurrency", "max_concurrency = 7"),
+    ("max_queued", "max_queued = 0"),
+    ("order", "order = \"fifo\""),
+    ("priority", "priority = 9"),
+    ("weight", "weight = 3"),
+    ("wait_timeout", "wait_timeout = \"2m\""),
+    ("timeout", "timeout = \"none\""),
+    ("lease", "lease = \"5s\""),
+    ("max_redelivery", "max_redelivery = 0"),
+    ("retry", "retry = \"fixed\""),
+    ("retry.strategy", "retry { strategy = \"none\" }"),
+    ("retry.max_retries", "retry { max_retries = 9 }"),
+    ("retry.initial_delay", "retry { initial_delay = 50 }"),
+    ("retry.fixed_delay", "retry { fixed_delay = \"2s\" }"),
+    ("retry.max_delay", "retry { max_delay = \"1h\" }"),
+    ("retry.jitter", "retry { jitter = true }"),
+    ("rate_limit", "rate_limit = \"60/hour\""),
+    ("rate_limit.per", "rate_limit { per = \"second\" max = 5 }"),
+    ("rate_limit.max", "rate_limit { per = \"second\" max = 6 }"),
+    ("ageing", "ageing = \"off\""),
+    ("ageing.after", "ageing { after = \"10s\" }"),
+    ("ageing.max", "ageing { max = 3 }"),
+    ("boost", "boost = \"standard\""),
+    ("boost.strategy", "boost { strategy = \"aggressive\" }"),
+    ("boost.deadline", "boost { deadline = \"5m\" }"),
+    ("pressure_threshold", "pressure_threshold = 10"),
+    ("alerts.warning", "alerts { warning = 20 }"),
+    ("alerts.critical", "alerts { critical = 30 }"),
+    ("dead_letters_max", "dead_letters_max = 0"),
+    ("notice_after", "notice_after = \"500ms\""),
+    ("handler", "handler = \"hybrid\""),
+];
+
+#[test]
+fn every_setting_of_a_lane_counts_in_a_lane_and_in_an_agent() {
+    let settings: Vec<&str> = LANE_LINES.iter().map(|(setting, _)| *setting).collect();
+    assert_eq!(settings, SETTING_KEYS, "a setting of the core has no line here");
+    let lines: Vec<&str> = LANE_LINES.iter().map(|(_, line)| *line).collect();
+    check("lane \"main\" { # }", &lines);
+    check("agent \"a\" { echo = true # }", &lines);
+}
+
+#[test]
+fn durations_may_be_written_in_milliseconds_everywhere() {
+    for (frame, plain, millis) in [
+        ("lane \"m\" { # }", "wait_timeout = \"2s\"", "wait_timeout_ms = 2000"),
+        ("lane \"m\" { # }", "timeout = \"2s\"", "timeoutMs = 2000"),
+        ("lane \"m\" { # }", "lease = \"2s\"", "lease_ms = 2000"),
+        ("lane \"m\" { # }", "notice_after = \"2s\"", "notice_after_ms = 2000"),
+        ("lane \"m\" { retry { # } }", "initial_delay = \"2s\"", "initial_delay_ms = 2000"),
+        ("lane \"m\" { retry { # } }", "fixed_delay = \"2s\"", "fixedDelayMs = 2000"),
+        ("lane \"m\" { retry { # } }", "max_delay = \"2s\"", "max_delay_ms = 2000"),
+        ("lane \"m\" { ageing { # } }", "after = \"2s\"", "after_ms = 2000"),
+        ("lane \"m\" { boost { # } }", "deadline = \"2s\"", "deadline_ms = 2000"),
+        ("messages { queue { # } }", "debounce = \"2s\"", "debounceMs = 2000"),
+        ("messages { queue { # } }", "max_wait = \"2s\"", "max_wait_ms = 2000"),
+        ("queue { # }", "default_timeout = \"2s\"", "default_timeout_ms = 2000"),
+        ("queue { lane_timeouts { # } }", "query = \"2s\"", "query_ms = 2000"),
+    ] {
+        assert_eq!(seen(&frame.replace('#', plain)), seen(&frame.replace('#', millis)), "{plain}");
+    }
+}
+
+#[test]
+fn an_empty_block_is_the_standard_one() {
+    for (empty, written) in [
+        ("retry {}", "retry { strategy = \"exponential\" max_retries = 3 initial_delay_ms = 100 }"),
+        ("boost {}", "boost { strategy = \"standard\" }"),
+        ("ageing {}", "ageing { after = \"60s\" max = 9 }"),
+    ] {
+        let frame = "lane \"main\" { # }";
+        assert_eq!(seen(&frame.replace('#', empty)), seen(&frame.replace('#', written)));
+    }
+}
+
+#[test]
+fn none_is_none_whatever_stands_beside_it() {
+    let frame = "lane \"main\" { # }";
+    for (none, written) in [
+        ("boost = \"none\"", "boost { strategy = \"none\" deadline = \"5m\" }"),
+        ("retry = \"none\"", "retry { strategy = \"none\" max_retries = 3 }"),
+    ] {
+        assert_eq!(seen(&frame.replace('#', none)), seen(&frame.replace('#', written)));
+    }
+}
+
+#[test]
+fn every_key_at_the_top_counts() {
+    check(
+        "#",
+        &[
+            "listen = \"0.0.0.0:80\"",
+            "store = \"memory\"",
+            "store = \"./elsewhere\"",
+            "store = \"redis://localhost\"",
+            "store = \"postgres://localhost\"",
+            "lane \"x\" { weight = 2 }",
+            "agent \"x\" { echo = true }",
+            "handler \"x\" { url = \"http://localhost\" }",
+            "messages { queue { cap = 3 } }",
+            "queue {}",
+        ],
+    );
+}
+
+#[test]
+fn every_key_of_an_agent_counts() {
+    check(
+        "#",
+        &[
+            "agent \"a\" { command = [\"x\"] }",
+            "agent \"a\" { command = [\"x\", \"y\"] }",
+            "agent \"a\" { command = [\"x\"] protocol = \"jsonl\" }",
+            "agent \"a\" { command = [\"x\"] env = [\"HOME\"] }",
+            "agent \"a\" { command = [\"x\"] cwd = \"/tmp\" }",
+            "agent \"a\" { command = [\"x\"] lanes = [] }",
+            "agent \"a\" { command = [\"x\"] lanes = [\"gpu\"] }",
+            "agent \"a\" { url = \"https://localhost/x\" }",
+            "agent \"a\" { external = true }",
+            "agent \"a\" { echo = true }",
+            "handler \"a\" { command = [\"x\"] }",
+            "handler \"a\" { command = [\"x\"] protocol = \"jsonl\" }",
+            "handler \"a\" { command = [\"x\"] env = [\"HOME\"] }",
+            "handler \"a\" { command = [\"x\"] cwd = \"/tmp\" }",
+            "handler \"a\" { url = \"https://localhost/x\" }",
+        ],
+    );
+}
+
+#[test]
+fn every_key_of_a_schedule_counts() {
+    let line = |rest: &str| {
+        let frame = "agent \"a\" { echo = true }\nagent \"b\" { echo = true }\nschedule \"s\" { ";
+        format!("{frame}{rest} }}")
+    };
+    let lines = [
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\"",
+        "cron = \"0 8 * * 1-5\" agent = \"a\" message = \"m\"",
+        "cron = \"0 9 * * 1-5\" agent = \"b\" message = \"m\"",
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"n\"",
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" timezone = \"Asia/Tokyo\"",
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" session = \"s\"",
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" enabled = false",
+        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" catch_up = \"one\"",
+    ]
+    .map(line);
+    check("#", &lines.each_ref().map(String::as_str));
+}
+
+#[test]
+fn every_key_of_the_message_queue_counts_everywhere_and_in_one_channel() {
+    let mut lines =
+        vec!["debounce_ms = 500", "max_wait_ms = 5000", "cap = 3", "drop = \"old\"", "drop = \"new\""];
+    check("messages { queue { # } }", &lines);
+    lines.push("drop = \"summarize\"");
+    check("messages { queue { by_channel { x = { # } } } }", &lines);
+    let modes = ["followup", "steer", "steer-backlog", "interrupt", "reject", "latest"];
+    let modes = modes.map(|mode| format!("mode = \"{mode}\""));
+    check("messages { queue { # } }", &modes.each_ref().map(String::as_str));
+    let short = seen("messages { queue { by_channel = { discord = \"Abort\" } } }");
+    assert_eq!(short, seen("messages { queue { byChannel { discord { mode = \"interrupt\" } } } }"));
+}
+
+#[test]
+fn every_key_of_the_queue_counts() {
+    check(
+        "queue { # }",
+        &[
+            "control_max_concurrency = 7",
+            "query_max_concurrency = 7",
+            "execute_max_concurrency = 7",
+            "generate_max_concurrency = 7",
+            "enable_metrics = false",
+            "enable_dlq = false",
+            "dlq_max_size = 7",
+            "enable_alerts = false",
+            "storage_path = \"./x\"",
+            "default_timeout_ms = 7",
+            "pressure_threshold = 7",
+            "retry_policy {}",
+            "retry_policy { strategy = \"none\" }",
+            "retry_policy { strategy = \"fixed\" }",
+            "retry_policy { max_retries = 7 }",
+            "retry_policy { initial_delay_ms = 7 }",
+            "retry_policy { fixed_delay_ms = 7 }",
+            "retry_policy { max_delay_ms = 7 }",
+            "retry_policy { jitter = true }",
+            "rate_limit { limit_type = \"per_second\" max_operations = 7 }",
+            "rate_limit { limit_type = \"per_minute\" max_operations = 7 }",
+            "rate_limit { limit_type = \"per_hour\" max_operations = 7 }",
+            "rate_limit { limit_type = \"per_hour\" max_operations = 8 }",
+            "rate_limit { limit_type = \"unlimited\" }",
+            "priority_boost { strategy = \"standard\" }",
+            "priority_boost { strategy = \"aggressive\" }",
+            "priority_boost { strategy = \"disabled\" }",
+            "priority_boost { deadline_ms = 7 }",
+            "lane_timeouts { control = 7 }",
+            "lane_timeouts { query = 7 }",
+            "lane_timeouts { execute = 7 }",
+            "lane_timeouts { generate = 7 }",
+            "lane_handlers { control = { mode = \"external\" } }",
+            "lane_handlers { query = { mode = \"hybrid\" } }",
+            "lane_handlers { query = \"external\" }",
+            "lane_handlers { execute = { mode = \"external\" } }",
+            "lane_handlers { execute = { mode = \"external\" timeout_ms = 7 } }",
+            "lane_handlers { generate = { mode = \"external\" } }",
+            "tools { bash = \"query\" }",
+            "tools { bash = \"control\" }",
+            "tools { WebFetch = \"query\" }",
+        ],
+    );
+}
+
+#[test]
+fn what_the_queue_says_about_all_lanes_gives_way_to_what_is_said_about_one() {
+    let config = read(
+        "lane \"session:*/query\" { retry { max_retries = 1 } pressure_threshold = 3 }
+         queue { retry_policy { max_retries = 9 initial_delay_ms = 7 } pressure_threshold = 20 }",
+    );
+    let lane = |name: &str| config.lanes.iter().find(|lane| lane.lanes.as_str() == name).unwrap();
+    let query = &lane("session:*/query").settings;
+    assert_eq!((query.retry.unwrap().max_retries, query.retry.unwrap().initial_delay.0), (1, 100));
+    assert_eq!(query.pressure_threshold, Some(3));
+    let execute = &lane("session:*/execute").settings;
+    assert_eq!((execute.retry.unwrap().max_retries, execute.retry.unwrap().initial_delay.0), (9, 7));
+    assert_eq!(execute.pressure_threshold, Some(20));
+    assert_eq!(config.source("lane \"session:*/query\"", "retry.max_retries").to_string(), "a.hcl:1");
+    assert_eq!(config.source("lane \"session:*/execute\"", "retry.max_retries").to_string(), "a.hcl:2");
+}
+
+fn lane<'a>(config: &'a Config, name: &str) -> &'a laneway_core::LaneSettings {
+    let lane = config.lanes.iter().find(|lane| lane.lanes.as_str() == name);
+    lane.map_or_else(|| panic!("nothing is said about {name}"), |lane| &lane.settings)
+}
+
+#[test]
+fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
+    let config = read(
+        "lane \"agent:*\" { weight = 3 max_queued = 9 retry {
+           strategy = \"fixed\"
+           jitter = true
+         } }
+         agent \"a\" { echo = true }
+         agent \"b\" { echo = true max_queued = 5 retry { max_retries = 1 } }
+         agent \"c\" { echo = true max_queued = 5 }
+         lane \"agent:c\" { priority = 1 }",
+    );
+    let names: Vec<String> = config.lanes.iter().map(|lane| lane.lanes.to_string()).collect();
+    assert_eq!(names, ["agent:*", "agent:a", "agent:b", "agent:c", "global", "task:a", "task:b", "task:c"]);
+    assert_eq!(lane(&config, "agent:a"), lane(&config, "agent:*"));
+    let b = lane(&config, "agent:b");
+    assert_eq!((b.weight, b.max_queued), (Some(3), Some(5)));
+    // A group belongs together: nothing of the pattern's retry is left.
+    assert_eq!(b.retry, Some(laneway_core::Retry { max_retries: 1, ..laneway_core::Retry::STANDARD }));
+    assert_eq!(config.source("lane \"agent:b\"", "weight").to_string(), "a.hcl:1");
+    assert_eq!(config.source("lane \"agent:b\"", "max_queued").to_string(), "a.hcl:6");
+    // A lane with a block of its own has nothing from a pattern, as everywhere.
+    let c = lane(&config, "agent:c");
+    assert_eq!((c.weight, c.max_queued, c.priority.is_some()), (None, Some(5), true));
+}
+
+#[test]
+fn an_external_agent_waits_for_workers_in_both_lanes() {
+    let config = read("lane \"task:*\" { weight = 3 handler = \"hybrid\" }\nagent \"a\" { external = true }");
+    let external = Some(laneway_core::Handler::External);
+    assert_eq!((lane(&config, "agent:a").handler, lane(&config, "task:a").handler), (external, external));
+    assert_eq!(lane(&config, "task:a").weight, Some(3));
+    assert_eq!(lane(&config, "task:*").handler, Some(laneway_core::Handler::Hybrid));
+}
+
+#[test]
+fn an_empty_block_hides_the_pattern_behind_it() {
+    let config = read("lane \"x*\" { weight = 3 }\nlane \"xy\" {}");
+    assert_eq!(lane(&config, "xy"), &laneway_core::LaneSettings::default());
+}
+
+#[test]
+fn expressions_are_worked_out() {
+    assert_eq!(
+        seen("lane \"main\" { max_concurrency = 2 * 3 + 1 }"),
+        seen("lane \"main\" { max_concurrency = 7 }")
+    );
+}
+
+#[test]
+fn a_changed_file_changes_only_the_lanes_that_differ() {
+    let before = read("lane \"a\" { weight = 1 }\nlane \"b\" { weight = 2 }\nlane \"c\" { weight = 3 }");
+    let after = read("lane \"b\" { weight = 2 }\n\nlane \"c\" { weight = 4 }\nlane \"d\" { weight = 5 }");
+    let changes = after.lane_changes(&before);
+    let told: Vec<(&str, Option<u32>)> = changes
+        .iter()
+        .map(|block| (block.lanes.as_str(), block.settings.as_ref().and_then(|settings| settings.weight)))
+        .collect();
+    assert_eq!(told, [("a", None), ("c", Some(4)), ("d", Some(5))]);
+}

@@ -1,0 +1,121 @@
+//! Broken files: whatever is done to a sample, it is read or refused with words, and nothing panics.
+
+use laneway_config::{Profile, parse};
+
+const SAMPLES: [(&str, &str); 3] = [
+    ("a.hcl", include_str!("samples/laneway.hcl")),
+    ("a.json5", include_str!("samples/laneway.json5")),
+    ("a.toml", include_str!("samples/laneway.toml")),
+];
+const PIECES: [&str; 24] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "=",
+    ":",
+    ",",
+    "\n",
+    "#",
+    "//",
+    "/*",
+    "${",
+    "<<E\n",
+    "-1",
+    "0",
+    "1e999",
+    "null",
+    "é\u{301}",
+    "\u{0}",
+    "true",
+    "lane",
+    "max_concurrency",
+];
+
+/// SplitMix64: the same numbers on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+}
+
+/// One small change: something goes, comes, or stands somewhere else.
+fn mutate(text: &str, numbers: &mut Numbers) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let from = numbers.below(chars.len() + 1);
+    let to = (from + numbers.below(12)).min(chars.len());
+    let piece: Vec<char> = match numbers.below(3) {
+        0 => Vec::new(),
+        1 => PIECES[numbers.below(PIECES.len())].chars().collect(),
+        _ => {
+            let start = numbers.below(chars.len());
+            chars[start..(start + numbers.below(40)).min(chars.len())].to_vec()
+        }
+    };
+    chars[..from].iter().chain(&piece).chain(&chars[to..]).collect()
+}
+
+#[test]
+fn a_broken_file_is_refused_with_words() {
+    let nothing: [(&str, &str); 0] = [];
+    let mut numbers = Numbers(7);
+    let (mut accepted, mut refused, mut understood) = (0, 0, 0);
+    for round in 0..3000 {
+        let (file, sample) = SAMPLES[round % SAMPLES.len()];
+        let mut text = sample.to_owned();
+        for _ in 0..=numbers.below(3) {
+            text = mutate(&text, &mut numbers);
+        }
+        match parse(file, &text, Profile::SERVER, nothing) {
+            Ok(config) => {
+                accepted += 1;
+                assert!(config.effective().to_string().contains("listen"));
+                assert!(config.lane_blocks().iter().all(|block| {
+                    block.settings.as_ref().is_some_and(|settings| settings.check().is_ok())
+                }));
+            }
+            Err(errors) => {
+                refused += 1;
+                assert!(errors.iter().count() > 0);
+                assert!(errors.to_string().lines().all(|line| line.starts_with(file)), "{errors}");
+                understood += usize::from(errors.iter().all(|error| error.problem.code() != "SYNTAX"));
+            }
+        }
+    }
+    // All three ways were really walked.
+    assert!(accepted > 100 && refused > 1000 && understood > 100, "{accepted} {refused} {understood}");
+}
+
+#[test]
+fn however_deep_a_file_is_it_is_refused_without_running_out_of_stack() {
+    let nothing: [(&str, &str); 0] = [];
+    for (file, start, piece, end) in [
+        ("a.hcl", "a = ", "[", ""),
+        ("a.hcl", "a = ", "{ b = ", ""),
+        ("a.hcl", "", "a {\n", ""),
+        ("a.hcl", "a = \"", "${\"", ""),
+        ("a.json5", "", "[", ""),
+        ("a.json5", "", "{ a: ", ""),
+        ("a.toml", "a = ", "[", ""),
+        ("a.toml", "a = ", "{ b = ", ""),
+        ("a.toml", "[a", ".a", "]\n"),
+        ("a.toml", "a", ".a", " = 1\n"),
+        ("a.hcl", "a", " \"b\"", " {}\n"),
+    ] {
+        let text = format!("{start}{}{end}", piece.repeat(100_000));
+        let errors = parse(file, &text, Profile::SERVER, nothing).map(|_| ()).unwrap_err();
+        assert_eq!(
+            errors.iter().map(|error| error.problem.code()).collect::<Vec<_>>(),
+            ["SYNTAX"],
+            "{piece}"
+        );
+    }
+}

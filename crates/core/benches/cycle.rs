@@ -1,0 +1,310 @@
+//! What one cycle (submit, grant, finish) costs, as ratios within one run.
+//!
+//! Two schedulers, one with a thousand tasks waiting and one with a million, and a `BTreeMap` of the size of
+//! each take turns; each figure is the median over the rounds of the ratio within a round. The cost beside the
+//! map is counted in instructions, by callgrind, because those are the same on a busy machine; the same
+//! ratio by the clock, in which the caches of the machine have their say, is told beside it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use laneway_core::{
+    Block, CancelReason, Command, Event, Fence, LaneName, LaneSettings, Name, Outcome, Pattern, Scheduler,
+    TaskId, TaskSpec, Timestamp,
+};
+
+const ROUNDS: usize = 9;
+const CYCLES: usize = 51_200;
+const BATCH: usize = 64;
+/// In every case work arrives for one of so many conversations, at random.
+const SESSIONS: usize = 100_000;
+
+const FIRST_ID: u128 = 0x0190_0000_0000_7000_8000_0000_0000_0000;
+const ID_STEP: u128 = 0x1_0000_0001;
+
+/// A scheduler with a given number of tasks waiting, all through their conversation and `main`.
+struct Subject {
+    lanes: Scheduler,
+    specs: Vec<TaskSpec>,
+    running: VecDeque<(TaskId, Fence)>,
+    events: Vec<Event>,
+    next: u128,
+    random: u64,
+    steps: u64,
+}
+
+fn block(lanes: &str, settings: &[(&str, &str)]) -> Block {
+    let mut asked = LaneSettings::default();
+    for (key, text) in settings {
+        asked.set(key, text).expect("a setting of this bench");
+    }
+    Block { lanes: Pattern::new(lanes).expect("a name of this bench"), settings: Some(asked) }
+}
+
+impl Subject {
+    fn new(waiting: usize) -> Subject {
+        let mut lanes = Scheduler::new(7);
+        let all = ("max_queued", "10000000");
+        let blocks = vec![
+            block("main", &[("max_concurrency", "4"), all]),
+            block("global", &[("max_concurrency", "10"), all]),
+            block("session:*", &[all]),
+        ];
+        let mut events = Vec::new();
+        lanes.step(Timestamp(0), Command::Configure(blocks), &mut events).expect("a good configuration");
+        let spec = |number: usize| {
+            let session = LaneName::session(&format!("user-{number:06}")).expect("a name");
+            TaskSpec::new(Name::new("turn").expect("a name"), vec![session, LaneName::main()])
+        };
+        let specs = (0..SESSIONS).map(spec).collect();
+        let mut subject =
+            Subject { lanes, specs, running: VecDeque::new(), events, next: FIRST_ID, random: 1, steps: 0 };
+        for number in 0..waiting + 4 {
+            let (_, submit) = subject.submission_in(number % SESSIONS);
+            subject.step(submit);
+            subject.events.clear();
+        }
+        subject
+    }
+
+    fn step(&mut self, command: Command) {
+        self.steps += 1;
+        let now = Timestamp(self.steps / 4096);
+        let seen = self.events.len();
+        self.lanes.step(now, command, &mut self.events).expect("a command of this bench");
+        for event in &self.events[seen..] {
+            if let Event::Granted { task, fence, .. } = event {
+                self.running.push_back((*task, *fence));
+            }
+        }
+    }
+
+    /// A new task in some conversation.
+    fn submission(&mut self) -> (TaskId, Command) {
+        let session = random(&mut self.random);
+        self.submission_in(session)
+    }
+
+    fn submission_in(&mut self, session: usize) -> (TaskId, Command) {
+        self.next += ID_STEP;
+        let (task, spec) = (TaskId(self.next), Box::new(self.specs[session].clone()));
+        (task, Command::Submit { task, spec })
+    }
+
+    /// What the clients do before and after is theirs: making commands and dropping events is not timed. A
+    /// few are made at a time, so that they are as fresh in the caches as they are in a server.
+    fn time(&mut self, cycle: impl Fn(&mut Subject, TaskId, Command)) -> f64 {
+        let mut elapsed = Duration::ZERO;
+        for _ in 0..CYCLES / BATCH {
+            self.events.clear();
+            let prepared: Vec<(TaskId, Command)> = (0..BATCH).map(|_| self.submission()).collect();
+            let start = Instant::now();
+            for (task, submit) in prepared {
+                cycle(self, task, submit);
+            }
+            elapsed += start.elapsed();
+        }
+        elapsed.as_nanos() as f64 / (CYCLES / BATCH * BATCH) as f64
+    }
+
+    /// Nanoseconds of one submit, grant, finish.
+    fn cycle(&mut self) -> f64 {
+        self.time(|subject, _, submit| {
+            subject.step(submit);
+            let (task, fence) = subject.running.pop_front().expect("four tasks run");
+            subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+        })
+    }
+
+    /// Nanoseconds of one submit and cancel.
+    fn cancel(&mut self) -> f64 {
+        self.time(|subject, task, submit| {
+            subject.step(submit);
+            subject.step(Command::Cancel { task, reason: CancelReason::Caller });
+        })
+    }
+
+    fn wakeup(&mut self) -> f64 {
+        time(|| {
+            black_box(self.lanes.next_wakeup());
+        })
+    }
+}
+
+/// What a plain priority queue would do: a map from the keys by which tasks are ordered and told apart (level,
+/// whose turn it is, arrival, id) to where they are.
+struct Reference {
+    map: BTreeMap<(u8, u64, u64, TaskId), u32>,
+    tags: Vec<u64>,
+    arrival: u64,
+    next: u128,
+    random: u64,
+}
+
+impl Reference {
+    fn new(waiting: usize) -> Reference {
+        let mut reference = Reference {
+            map: BTreeMap::new(),
+            tags: vec![0; SESSIONS],
+            arrival: 0,
+            next: FIRST_ID,
+            random: 1,
+        };
+        for number in 0..waiting {
+            reference.insert(number % SESSIONS);
+        }
+        reference
+    }
+
+    fn insert(&mut self, session: usize) {
+        let first = self.map.first_key_value().map_or(0, |((_, tag, ..), _)| *tag);
+        let tag = self.tags[session].max(first);
+        self.tags[session] = tag + (1 << 20);
+        self.arrival += 1;
+        self.next += ID_STEP;
+        self.map.insert((253, tag, self.arrival, TaskId(self.next)), self.arrival as u32);
+    }
+
+    fn cycle(&mut self) {
+        let session = random(&mut self.random);
+        self.insert(session);
+        black_box(self.map.pop_first());
+    }
+}
+
+/// One of the conversations.
+fn random(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    (*state >> 33) as usize % SESSIONS
+}
+
+/// Nanoseconds of one call.
+fn time(mut cycle: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..CYCLES {
+        cycle();
+    }
+    start.elapsed().as_nanos() as f64 / CYCLES as f64
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// One line of the table: what, the ratio, its spread, its bound.
+fn report(what: &str, mut ratios: Vec<f64>, bound: f64) -> bool {
+    let middle = median(&mut ratios);
+    let holds = middle <= bound;
+    let verdict = if holds { "holds" } else { "BROKEN" };
+    let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+    println!("{what:<66} {middle:>6.2} ({low:.2} to {high:.2})   at most {bound:.1}   {verdict}");
+    holds
+}
+
+/// How many cycles are counted under callgrind.
+const COUNTED: usize = 10_000;
+
+/// Cycles to be counted: callgrind collects while this function runs.
+#[inline(never)]
+fn counted_scheduler(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
+    for (_, submit) in prepared {
+        subject.step(submit);
+        let (task, fence) = subject.running.pop_front().expect("four tasks run");
+        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+    }
+}
+
+/// The same for the map.
+#[inline(never)]
+fn counted_map(reference: &mut Reference) {
+    for _ in 0..COUNTED {
+        reference.cycle();
+    }
+}
+
+/// Runs this program under callgrind and returns the instructions per cycle within `function`.
+fn instructions(function: &str) -> f64 {
+    let program = std::env::current_exe().expect("this program has a path");
+    let output = std::process::Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(format!("--toggle-collect=cycle::{function}"))
+        .arg(program)
+        .arg(function)
+        .output()
+        .expect("valgrind counts instructions; install it, or run `cargo xtask bench core`");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line =
+        text.lines().find(|line| line.contains("Collected :")).expect("callgrind tells what it counted");
+    let digits: String =
+        line.rsplit(':').next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+    digits.parse::<f64>().expect("a number of instructions") / COUNTED as f64
+}
+
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("counted_scheduler") => {
+            let mut subject = Subject::new(1_000_000);
+            let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
+            counted_scheduler(&mut subject, prepared);
+        }
+        Some("counted_map") => counted_map(&mut Reference::new(1_000_000)),
+        _ => compare(),
+    }
+}
+
+fn compare() {
+    let (mut small, mut large) = (Subject::new(1000), Subject::new(1_000_000));
+    let (mut small_map, mut large_map) = (Reference::new(1000), Reference::new(1_000_000));
+    let mut times: Vec<[f64; 8]> = Vec::new();
+    for _ in 0..ROUNDS {
+        times.push([
+            small.cycle(),
+            large.cycle(),
+            time(|| small_map.cycle()),
+            time(|| large_map.cycle()),
+            small.cancel(),
+            large.cancel(),
+            small.wakeup(),
+            large.wakeup(),
+        ]);
+    }
+    let column = |index: usize| median(&mut times.iter().map(|round| round[index]).collect::<Vec<_>>());
+    let ratio = |a: usize, b: usize| times.iter().map(|round| round[a] / round[b]).collect::<Vec<_>>();
+    println!("median nanoseconds, {ROUNDS} rounds of {CYCLES}:");
+    for (index, what) in [
+        "cycle, 1 000 waiting",
+        "cycle, 1 000 000 waiting",
+        "BTreeMap insert + pop, 1 000",
+        "BTreeMap insert + pop, 1 000 000",
+        "submit + cancel, 1 000 waiting",
+        "submit + cancel, 1 000 000 waiting",
+        "next_wakeup, 1 000 waiting",
+        "next_wakeup, 1 000 000 waiting",
+    ]
+    .iter()
+    .enumerate()
+    {
+        println!("  {what:<40} {:>8.0}", column(index));
+    }
+    let (ours, map) = (instructions("counted_scheduler"), instructions("counted_map"));
+    println!("  {:<40} {ours:>8.0}", "instructions of a cycle, 1 000 000");
+    println!("  {:<40} {map:>8.0}", "instructions of the map's, 1 000 000");
+    println!();
+    let mut by_the_clock = ratio(1, 3);
+    let middle = median(&mut by_the_clock);
+    println!(
+        "{:<66} {middle:>6.2} (no bound)",
+        "cycle / BTreeMap insert + pop, 1 000 000 waiting, by the clock"
+    );
+    let holds = [
+        report("cycle / BTreeMap insert + pop, 1 000 000 waiting, instructions", vec![ours / map], 8.0),
+        report("cycle with 1 000 000 waiting / with 1 000", ratio(1, 0), 2.0),
+        report("submit + cancel with 1 000 000 waiting / with 1 000", ratio(5, 4), 2.0),
+        report("next_wakeup with 1 000 000 waiting / with 1 000", ratio(7, 6), 2.0),
+    ];
+    if !holds.iter().all(|holds| *holds) {
+        std::process::exit(1);
+    }
+}

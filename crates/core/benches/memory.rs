@@ -1,0 +1,49 @@
+//! How many bytes of state a waiting task costs, counted by the allocator.
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+
+use laneway_core::{
+    Block, Command, LaneName, LaneSettings, Name, Pattern, Scheduler, TaskId, TaskSpec, Timestamp,
+};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const TASKS: u128 = 1_000_000;
+const SESSIONS: u128 = 100_000;
+const BYTES_MAX: usize = 300;
+
+/// Bytes in use now.
+fn in_use() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+fn main() {
+    let before = in_use();
+    let mut lanes = Scheduler::new(7);
+    let mut events = Vec::new();
+    let blocks = ["main", "global", "session:*"].map(|name| {
+        let mut settings = LaneSettings::default();
+        settings.set("max_queued", "10000000").expect("a setting of this bench");
+        Block { lanes: Pattern::new(name).expect("a name of this bench"), settings: Some(settings) }
+    });
+    lanes.step(Timestamp(0), Command::Configure(blocks.into()), &mut events).expect("a good configuration");
+    for number in 0..TASKS {
+        // Names are made anew for each task, as they are when they come over a wire.
+        let session = LaneName::session(&format!("user-{:06}", number % SESSIONS)).expect("a name");
+        let spec = TaskSpec::new(Name::new("turn").expect("a name"), vec![session, LaneName::main()]);
+        let submit = Command::Submit { task: TaskId(number << 64 | 7), spec: Box::new(spec) };
+        lanes.step(Timestamp(0), submit, &mut events).expect("room in the line");
+        events.clear();
+    }
+    drop(events);
+    let bytes = (in_use() - before) / TASKS as usize;
+    let verdict = if bytes <= BYTES_MAX { "holds" } else { "BROKEN" };
+    println!("bytes of state per waiting task, {TASKS} waiting in {SESSIONS} conversations");
+    println!("{:<66} {bytes:>6}   at most {BYTES_MAX}   {verdict}", "bytes per waiting task");
+    if bytes > BYTES_MAX {
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,157 @@
+//! Turns: fair keys of equal priority share the slots evenly, or by weight.
+//!
+//! Start-time fair queueing. Each key has a tag, the virtual time at which its next task is due; a grant moves
+//! it on by the key's cost (less for more weight). The clock of virtual time is the latest tag that was
+//! granted. A key that comes back after a rest, or was held up by a lane of its own, starts at the clock:
+//! rest earns no credit. A key without waiting tasks is remembered only while its tag lies ahead.
+
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+
+use slab::Slab;
+
+use crate::index::Index;
+use crate::name::LaneName;
+
+/// What one grant costs a key of weight one.
+const COST: u64 = 1 << 20;
+/// How many keys without waiting tasks are remembered; beyond that the clock moves on past the earliest.
+const RESTING_MAX: usize = 4096;
+
+pub(crate) struct FairKey {
+    pub(crate) name: LaneName,
+    pub(crate) tag: u64,
+    pub(crate) weight: u32,
+    /// How many tasks in the line carry this key.
+    pub(crate) waiting: u32,
+}
+
+impl FairKey {
+    /// What one grant costs this key.
+    pub(crate) fn cost(&self) -> u64 {
+        COST / u64::from(self.weight)
+    }
+}
+
+pub(crate) struct FairShare {
+    pub(crate) keys: Slab<FairKey>,
+    index: Index,
+    pub(crate) clock: u64,
+    /// Keys that nothing waits under, by tag.
+    resting: BTreeSet<(u64, u32)>,
+}
+
+impl FairShare {
+    pub(crate) fn new(seed: u64) -> FairShare {
+        FairShare { keys: Slab::new(), index: Index::new(seed), clock: 0, resting: BTreeSet::new() }
+    }
+
+    pub(crate) fn find(&self, name: &LaneName) -> Option<u32> {
+        let hash = self.index.hash(name);
+        self.index.find(hash, |key| self.keys[key as usize].name == *name)
+    }
+
+    /// One more task waits under the key called `name`, whose weight is asked for when it comes back from a
+    /// rest. Returns the key.
+    pub(crate) fn join(&mut self, name: &LaneName, weight: impl FnOnce() -> u32) -> u32 {
+        let key = match self.find(name) {
+            Some(key) => key,
+            None => self.add(name.clone(), 1, self.clock),
+        };
+        let fair = &mut self.keys[key as usize];
+        if fair.waiting == 0 {
+            fair.weight = weight();
+            if self.resting.remove(&(fair.tag, key)) {
+                fair.tag = fair.tag.max(self.clock);
+            }
+        }
+        fair.waiting += 1;
+        key
+    }
+
+    /// Remembers a key with its tag, as it was when the state was saved; [`resume`](FairShare::resume) follows
+    /// when the tasks have joined again.
+    pub(crate) fn restore(&mut self, name: LaneName, tag: u64) {
+        self.add(name, 1, tag);
+    }
+
+    /// Forgets who waits, but no tag: all tasks are about to join again.
+    pub(crate) fn suspend(&mut self) {
+        self.resting.clear();
+        for (_, fair) in &mut self.keys {
+            fair.waiting = 0;
+        }
+    }
+
+    /// All tasks have joined again.
+    pub(crate) fn resume(&mut self) {
+        let resting = self.keys.iter().filter(|(_, fair)| fair.waiting == 0);
+        self.resting = resting.map(|(key, fair)| (fair.tag, key as u32)).collect();
+    }
+
+    fn add(&mut self, name: LaneName, weight: u32, tag: u64) -> u32 {
+        let hash = self.index.hash(&name);
+        let key = self.keys.insert(FairKey { name, tag, weight, waiting: 0 }) as u32;
+        let keys = &self.keys;
+        self.index.insert(hash, key, |hasher, key| hasher.hash_one(&keys[key as usize].name));
+        key
+    }
+
+    /// One task less waits under `key`, which is forgotten when nothing speaks for remembering it.
+    /// `nobody_waits` says that the whole line is empty, so that turns mean nothing.
+    pub(crate) fn leave(&mut self, key: u32, nobody_waits: bool) {
+        let fair = &mut self.keys[key as usize];
+        fair.waiting -= 1;
+        if fair.waiting == 0 {
+            self.resting.insert((fair.tag, key));
+        }
+        if self.resting.len() > RESTING_MAX
+            && let Some((tag, _)) = self.resting.first()
+        {
+            self.clock = self.clock.max(*tag);
+        }
+        while let Some((tag, key)) = self.resting.first().copied()
+            && (tag <= self.clock || nobody_waits)
+        {
+            self.resting.pop_first();
+            self.forget(key);
+        }
+    }
+
+    fn forget(&mut self, key: u32) {
+        let fair = self.keys.remove(key as usize);
+        self.index.remove(self.index.hash(&fair.name), key);
+    }
+
+    /// A task under `key` is granted. Returns the key's new tag.
+    pub(crate) fn charge(&mut self, key: u32) -> u64 {
+        let fair = &mut self.keys[key as usize];
+        fair.tag = fair.tag.max(self.clock);
+        self.clock = fair.tag;
+        fair.tag += fair.cost();
+        fair.tag
+    }
+
+    /// Gives the key called `name` back what one grant cost, so that a task which must be run again keeps its
+    /// place. Returns the key and its new tag, if it is still known.
+    pub(crate) fn refund(&mut self, name: &LaneName, weight: u32) -> Option<(u32, u64)> {
+        let key = self.find(name)?;
+        let fair = &mut self.keys[key as usize];
+        let tag = fair.tag.saturating_sub(COST / u64::from(weight));
+        if fair.waiting == 0 {
+            self.resting.remove(&(fair.tag, key));
+            self.resting.insert((tag, key));
+        }
+        fair.tag = tag;
+        Some((key, tag))
+    }
+
+    /// For the checks: the keys that are remembered although nothing speaks for it.
+    pub(crate) fn disagreement(&self) -> Option<String> {
+        let resting = self.keys.iter().filter(|(_, fair)| fair.waiting == 0).count();
+        if resting != self.resting.len() || self.index.len() != self.keys.len() {
+            return Some(format!("{} fair keys rest, {resting} do", self.resting.len()));
+        }
+        (resting > RESTING_MAX).then(|| format!("{resting} fair keys are remembered"))
+    }
+}

@@ -1,0 +1,200 @@
+//! Who is next?
+
+use smallvec::SmallVec;
+
+use crate::command::Reply;
+use crate::event::Event;
+use crate::id::Fence;
+use crate::line::{EXTERNAL, INTERNAL};
+use crate::name::{Name, Pattern};
+use crate::rejection::{BadTask, Rejection};
+use crate::scheduler::Scheduler;
+use crate::settings::Handler;
+use crate::task::Phase;
+use crate::time::{Millis, Timestamp};
+
+/// A task that was passed over so often, because it needs several lanes, has its slots kept free for it.
+const PASSED_OVER_MAX: u32 = 64;
+/// The most tasks that one claim can take.
+const CLAIM_MAX: u32 = 1000;
+
+impl Scheduler {
+    /// Starts everything that may run, best first.
+    pub(crate) fn grant(&mut self, events: &mut Vec<Event>) {
+        if !self.may_grant && self.reservations.is_empty() {
+            return;
+        }
+        while let Some(slot) = self.next_to_start() {
+            self.start(slot, None, None, events);
+        }
+        self.may_grant = false;
+    }
+
+    fn next_to_start(&self) -> Option<u32> {
+        let best = self.ready_reservation().or_else(|| self.line.best(INTERNAL));
+        best.or_else(|| self.child_kept_waiting(|slot| self.tasks[slot].handler != Handler::External))
+    }
+
+    /// Hands the best external tasks that fit to a worker.
+    pub(crate) fn claim(
+        &mut self,
+        worker: &Name,
+        lanes: &[Pattern],
+        kinds: &[Name],
+        max: u32,
+        lease: Option<Millis>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if lanes.is_empty() || max == 0 {
+            return Err(Rejection::BadTask(BadTask::EmptyClaim));
+        }
+        match lease {
+            Some(Millis(0)) => return Err(Rejection::BadTask(BadTask::Zero("lease"))),
+            Some(length) if length > Millis::MAX => {
+                return Err(Rejection::BadTask(BadTask::TooLong("lease")));
+            }
+            _ => {}
+        }
+        let mut claimed = Vec::new();
+        while claimed.len() < max.min(CLAIM_MAX) as usize {
+            let fits = |leaf: &(u32, u32)| {
+                let (home, kind) = self.line.home_and_kind(leaf.0);
+                let lane_fits = lanes.iter().any(|pattern| pattern.matches(&self.lanes[home].name));
+                lane_fits && (kinds.is_empty() || kinds.contains(self.kinds.name(kind)))
+            };
+            let kept_waiting = |slot: u32| {
+                self.tasks[slot].handler == Handler::External && fits(&(self.tasks[slot].leaf, slot))
+            };
+            let best = self.line.best_first(EXTERNAL).find(fits).map(|(_, slot)| slot);
+            let Some(slot) = best.or_else(|| self.child_kept_waiting(kept_waiting)) else { break };
+            claimed.push(self.tasks[slot].id);
+            self.start(slot, Some(worker.clone()), lease, events);
+        }
+        Ok(Reply::Claimed(claimed))
+    }
+
+    fn start(&mut self, slot: u32, worker: Option<Name>, lease: Option<Millis>, events: &mut Vec<Event>) {
+        let task = &self.tasks[slot];
+        let home = self.settings(self.lanes.route(task.route).home());
+        let lease = lease.unwrap_or(home.lease);
+        let timeout = task.rare.as_ref().and_then(|rare| rare.timeout).or(home.timeout);
+        let granted = Event::Granted {
+            task: task.id,
+            attempt: task.attempts + 1,
+            fence: Fence(self.fences + 1),
+            lease_until: self.now + lease,
+            lease,
+            timeout_at: timeout.map(|length| self.now + length),
+            worker,
+            borrowed: self.borrowed_lanes(slot),
+        };
+        self.emit(granted, events);
+        for passed in std::mem::take(&mut self.passed_over) {
+            self.reserve_for(passed, events);
+        }
+    }
+
+    /// Keeps slots free for a task that was passed over too often, if no lane of it is reserved already.
+    ///
+    /// Being passed over while its conversation is busy starves nobody: nobody else takes that slot. Only
+    /// where a lane that held it up was also given to later tasks, the task might wait for ever.
+    fn reserve_for(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let Some(task) = self.tasks.get(slot) else { return };
+        let passed = task.rare.as_ref().map(|rare| rare.passed).unwrap_or_default();
+        if passed.times < PASSED_OVER_MAX || passed.blocked & passed.taken == 0 {
+            return;
+        }
+        let lanes = &self.lanes.route(task.route).lanes;
+        let is_free =
+            |lane: &u32| self.lanes[*lane].reserved == crate::line::NONE && self.lanes[*lane].passable;
+        if task.handler != Handler::External && lanes.iter().all(is_free) {
+            let task = task.id;
+            self.emit(Event::Reserved { task }, events);
+        }
+    }
+
+    /// A task for which slots were kept free and that now has all of them.
+    fn ready_reservation(&self) -> Option<u32> {
+        let mut reservations: SmallVec<[u32; 2]> = self.reservations.iter().copied().collect();
+        reservations.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
+        reservations.into_iter().find(|slot| self.has_slots(*slot))
+    }
+
+    /// A child of running work that only waits for slots that are kept for another. It may have them: its
+    /// parent may hold what the other waits for, and all three would be stuck.
+    fn child_kept_waiting(&self, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.reservations.is_empty() {
+            return None;
+        }
+        let children = self.tasks.running.iter().flat_map(|(_, slot)| self.tasks[slot].children());
+        let waiting = children.copied().filter(|child| matches!(self.tasks[*child].phase, Phase::Waiting));
+        waiting
+            .filter(|child| is_wanted(*child) && self.has_slots(*child))
+            .min_by_key(|child| self.tasks[*child].place())
+    }
+
+    /// Whether each lane of a waiting task has a slot for it, kept ones included.
+    fn has_slots(&self, slot: u32) -> bool {
+        let parent = self.parent_of(slot);
+        self.lanes.route(self.tasks[slot].route).lanes.iter().all(|lane| {
+            let slots = self.settings(*lane).max_concurrency;
+            let has_slot = slots.is_none_or(|slots| self.lanes[*lane].running < slots);
+            self.lanes[*lane].passable && (has_slot || self.lender(parent, *lane).is_some())
+        })
+    }
+
+    /// Records that `slot` was passed over by a task that took slots of `taken`.
+    pub(crate) fn pass_over(&mut self, slot: u32, taken: &[u32]) {
+        let task = &self.tasks[slot];
+        if task.handler == Handler::External {
+            return;
+        }
+        let (mut blocked_bits, mut taken_bits) = (0u128, 0u128);
+        for (index, lane) in self.lanes.route(task.route).lanes.iter().enumerate() {
+            blocked_bits |= u128::from(!self.lanes[*lane].open) << index;
+            taken_bits |= u128::from(taken.contains(lane)) << index;
+        }
+        let passed = &mut self.tasks[slot].rare().passed;
+        passed.times = passed.times.saturating_add(1);
+        passed.blocked |= blocked_bits;
+        passed.taken |= taken_bits;
+        self.passed_over.push(slot);
+    }
+
+    /// Tells the line whether a lane can give a slot now, and the clock when to look again.
+    pub(crate) fn refresh_lane(&mut self, lane: u32) {
+        let settings = self.settings(lane);
+        let (slots, rate) = (settings.max_concurrency, settings.rate_limit);
+        let this = &self.lanes[lane];
+        let kept = u32::from(this.reserved != crate::line::NONE);
+        let has_slot = slots.is_none_or(|slots| this.running + kept < slots);
+        let ready_at = rate.map_or(Timestamp::default(), |rate| this.bucket.ready_at(rate));
+        let passable = this.gate != crate::lane::Gate::Paused && ready_at <= self.now;
+        if ready_at > self.now {
+            self.timers.add_lane(ready_at, lane);
+        }
+        let this = &mut self.lanes[lane];
+        if this.passable != passable {
+            this.passable = passable;
+            self.may_grant |= passable;
+            self.line.set_closed(gate_of(lane), !passable);
+        }
+        let open = passable && has_slot;
+        let this = &mut self.lanes[lane];
+        if this.open != open {
+            this.open = open;
+            self.may_grant |= open;
+            self.line.set_closed(slot_of(lane), !open);
+        }
+    }
+}
+
+/// How the line calls a lane of which a task needs a slot.
+pub(crate) fn slot_of(lane: u32) -> u32 {
+    lane << 1
+}
+
+/// How the line calls a lane whose slot is lent to the task: only pauses and rates of that lane hold it up.
+pub(crate) fn gate_of(lane: u32) -> u32 {
+    lane << 1 | 1
+}

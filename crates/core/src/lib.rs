@@ -1,0 +1,75 @@
+//! The pure scheduler of Laneway.
+//!
+//! > `step(state, now, command) -> events`. State changes only by `apply(event)`.
+//!
+//! [`Scheduler`] is the whole of it: start there. It holds no clock, no randomness, no I/O and no async; time
+//! and seeds are arguments. Everything around it (stores, servers, workers) turns something into a
+//! [`Command`] or an [`Event`] into something.
+//!
+//! ```
+//! use laneway_core::{Command, Event, LaneName, Name, Scheduler, TaskId, TaskSpec, Timestamp};
+//!
+//! let mut lanes = Scheduler::new(0);
+//! let mut events = Vec::new();
+//! for number in 1..=5 {
+//!     let spec = TaskSpec::new(Name::new("chat")?, vec![LaneName::new("main")?]);
+//!     lanes.step(Timestamp(0), Command::Submit { task: TaskId(number), spec: Box::new(spec) }, &mut events)?;
+//! }
+//! // `main` has four slots: the fifth task waits.
+//! let granted = events.iter().filter(|event| matches!(event, Event::Granted { .. })).count();
+//! assert_eq!((granted, lanes.position(TaskId(5))), (4, Some(1)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod attempts;
+mod book;
+mod clock;
+mod command;
+mod control;
+mod event;
+mod explain;
+mod fair;
+mod grant;
+mod id;
+mod index;
+mod kinds;
+mod lane;
+mod lending;
+mod letters;
+mod line;
+mod name;
+mod ordered;
+mod rejection;
+mod scheduler;
+mod seats;
+mod settings;
+mod settings_text;
+mod spec;
+mod state;
+mod stats;
+mod submit;
+mod task;
+mod time;
+mod timers;
+mod violation;
+
+pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
+pub use event::{AlertLevel, CancelReason, End, Event, LaneChange, LetterGone, StopReason};
+pub use explain::{Blocker, Explanation, LaneView, Running, TaskStatus, TaskView};
+pub use id::{BlobId, Fence, TaskId};
+pub use lane::Gate;
+pub use letters::DeadLetter;
+pub use name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
+pub use rejection::{BadTask, LaneFull, Rejection};
+pub use scheduler::Scheduler;
+pub use settings::{
+    Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LaneSettings, Order, PRIORITY_MAX, Period,
+    RateLimit, Retry, RetryStrategy, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
+};
+pub use settings_text::{SETTING_KEYS, SettingError, duration};
+pub use spec::{CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec};
+pub use state::State;
+pub use stats::{Histogram, LaneStats};
+pub use submit::{BATCH_CALLS_MAX, KEY_WINDOW};
+pub use time::{Millis, Timestamp};

@@ -1,0 +1,665 @@
+//! The line: every task that waits, arranged so that the best one that may run is always at hand.
+//!
+//! A tree. Each step down is one lane that tasks need, the most widely shared lane first (`global`, then
+//! `main`, …, the lane of a conversation last), so that all tasks below a node need the lanes on the way to
+//! it. A lane that can give no slot closes its nodes. Each node keeps its children sorted by the best
+//! task that may run below them, so the best of all is found by walking down, and a lane that opens or
+//! closes moves its few nodes and nothing else, however many tasks wait.
+//!
+//! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
+//! that step only level and arrival matter, above it also whose turn it is.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
+
+use slab::Slab;
+use smallvec::SmallVec;
+
+use crate::index::Index;
+use crate::ordered::{Ordered, Place};
+use crate::seats::{SeatIter, SeatSet};
+
+/// "None of them", for the small numbers that stand for lanes, keys, kinds, nodes and tasks.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The two halves of the line.
+pub(crate) const INTERNAL: u32 = 0;
+/// Tasks that only a claim may take.
+pub(crate) const EXTERNAL: u32 = 1;
+
+/// One step down the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Step {
+    /// The lane that tasks below need, or `NONE`.
+    pub(crate) lane: u32,
+    /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
+    pub(crate) key: u32,
+    /// With `key`: the home lane of all tasks below.
+    pub(crate) home: u32,
+    /// With `key`, in the external half: the kind of all tasks below.
+    pub(crate) kind: u32,
+}
+
+/// How tasks compare: level, then whose turn it is (the fair key's tag), then arrival. Smaller is earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// 255 less the level, then the upper bits of the tag.
+    upper: u64,
+    /// The lower bits of the tag, then the arrival.
+    lower: u64,
+}
+
+impl Rank {
+    const ARRIVAL: u64 = (1 << Place::ARRIVAL_BITS) - 1;
+
+    fn new(place: Place, tag: u64) -> Rank {
+        let unranked = Rank { upper: place.bits() & !Rank::ARRIVAL, lower: place.bits() & Rank::ARRIVAL };
+        unranked.with_tag(tag)
+    }
+
+    /// As one number that sorts.
+    pub(crate) fn bits(self) -> u128 {
+        u128::from(self.upper) << 64 | u128::from(self.lower)
+    }
+
+    pub(crate) fn from_bits(bits: u128) -> Rank {
+        Rank { upper: (bits >> 64) as u64, lower: bits as u64 }
+    }
+
+    fn with_tag(self, tag: u64) -> Rank {
+        Rank {
+            upper: self.upper & !Rank::ARRIVAL | tag >> 8,
+            lower: self.lower & Rank::ARRIVAL | tag << Place::ARRIVAL_BITS,
+        }
+    }
+}
+
+/// A node with more children than this keeps them seated in order; with few it looks at each when asked. So
+/// at the top of the tree, where lanes open and close with every grant, there is nothing to keep up to date.
+const FEW_CHILDREN: u32 = 8;
+
+/// Where a node sits among its many siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seat {
+    /// Nothing below that needs a seat, or it has few siblings.
+    Nowhere,
+    /// Something below may run; this is its rank.
+    Open(Rank),
+    /// The node is closed; this is the best that waits below. Kept only where being passed over counts.
+    Shut(Rank),
+}
+
+struct Node {
+    step: Step,
+    parent: u32,
+    /// The tag of the key, where the step has one.
+    tag: u64,
+    /// Its lane can give no slot now.
+    closed: bool,
+    seat: Seat,
+    children: u32,
+    /// Its children are a linked list: the first, and each one's neighbours.
+    first_child: u32,
+    previous: u32,
+    next: u32,
+    /// The tasks that need no further lane.
+    tasks: Ordered<Place>,
+    seats: Option<Box<Seats>>,
+    /// The route whose plain tasks stand here, or `NONE`.
+    route: u32,
+    /// The next node on each of its lists.
+    next_by: [u32; 3],
+}
+
+/// The many children of a node, those that have a seat.
+#[derive(Default)]
+struct Seats {
+    open: SeatSet,
+    shut: SeatSet,
+}
+
+impl Seats {
+    fn change(&mut self, id: u32, old: Seat, new: Seat) {
+        match old {
+            Seat::Open(rank) => self.open.remove(rank),
+            Seat::Shut(rank) => self.shut.remove(rank),
+            Seat::Nowhere => {}
+        }
+        match new {
+            Seat::Open(rank) => self.open.insert(rank, id),
+            Seat::Shut(rank) => self.shut.insert(rank, id),
+            Seat::Nowhere => {}
+        }
+    }
+}
+
+impl Node {
+    fn new(step: Step, parent: u32, tag: u64, closed: bool) -> Node {
+        Node {
+            step,
+            parent,
+            tag,
+            closed,
+            seat: Seat::Nowhere,
+            children: 0,
+            first_child: NONE,
+            previous: NONE,
+            next: NONE,
+            tasks: Ordered::default(),
+            seats: None,
+            route: NONE,
+            next_by: [NONE; 3],
+        }
+    }
+
+    fn own_best(&self) -> Option<Rank> {
+        self.tasks.first().map(|(place, _)| Rank::new(place, self.tag))
+    }
+
+    fn seated(&self, rank: Rank) -> Rank {
+        if self.step.key == NONE { rank } else { rank.with_tag(self.tag) }
+    }
+}
+
+pub(crate) struct Line {
+    nodes: Slab<Node>,
+    edges: Index,
+    /// Where the list of a lane's, a key's, a home lane's nodes begins.
+    heads: [Vec<u32>; 3],
+}
+
+/// The three sorts of lists on which nodes hang, by what they have in common.
+#[derive(Clone, Copy)]
+enum By {
+    Lane,
+    Key,
+    Home,
+}
+
+impl Line {
+    pub(crate) fn new(seed: u64) -> Line {
+        let mut nodes = Slab::new();
+        let root = Step { lane: NONE, key: NONE, home: NONE, kind: NONE };
+        for half in [INTERNAL, EXTERNAL] {
+            let key = nodes.insert(Node::new(root, NONE, 0, false));
+            debug_assert_eq!(key as u32, half);
+        }
+        Line { nodes, edges: Index::new(seed), heads: Default::default() }
+    }
+
+    /// The child of `parent` by `step`, made if need be. `tag` is that of the step's key, `closed` the state
+    /// of its lane.
+    pub(crate) fn child(&mut self, parent: u32, step: Step, tag: u64, closed: bool) -> u32 {
+        let hash = self.edges.hash((parent, step));
+        let nodes = &self.nodes;
+        let found = self.edges.find(hash, |id| {
+            let node = &nodes[id as usize];
+            node.parent == parent && node.step == step
+        });
+        found.unwrap_or_else(|| self.add(parent, step, tag, closed, hash))
+    }
+
+    fn add(&mut self, parent: u32, step: Step, tag: u64, closed: bool, hash: u64) -> u32 {
+        let id = self.nodes.insert(Node::new(step, parent, tag, closed)) as u32;
+        let nodes = &self.nodes;
+        self.edges.insert(hash, id, |hasher, id| {
+            let node = &nodes[id as usize];
+            hasher.hash_one((node.parent, node.step))
+        });
+        self.link(id, parent);
+        self.count_child(parent, true);
+        self.enlist(By::Lane, step.lane, id);
+        self.enlist(By::Key, step.key, id);
+        self.enlist(By::Home, step.home, id);
+        // With a child, or with a second node for its lane, a closed node may count as passed over.
+        self.refresh(parent);
+        let elder = self.nodes[id as usize].next_by[By::Lane as usize];
+        if elder != NONE {
+            self.refresh(elder);
+        }
+        id
+    }
+
+    /// Hangs a node on a list, in front.
+    fn enlist(&mut self, by: By, number: u32, id: u32) {
+        if number == NONE {
+            return;
+        }
+        let heads = &mut self.heads[by as usize];
+        if heads.len() <= number as usize {
+            heads.resize(number as usize + 1, NONE);
+        }
+        let next = std::mem::replace(&mut heads[number as usize], id);
+        self.nodes[id as usize].next_by[by as usize] = next;
+    }
+
+    /// Takes a node off a list.
+    fn delist(&mut self, by: By, number: u32, id: u32) {
+        if number == NONE {
+            return;
+        }
+        let next = self.nodes[id as usize].next_by[by as usize];
+        let before =
+            self.listed(by, number).find(|other| self.nodes[*other as usize].next_by[by as usize] == id);
+        match before {
+            Some(before) => self.nodes[before as usize].next_by[by as usize] = next,
+            None => self.heads[by as usize][number as usize] = next,
+        }
+    }
+
+    fn listed(&self, by: By, number: u32) -> impl Iterator<Item = u32> {
+        let first = self.heads[by as usize].get(number as usize).copied();
+        std::iter::successors(first.filter(|id| *id != NONE), move |id| {
+            Some(self.nodes[*id as usize].next_by[by as usize]).filter(|next| *next != NONE)
+        })
+    }
+
+    /// Seats the children of a node when they have become many, and unseats them when few are left.
+    fn count_child(&mut self, id: u32, is_new: bool) {
+        let node = &mut self.nodes[id as usize];
+        node.children = if is_new { node.children + 1 } else { node.children - 1 };
+        let (children, is_seated) = (node.children, node.seats.is_some());
+        if children > FEW_CHILDREN && !is_seated {
+            self.nodes[id as usize].seats = Some(Box::default());
+            for child in self.children(id).collect::<Vec<_>>() {
+                self.refresh(child);
+            }
+        } else if children <= FEW_CHILDREN / 4 && is_seated {
+            self.nodes[id as usize].seats = None;
+            for child in self.children(id).collect::<Vec<_>>() {
+                self.nodes[child as usize].seat = Seat::Nowhere;
+            }
+        }
+    }
+
+    fn children(&self, id: u32) -> impl Iterator<Item = u32> {
+        let first = Some(self.nodes[id as usize].first_child).filter(|child| *child != NONE);
+        std::iter::successors(first, |child| {
+            Some(self.nodes[*child as usize].next).filter(|next| *next != NONE)
+        })
+    }
+
+    fn link(&mut self, id: u32, parent: u32) {
+        let next = std::mem::replace(&mut self.nodes[parent as usize].first_child, id);
+        self.nodes[id as usize].next = next;
+        if next != NONE {
+            self.nodes[next as usize].previous = id;
+        }
+    }
+
+    fn unlink(&mut self, id: u32, parent: u32) {
+        let (previous, next) = (self.nodes[id as usize].previous, self.nodes[id as usize].next);
+        if next != NONE {
+            self.nodes[next as usize].previous = previous;
+        }
+        if previous == NONE {
+            self.nodes[parent as usize].first_child = next;
+        } else {
+            self.nodes[previous as usize].next = next;
+        }
+    }
+
+    /// The node where the plain tasks of a route stand and its fair key, if `leaf` is still that node.
+    pub(crate) fn leaf_of(&self, route: u32, leaf: u32) -> Option<u32> {
+        let node = self.nodes.get(leaf as usize).filter(|node| node.route == route)?;
+        Some(node.step.key)
+    }
+
+    /// Notes that the plain tasks of a route stand in a node which has the fair key in its own step.
+    pub(crate) fn set_route(&mut self, leaf: u32, route: u32) -> bool {
+        let node = &mut self.nodes[leaf as usize];
+        if node.step.key != NONE {
+            node.route = route;
+        }
+        node.step.key != NONE
+    }
+
+    pub(crate) fn insert(&mut self, leaf: u32, place: Place, task: u32) {
+        self.nodes[leaf as usize].tasks.insert(place, task);
+        self.refresh(leaf);
+    }
+
+    /// Whether every lane on the way to a node can give a slot.
+    pub(crate) fn is_open(&self, mut id: u32) -> bool {
+        while id > EXTERNAL {
+            let node = &self.nodes[id as usize];
+            if node.closed {
+                return false;
+            }
+            id = node.parent;
+        }
+        true
+    }
+
+    pub(crate) fn remove(&mut self, leaf: u32, place: Place) {
+        let removed = self.nodes[leaf as usize].tasks.remove(place);
+        debug_assert!(removed, "the line lost a task");
+        self.refresh(leaf);
+        self.prune(leaf);
+    }
+
+    /// Takes away nodes that nothing waits below.
+    fn prune(&mut self, mut id: u32) {
+        while id > EXTERNAL {
+            let node = &self.nodes[id as usize];
+            if node.children > 0 || !node.tasks.is_empty() {
+                return;
+            }
+            let (parent, step) = (node.parent, node.step);
+            self.edges.remove(self.edges.hash((parent, step)), id);
+            self.delist(By::Lane, step.lane, id);
+            self.delist(By::Key, step.key, id);
+            self.delist(By::Home, step.home, id);
+            self.unlink(id, parent);
+            self.nodes.remove(id as usize);
+            self.count_child(parent, false);
+            self.refresh(parent);
+            // With one node less for its lane, a closed one may count as passed over no more.
+            let last = self.listed(By::Lane, step.lane).next();
+            if let Some(last) = last {
+                self.refresh(last);
+            }
+            id = parent;
+        }
+    }
+
+    /// Opens or closes all nodes of a lane.
+    pub(crate) fn set_closed(&mut self, lane: u32, closed: bool) {
+        let mut next = self.listed(By::Lane, lane).next();
+        while let Some(id) = next {
+            self.nodes[id as usize].closed = closed;
+            self.refresh(id);
+            next = Some(self.nodes[id as usize].next_by[By::Lane as usize]).filter(|next| *next != NONE);
+        }
+    }
+
+    /// Gives all nodes of a fair key its new tag.
+    pub(crate) fn set_tag(&mut self, key: u32, tag: u64) {
+        let mut next = self.listed(By::Key, key).next();
+        while let Some(id) = next {
+            self.nodes[id as usize].tag = tag;
+            self.refresh(id);
+            next = Some(self.nodes[id as usize].next_by[By::Key as usize]).filter(|next| *next != NONE);
+        }
+    }
+
+    /// Whether being passed over counts for what waits below a closed node. Where only the tasks of this one
+    /// leaf take the lane's slots, in order, none of them can starve.
+    fn counts(&self, node: &Node) -> bool {
+        node.closed && (node.children > 0 || self.listed(By::Lane, node.step.lane).nth(1).is_some())
+    }
+
+    fn best_open_child(&self, id: u32) -> Option<(Rank, u32)> {
+        match &self.nodes[id as usize].seats {
+            Some(seats) => seats.open.first(),
+            None => {
+                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
+                open.filter_map(|child| Some((self.best_open(child)?, child))).min()
+            }
+        }
+    }
+
+    fn best_shut_child(&self, id: u32) -> Option<(Rank, u32)> {
+        match &self.nodes[id as usize].seats {
+            Some(seats) => seats.shut.first(),
+            None => {
+                let shut = self.children(id).filter(|child| self.counts(&self.nodes[*child as usize]));
+                shut.filter_map(|child| Some((self.best_of_all(child)?, child))).min()
+            }
+        }
+    }
+
+    /// The best task below a node that may run, if the node's own lane lets it.
+    fn best_open(&self, id: u32) -> Option<Rank> {
+        let node = &self.nodes[id as usize];
+        let own = node.own_best();
+        if node.children == 0 {
+            return own;
+        }
+        let child = self.best_open_child(id).map(|(rank, _)| node.seated(rank));
+        [own, child].into_iter().flatten().min()
+    }
+
+    /// The best task below a node that could run were the node open, or waits behind a closed child.
+    fn best_of_all(&self, id: u32) -> Option<Rank> {
+        let node = &self.nodes[id as usize];
+        let shut = self.best_shut_child(id).map(|(rank, _)| node.seated(rank));
+        [self.best_open(id), shut].into_iter().flatten().min()
+    }
+
+    /// Where a node should sit, if its siblings are many.
+    fn seat_of(&self, id: u32) -> Seat {
+        let node = &self.nodes[id as usize];
+        if !node.closed {
+            self.best_open(id).map_or(Seat::Nowhere, Seat::Open)
+        } else if self.counts(node) {
+            self.best_of_all(id).map_or(Seat::Nowhere, Seat::Shut)
+        } else {
+            Seat::Nowhere
+        }
+    }
+
+    /// Puts a node where it belongs among its siblings after a change in or below it, and so on upwards.
+    fn refresh(&mut self, mut id: u32) {
+        while id > EXTERNAL {
+            let parent = self.nodes[id as usize].parent;
+            if self.nodes[parent as usize].seats.is_some() {
+                let (old, new) = (self.nodes[id as usize].seat, self.seat_of(id));
+                if old == new {
+                    return;
+                }
+                self.nodes[id as usize].seat = new;
+                if let Some(seats) = &mut self.nodes[parent as usize].seats {
+                    seats.change(id, old, new);
+                }
+            }
+            id = parent;
+        }
+    }
+
+    /// The best task of a half of the line that may run now.
+    pub(crate) fn best(&self, half: u32) -> Option<u32> {
+        self.best_below(half).map(|(_, task)| task)
+    }
+
+    /// The best task below a node that may run, if the node's own lane lets it, and its rank.
+    fn best_below(&self, id: u32) -> Option<(Rank, u32)> {
+        let node = &self.nodes[id as usize];
+        let own = node.tasks.first().map(|(place, task)| (Rank::new(place, node.tag), task));
+        let child = match &node.seats {
+            _ if node.children == 0 => return own,
+            Some(seats) => seats.open.first().and_then(|(_, child)| self.best_below(child)),
+            None => {
+                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
+                open.filter_map(|child| self.best_below(child)).min()
+            }
+        };
+        let child = child.map(|(rank, task)| (node.seated(rank), task));
+        [own, child].into_iter().flatten().min()
+    }
+
+    /// The best tasks of a half that may run now, best first, one for each node that holds tasks. The caller
+    /// takes the first whose home lane and kind it likes.
+    pub(crate) fn best_first(&self, half: u32) -> BestFirst<'_> {
+        let mut search = BestFirst { line: self, heads: BinaryHeap::new() };
+        search.enter(half);
+        search
+    }
+
+    /// The home lane and kind of the tasks of a leaf, from the step that holds its fair key.
+    pub(crate) fn home_and_kind(&self, mut leaf: u32) -> (u32, u32) {
+        while self.nodes[leaf as usize].step.key == NONE {
+            leaf = self.nodes[leaf as usize].parent;
+        }
+        let step = self.nodes[leaf as usize].step;
+        (step.home, step.kind)
+    }
+
+    /// The tasks that a grant of `task` (which stands at `place` in `leaf`) passes over: for each lane on
+    /// its way the best task that waits behind a closed lane and would have been before it.
+    pub(crate) fn passed_over(&self, leaf: u32, place: Place) -> SmallVec<[u32; 2]> {
+        let mut passed = SmallVec::new();
+        let mut id = leaf;
+        let mut rank = Rank::new(place, 0);
+        while id != NONE {
+            let node = &self.nodes[id as usize];
+            if node.children > 0
+                && let Some((shut, child)) = self.best_shut_child(id)
+                && shut < rank
+            {
+                passed.extend(self.first_of_all(child));
+            }
+            rank = node.seated(rank);
+            id = node.parent;
+        }
+        passed
+    }
+
+    /// The task that [`best_of_all`](Line::best_of_all) ranks.
+    fn first_of_all(&self, mut id: u32) -> Option<u32> {
+        loop {
+            let node = &self.nodes[id as usize];
+            let shut = self.best_shut_child(id).map(|(rank, child)| (node.seated(rank), child));
+            match shut {
+                Some((rank, child)) if self.best_open(id).is_none_or(|open| rank < open) => id = child,
+                _ => return self.best(id),
+            }
+        }
+    }
+
+    /// How many tasks with this home lane stand before `place`, by level and arrival.
+    pub(crate) fn position(&self, home: u32, place: Place) -> usize {
+        self.listed(By::Home, home).map(|id| self.position_below(id, place)).sum()
+    }
+
+    fn position_below(&self, id: u32, place: Place) -> usize {
+        let mut position = 0;
+        self.below(id, &mut |node| position += node.tasks.position(place));
+        position
+    }
+
+    /// All tasks that need a slot of this lane.
+    pub(crate) fn tasks_of_lane(&self, lane: u32) -> Vec<u32> {
+        let mut tasks = vec![];
+        for id in self.listed(By::Lane, lane) {
+            self.below(id, &mut |node| tasks.extend(node.tasks.iter().map(|(_, task)| task)));
+        }
+        tasks
+    }
+
+    /// Visits a node and everything below it.
+    fn below(&self, id: u32, visit: &mut impl FnMut(&Node)) {
+        visit(&self.nodes[id as usize]);
+        for child in self.children(id) {
+            self.below(child, visit);
+        }
+    }
+
+    /// For the checks: how many nodes there are beside the two roots.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len() - 2
+    }
+
+    /// For the checks: every node's seat and closedness are what they should be.
+    pub(crate) fn disagreement(&self, is_closed: impl Fn(u32) -> bool) -> Option<String> {
+        if self.edges.len() != self.nodes() {
+            return Some(format!("{} edges for {} nodes", self.edges.len(), self.nodes()));
+        }
+        for (id, node) in &self.nodes {
+            let is_seated = node.parent != NONE && self.nodes[node.parent as usize].seats.is_some();
+            let seat = if is_seated { self.seat_of(id as u32) } else { Seat::Nowhere };
+            if node.seat != seat || node.children as usize != self.children(id as u32).count() {
+                return Some(format!("node {id} sits in {:?}, not {seat:?}", node.seat));
+            }
+            if node.step.lane != NONE && node.closed != is_closed(node.step.lane) {
+                return Some(format!("node {id} has closed = {}", node.closed));
+            }
+            if id as u32 > EXTERNAL && node.children == 0 && node.tasks.is_empty() {
+                return Some(format!("node {id} is kept for nothing"));
+            }
+        }
+        None
+    }
+}
+
+/// See [`Line::best_first`].
+pub(crate) struct BestFirst<'a> {
+    line: &'a Line,
+    heads: BinaryHeap<Reverse<Head<'a>>>,
+}
+
+/// The next candidate: the first task of a node, or a child to look into and its seated siblings after it.
+struct Head<'a> {
+    rank: Rank,
+    id: u32,
+    is_child: bool,
+    tag: Option<u64>,
+    siblings: Option<SeatIter<'a>>,
+}
+
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rank, self.id) == (other.rank, other.id)
+    }
+}
+
+impl Eq for Head<'_> {}
+
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.rank, self.id).cmp(&(other.rank, other.id))
+    }
+}
+
+impl<'a> BestFirst<'a> {
+    fn enter(&mut self, id: u32) {
+        let node = &self.line.nodes[id as usize];
+        if let Some(rank) = node.own_best() {
+            self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
+        }
+        let tag = (node.step.key != NONE).then_some(node.tag);
+        if let Some(seats) = &node.seats {
+            self.advance(seats.open.iter(), tag);
+            return;
+        }
+        for id in self.line.children(id).filter(|child| !self.line.nodes[*child as usize].closed) {
+            if let Some(rank) = self.line.best_open(id) {
+                let rank = node.seated(rank);
+                self.heads.push(Reverse(Head { rank, id, is_child: true, tag: None, siblings: None }));
+            }
+        }
+    }
+
+    fn advance(&mut self, mut siblings: SeatIter<'a>, tag: Option<u64>) {
+        if let Some((rank, id)) = siblings.next() {
+            let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
+            self.heads.push(Reverse(Head { rank, id, is_child: true, tag, siblings: Some(siblings) }));
+        }
+    }
+}
+
+impl Iterator for BestFirst<'_> {
+    /// A node that holds tasks, and its first task.
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        loop {
+            let Reverse(head) = self.heads.pop()?;
+            if !head.is_child {
+                let first = self.line.nodes[head.id as usize].tasks.first();
+                return first.map(|(_, task)| (head.id, task));
+            }
+            if let Some(siblings) = head.siblings {
+                self.advance(siblings, head.tag);
+            }
+            self.enter(head.id);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A sorted list that knows the position of each entry: waiting tasks by place, timers by time, runs by fence.
+
+use std::collections::VecDeque;
+
+/// A chunk is split when it grows beyond this. Small enough to shift, large enough to have few.
+const CHUNK_MAX: usize = 256;
+
+/// Where a task stands among tasks of the same fair key: its level, then its arrival. Smaller is earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// Arrivals are counted, so 56 bits last for longer than the hardware.
+    pub(crate) const ARRIVAL_BITS: u32 = 56;
+
+    pub(crate) fn new(level: u8, arrival: u64) -> Place {
+        debug_assert!(arrival < 1 << Place::ARRIVAL_BITS);
+        Place(u64::from(u8::MAX - level) << Place::ARRIVAL_BITS | arrival)
+    }
+
+    /// Its level (255 less it, in the upper bits) and its arrival, in one number that sorts.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// Chunks of sorted entries: the first is held in place, since most lists are short. Cheap at both ends, and
+/// good enough everywhere.
+pub(crate) struct Ordered<K> {
+    first: VecDeque<(K, u32)>,
+    rest: Rest<K>,
+}
+
+impl<K> Default for Ordered<K> {
+    fn default() -> Ordered<K> {
+        Ordered { first: VecDeque::new(), rest: Rest(None) }
+    }
+}
+
+/// Boxed, because most lists have none.
+#[allow(clippy::box_collection)]
+struct Rest<K>(Option<Box<Vec<VecDeque<(K, u32)>>>>);
+
+impl<K> std::ops::Deref for Rest<K> {
+    type Target = [VecDeque<(K, u32)>];
+
+    fn deref(&self) -> &Self::Target {
+        self.0.as_ref().map_or(&[], |chunks| chunks.as_slice())
+    }
+}
+
+impl<K: Ord + Copy> Ordered<K> {
+    pub(crate) fn first(&self) -> Option<(K, u32)> {
+        self.first.front().copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.rest.iter().map(VecDeque::len).sum::<usize>()
+    }
+
+    pub(crate) fn contains(&self, place: K) -> bool {
+        let number = self.chunk_of(place);
+        let chunk = if number == 0 { &self.first } else { &self.rest[number - 1] };
+        chunk.binary_search_by_key(&place, |(other, _)| *other).is_ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, u32)> {
+        self.first.iter().chain(self.rest.iter().flatten()).copied()
+    }
+
+    /// Which chunk `place` belongs to: 0 is the first, n is `rest[n - 1]`.
+    fn chunk_of(&self, place: K) -> usize {
+        self.rest.partition_point(|chunk| chunk.front().is_some_and(|(front, _)| *front <= place))
+    }
+
+    fn chunk(&mut self, number: usize) -> &mut VecDeque<(K, u32)> {
+        match &mut self.rest.0 {
+            Some(rest) if number > 0 => &mut rest[number - 1],
+            _ => &mut self.first,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, place: K, task: u32) {
+        let number = self.chunk_of(place);
+        let is_last = number == self.rest.len();
+        let chunk = self.chunk(number);
+        let index = chunk.partition_point(|(other, _)| *other < place);
+        debug_assert!(chunk.get(index).is_none_or(|(other, _)| *other != place), "two tasks in one place");
+        if chunk.len() < CHUNK_MAX {
+            chunk.insert(index, (place, task));
+        } else if is_last && index == chunk.len() {
+            self.rest.0.get_or_insert_default().push(VecDeque::from([(place, task)]));
+        } else {
+            const HALF: usize = CHUNK_MAX / 2;
+            let mut upper = chunk.split_off(HALF);
+            match index.checked_sub(HALF) {
+                Some(index) if index > 0 => upper.insert(index, (place, task)),
+                _ => chunk.insert(index, (place, task)),
+            }
+            self.rest.0.get_or_insert_default().insert(number, upper);
+        }
+    }
+
+    /// Removes the entry at `place` and says whether there was one.
+    pub(crate) fn remove(&mut self, place: K) -> bool {
+        let number = self.chunk_of(place);
+        let chunk = self.chunk(number);
+        let Ok(index) = chunk.binary_search_by_key(&place, |(other, _)| *other) else {
+            return false;
+        };
+        chunk.remove(index);
+        if chunk.is_empty() {
+            match &mut self.rest.0 {
+                Some(rest) if number > 0 => drop(rest.remove(number - 1)),
+                Some(rest) if !rest.is_empty() => self.first = rest.remove(0),
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// How many entries stand before `place`.
+    pub(crate) fn position(&self, place: K) -> usize {
+        let number = self.chunk_of(place);
+        let before = |chunk: &VecDeque<(K, u32)>| chunk.partition_point(|(other, _)| *other < place);
+        if number == 0 {
+            return before(&self.first);
+        }
+        let full: usize = self.rest[..number - 1].iter().map(VecDeque::len).sum();
+        self.first.len() + full + before(&self.rest[number - 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_sorted_list_with_positions() {
+        let mut list = Ordered::default();
+        let mut plain: Vec<(Place, u32)> = Vec::new();
+        let mut number = 7u64;
+        let mut grown = 0;
+        for round in 0..20_000u32 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let appended = number >> 60 < 8;
+            let place = if appended {
+                Place::new(2, u64::from(round) + (1 << 40))
+            } else {
+                Place::new((number >> 40 & 3) as u8, number >> 44)
+            };
+            let at = plain.partition_point(|(other, _)| *other < place);
+            if number >> 33 & 7 < 5 && plain.get(at).is_none_or(|(other, _)| *other != place) {
+                plain.insert(at, (place, round));
+                list.insert(place, round);
+            } else if !plain.is_empty() {
+                let victim = plain.remove((number >> 20) as usize % plain.len()).0;
+                assert!(list.remove(victim));
+                assert!(!list.remove(victim));
+            }
+            assert_eq!(list.first(), plain.first().copied());
+            assert_eq!(list.position(place), at.min(plain.partition_point(|(other, _)| *other < place)));
+            grown = grown.max(list.rest.len());
+        }
+        assert!(list.iter().eq(plain.iter().copied()));
+        assert!(grown > 5, "the list never had more than {grown} chunks");
+    }
+}

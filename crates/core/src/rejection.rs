@@ -1,0 +1,230 @@
+//! Refusals: understood, nothing changed, and what to do next.
+
+use std::fmt;
+
+use crate::id::{Fence, TaskId};
+use crate::name::LaneName;
+use crate::settings_text::SettingError;
+use crate::spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX};
+use crate::time::{Millis, Timestamp};
+
+/// Why a command was not carried out. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The task would have to wait, and this lane's line is full (or the task may not wait).
+    LaneFull(Box<LaneFull>),
+    /// This lane takes no new work.
+    LaneDraining {
+        /// Which lane.
+        lane: LaneName,
+    },
+    /// The task would start only after its deadline.
+    DeadlineUnmeetable {
+        /// When it would probably start.
+        starts_in: Millis,
+        /// How soon it had to.
+        deadline: Millis,
+    },
+    /// No live task has this id: it has ended or never was.
+    NotLive {
+        /// The id.
+        task: TaskId,
+    },
+    /// The task runs, and this can only be done to one that waits.
+    NotWaiting {
+        /// The id.
+        task: TaskId,
+    },
+    /// A live task or a dead letter has this id already.
+    IdTaken {
+        /// The id.
+        task: TaskId,
+    },
+    /// The attempt lost its lease: whatever it reports counts no more.
+    StaleLease {
+        /// Which task.
+        task: TaskId,
+        /// The fence that was shown.
+        fence: Fence,
+    },
+    /// The task that should wait for this one does not run.
+    ParentNotRunning {
+        /// The parent.
+        task: TaskId,
+    },
+    /// The task could never start: it needs a slot that is held until it has ended.
+    WouldDeadlock {
+        /// The lane of that slot.
+        lane: LaneName,
+        /// Who holds it.
+        holder: TaskId,
+    },
+    /// Too many tasks wait for each other.
+    ChainTooDeep,
+    /// The same key was used for another request.
+    KeyConflict {
+        /// The task of that request.
+        task: TaskId,
+    },
+    /// No dead letter has this id.
+    NoSuchLetter {
+        /// The id.
+        letter: TaskId,
+    },
+    /// `now` lies before the last step.
+    ClockWentBack {
+        /// When this step was said to be.
+        now: Timestamp,
+        /// When the last one was.
+        last: Timestamp,
+    },
+    /// A setting makes no sense.
+    BadSetting(Box<SettingError>),
+    /// Something asked of a task makes no sense.
+    BadTask(BadTask),
+}
+
+/// The numbers of a lane whose line is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneFull {
+    /// The lane.
+    pub lane: LaneName,
+    /// How many of its slots are taken.
+    pub running: u32,
+    /// How many it has; `None`: any number.
+    pub max_concurrency: Option<u32>,
+    /// How many tasks wait.
+    pub waiting: u32,
+    /// How many may.
+    pub max_queued: u32,
+    /// The task that has held a slot for longest, if one is held.
+    pub current: Option<TaskId>,
+    /// When to come back: from the lane's measured run times, 1 to 300 s; 5 s if there are none.
+    pub retry_after: Millis,
+}
+
+/// What makes no sense about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BadTask {
+    /// More than [`LANES_PER_TASK_MAX`] lanes; holds how many.
+    TooManyLanes(usize),
+    /// A priority above 9.
+    Priority,
+    /// A duration longer than [`Millis::MAX`]; holds the field.
+    TooLong(&'static str),
+    /// A duration of zero where there must be some time; holds the field.
+    Zero(&'static str),
+    /// A key that is empty or longer than [`KEY_BYTES_MAX`].
+    Key,
+    /// No calls, or more than a batch may have.
+    BatchSize,
+    /// The session's key makes no lane name.
+    Session(crate::name::NameError),
+    /// It waits for a task that is not live.
+    After,
+    /// A claim names no lane or asks for no task.
+    EmptyClaim,
+}
+
+impl Rejection {
+    /// A stable name of the kind of refusal, the same on every surface.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Rejection::LaneFull(_) => "AT_CAPACITY",
+            Rejection::LaneDraining { .. } => "DRAINING",
+            Rejection::DeadlineUnmeetable { .. } => "DEADLINE_UNMEETABLE",
+            Rejection::NotLive { .. } | Rejection::NoSuchLetter { .. } => "NOT_FOUND",
+            Rejection::StaleLease { .. } => "STALE_LEASE",
+            Rejection::WouldDeadlock { .. } => "WOULD_DEADLOCK",
+            Rejection::ChainTooDeep => "CHAIN_TOO_DEEP",
+            Rejection::KeyConflict { .. } => "IDEMPOTENCY_CONFLICT",
+            Rejection::NotWaiting { .. }
+            | Rejection::IdTaken { .. }
+            | Rejection::ParentNotRunning { .. }
+            | Rejection::ClockWentBack { .. }
+            | Rejection::BadSetting(_)
+            | Rejection::BadTask(_) => "INVALID",
+        }
+    }
+
+    /// When asking again could help.
+    pub fn retry_after(&self) -> Option<Millis> {
+        match self {
+            Rejection::LaneFull(full) => Some(full.retry_after),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::LaneFull(full) => full.fmt(f),
+            Rejection::LaneDraining { lane } => write!(f, "lane {lane} is draining and takes no new work"),
+            Rejection::DeadlineUnmeetable { starts_in, deadline } => {
+                write!(f, "it would start in {starts_in}, after its deadline in {deadline}")
+            }
+            Rejection::NotLive { task } => {
+                write!(f, "task {task} is not live: it has ended or was never accepted")
+            }
+            Rejection::NotWaiting { task } => write!(f, "task {task} runs already"),
+            Rejection::IdTaken { task } => write!(f, "the id {task} is in use"),
+            Rejection::StaleLease { task, fence } => write!(f, "lease {fence} on {task} is stale"),
+            Rejection::ParentNotRunning { task } => {
+                write!(f, "task {task} does not run, so it cannot wait for another")
+            }
+            Rejection::WouldDeadlock { lane, holder } => {
+                write!(f, "it would wait for lane {lane}, which {holder} holds until it has ended")
+            }
+            Rejection::ChainTooDeep => {
+                write!(f, "at most {CHAIN_DEPTH_MAX} tasks can wait for each other in a chain")
+            }
+            Rejection::KeyConflict { task } => {
+                write!(f, "the key was used for another request, task {task}")
+            }
+            Rejection::NoSuchLetter { letter } => write!(f, "there is no dead letter {letter}"),
+            Rejection::ClockWentBack { now, last } => {
+                write!(f, "the clock went back: it is {now}, but the last step was at {last}")
+            }
+            Rejection::BadSetting(error) => error.fmt(f),
+            Rejection::BadTask(bad) => bad.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+impl fmt::Display for LaneFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lane {} is full: {}", self.lane, self.running)?;
+        if let Some(slots) = self.max_concurrency {
+            write!(f, "/{slots}")?;
+        }
+        write!(f, " running, {}/{} waiting", self.waiting, self.max_queued)?;
+        write!(f, "; come back in {} s", self.retry_after.0.div_ceil(1000))
+    }
+}
+
+impl fmt::Display for BadTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadTask::TooManyLanes(lanes) => {
+                write!(f, "a task names at most {LANES_PER_TASK_MAX} lanes, this one names {lanes}")
+            }
+            BadTask::Priority => write!(f, "a priority is a whole number from 0 to 9"),
+            BadTask::TooLong(field) => write!(f, "{field} is at most ten years"),
+            BadTask::Zero(field) => write!(f, "{field} is at least one millisecond"),
+            BadTask::Key => write!(f, "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"),
+            BadTask::BatchSize => {
+                write!(f, "a batch has 1 to {} calls", crate::submit::BATCH_CALLS_MAX)
+            }
+            BadTask::Session(error) => write!(f, "the session's key makes no lane: {error}"),
+            BadTask::After => write!(f, "the task to start after is not live"),
+            BadTask::EmptyClaim => {
+                write!(f, "a claim names at least one lane and asks for at least one task")
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The central type: one state machine that decides everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::book::Book;
+use crate::command::{Command, Reply};
+use crate::event::{Event, LaneChange};
+use crate::fair::FairShare;
+use crate::id::TaskId;
+use crate::kinds::Kinds;
+use crate::lane::Lanes;
+use crate::letters::Letters;
+use crate::line::Line;
+use crate::rejection::Rejection;
+use crate::settings::PRIORITY_MAX;
+use crate::task::Tasks;
+use crate::time::Timestamp;
+use crate::timers::Timers;
+
+/// Decides which work may run now.
+///
+/// Tasks name lanes; a lane is a named limit; a task runs when every lane it names (and `global`, which all
+/// name) has a free slot, and takes all its slots in one step. Among those that may run, the order is
+/// effective priority, then whose turn it is between fair keys, then arrival. Everything else (retries, leases,
+/// rates, ageing, deadlines, parents and children) is in the modules beside this one, each in one place.
+///
+/// # How a decision is made
+///
+/// [`step`](Scheduler::step) takes the time and a [`Command`]. It first lets the time pass (leases lapse,
+/// waits time out, waiting work ages), then decides the command, then grants whatever may run. Each decision
+/// is an [`Event`], and each event goes through [`apply`](Scheduler::apply) at once, which is the only code
+/// that changes the state. So replaying the events gives the state, on any machine, without
+/// deciding anything again. A command that is refused leaves no event, beside those of the time that passed.
+///
+/// # How to drive it
+///
+/// Call `step` for each command, and with [`Command::Tick`] at [`next_wakeup`](Scheduler::next_wakeup); keep
+/// the events; then tell the world. Run what [`Event::Granted`] says, end runs that [`Event::Stopping`]
+/// names, and report each run's end with [`Command::Finish`] under its fence.
+///
+/// # Where to look
+///
+/// | question | file |
+/// |---|---|
+/// | may this be accepted? | `submit.rs` |
+/// | who is next? | `grant.rs`, over the tree in `line.rs` |
+/// | what follows a failure, a timeout, a silent worker? | `attempts.rs` |
+/// | cancel, pause, configure, redrive | `control.rs` |
+/// | what the clock brings | `clock.rs` |
+/// | what each event does to the state | `apply.rs` |
+/// | parents lend slots to children | `lending.rs` |
+/// | why does it wait, and for how long? | `explain.rs` |
+/// | what must always hold | `violation.rs` |
+pub struct Scheduler {
+    pub(crate) seed: u64,
+    pub(crate) now: Timestamp,
+    pub(crate) tasks: Tasks,
+    pub(crate) lanes: Lanes,
+    pub(crate) line: Line,
+    pub(crate) fair: FairShare,
+    pub(crate) kinds: Kinds,
+    pub(crate) timers: Timers,
+    pub(crate) book: Book,
+    pub(crate) letters: Letters,
+    pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
+    /// When the remembered keys may be forgotten, the earliest first.
+    pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
+    /// How many tasks were accepted; each one's number is its arrival.
+    pub(crate) arrivals: u64,
+    pub(crate) ended: u64,
+    /// The last fence that was given out.
+    pub(crate) fences: u64,
+    /// How many tasks stand in the line, by their own priority.
+    pub(crate) in_line: [u32; PRIORITY_MAX as usize + 1],
+    /// How many stand in the line, all together.
+    pub(crate) waiting_in_line: u32,
+    /// Something changed that may let a task start: a lane opened, or one joined the line behind open lanes.
+    pub(crate) may_grant: bool,
+    /// Tasks for which slots are kept free.
+    pub(crate) reservations: BTreeSet<u32>,
+    /// Tasks that the last grant passed over.
+    pub(crate) passed_over: SmallVec<[u32; 2]>,
+    pub(crate) touched: Vec<u32>,
+    pub(crate) gone: Vec<LaneChange>,
+    /// The first grant above a limit, which must never be.
+    pub(crate) overrun: Option<String>,
+}
+
+/// What is remembered of a request under an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct RememberedKey {
+    pub(crate) task: TaskId,
+    pub(crate) fingerprint: u64,
+    pub(crate) until: Timestamp,
+}
+
+impl Scheduler {
+    /// An empty scheduler in which every lane has its default settings. The seed only keeps outsiders from
+    /// choosing names that collide in look-up tables; no decision depends on it.
+    pub fn new(seed: u64) -> Scheduler {
+        Scheduler {
+            seed,
+            now: Timestamp::default(),
+            tasks: Tasks::new(seed),
+            lanes: Lanes::new(seed),
+            line: Line::new(seed),
+            fair: FairShare::new(seed),
+            kinds: Kinds::new(seed),
+            timers: Timers::default(),
+            book: Book::default(),
+            letters: Letters::default(),
+            keys: BTreeMap::new(),
+            key_ends: BTreeSet::new(),
+            arrivals: 0,
+            ended: 0,
+            fences: 0,
+            in_line: [0; PRIORITY_MAX as usize + 1],
+            waiting_in_line: 0,
+            may_grant: false,
+            reservations: BTreeSet::new(),
+            passed_over: SmallVec::new(),
+            touched: Vec::new(),
+            gone: Vec::new(),
+            overrun: None,
+        }
+    }
+
+    /// Carries out `command` at `now` and adds what happened to `events`, in order.
+    ///
+    /// On a rejection the command changed nothing; `events` may still have grown by what was due anyway.
+    pub fn step(
+        &mut self,
+        now: Timestamp,
+        command: Command,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if now < self.now {
+            return Err(Rejection::ClockWentBack { now, last: self.now });
+        }
+        self.now = now;
+        self.forget_changes();
+        self.expire(events);
+        let reply = self.decide(command, events);
+        if reply.is_ok() {
+            self.expire(events);
+            self.grant(events);
+        }
+        self.settle(events);
+        debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
+        reply
+    }
+
+    /// Replays one event that an earlier `step`, here or on another machine, returned for `at`.
+    pub fn apply(&mut self, at: Timestamp, event: &Event) {
+        self.forget_changes();
+        if at > self.now {
+            self.now = at;
+            self.elapse();
+        }
+        self.change(at, event);
+    }
+
+    /// When to call `step` with [`Command::Tick`], if at all.
+    pub fn next_wakeup(&self) -> Option<Timestamp> {
+        let keys = self.key_ends.first().map(|(at, _)| *at);
+        [self.timers.next(), keys].into_iter().flatten().min()
+    }
+
+    /// The time of the last step or event.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The lanes whose numbers the last `step` or `apply` changed, with their numbers now.
+    pub fn changes(&self) -> impl Iterator<Item = LaneChange> {
+        let live = self.touched.iter().map(|lane| self.lane_change(*lane));
+        self.gone.iter().cloned().chain(live)
+    }
+
+    fn decide(&mut self, command: Command, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+        match command {
+            Command::Tick => Ok(Reply::Done),
+            Command::Configure(blocks) => self.configure(blocks, events),
+            Command::Submit { task, spec } => self.submit(task, spec, events),
+            Command::SubmitBatch(batch) => self.submit_batch(*batch, events),
+            Command::Leave { task } => self.leave(task, events),
+            Command::Cancel { task, reason } => self.cancel(task, reason, events),
+            Command::CancelWaiting { which, reason } => Ok(self.cancel_waiting(&which, reason, events)),
+            Command::Reprioritise { task, priority } => self.reprioritise(task, priority, events),
+            Command::Claim { worker, lanes, kinds, max, lease } => {
+                self.claim(&worker, &lanes, &kinds, max, lease, events)
+            }
+            Command::Heartbeat { task, fence } => self.heartbeat(task, fence, events),
+            Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome, events),
+            Command::ForceRelease { lane } => Ok(self.force_release(&lane, events)),
+            Command::Pause { lane } => Ok(self.pause(lane, events)),
+            Command::Resume { lane } => Ok(self.resume(lane, events)),
+            Command::Drain { lane } => Ok(self.drain(lane, events)),
+            Command::Redrive { letter, task } => self.redrive(letter, task, events),
+            Command::Discard { letter } => self.discard(letter, events),
+        }
+    }
+
+    /// Makes one event happen.
+    pub(crate) fn emit(&mut self, event: Event, events: &mut Vec<Event>) {
+        self.change(self.now, &event);
+        events.push(event);
+    }
+}

@@ -1,0 +1,355 @@
+//! May this be accepted?
+
+use smallvec::SmallVec;
+
+use crate::command::{Reply, ToolBatch, ToolLane};
+use crate::event::Event;
+use crate::id::TaskId;
+use crate::lane::{Gate, canonical};
+use crate::line::NONE;
+use crate::name::{GLOBAL, LaneName, MAIN};
+use crate::rejection::{BadTask, LaneFull, Rejection};
+use crate::scheduler::Scheduler;
+use crate::settings::{Handler, PRIORITY_MAX, Settings};
+use crate::spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX, TaskSpec};
+use crate::task::Attempt;
+use crate::time::{Millis, Timestamp};
+
+/// The most calls in one tool batch.
+pub const BATCH_CALLS_MAX: usize = 1000;
+/// For how long an idempotency key is remembered: 24 hours.
+pub const KEY_WINDOW: Millis = Millis::from_secs(24 * 3600);
+
+/// A lane that a new task names: the lane if it exists, and what holds for it.
+struct Named<'a> {
+    lane: u32,
+    name: &'a LaneName,
+}
+
+impl Scheduler {
+    pub(crate) fn submit(
+        &mut self,
+        task: TaskId,
+        spec: Box<TaskSpec>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        check_spec(&spec).map_err(Rejection::BadTask)?;
+        if let Some(reply) = self.join_earlier(&spec, events)? {
+            return Ok(reply);
+        }
+        let submitted = self.admit(task, spec)?;
+        self.emit(submitted, events);
+        Ok(Reply::Accepted { task, joined: false })
+    }
+
+    /// Answers a request that was made before under the same key.
+    fn join_earlier(&mut self, spec: &TaskSpec, events: &mut Vec<Event>) -> Result<Option<Reply>, Rejection> {
+        let Some(asked) = &spec.idempotency else { return Ok(None) };
+        let Some(known) = self.keys.get(&asked.key).copied() else { return Ok(None) };
+        if known.fingerprint != asked.fingerprint {
+            return Err(Rejection::KeyConflict { task: known.task });
+        }
+        if self.tasks.find(known.task).is_some() {
+            self.emit(Event::Joined { task: known.task }, events);
+        }
+        Ok(Some(Reply::Accepted { task: known.task, joined: true }))
+    }
+
+    /// Checks everything and says what the acceptance would be.
+    fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
+        if self.tasks.find(task).is_some() || self.letters.get(task).is_some() {
+            return Err(Rejection::IdTaken { task });
+        }
+        if let Some(after) = spec.after
+            && self.tasks.find(after).is_none()
+        {
+            return Err(Rejection::BadTask(BadTask::After));
+        }
+        self.check_chain(&spec)?;
+        let deadline = self.deadline_of(&spec)?;
+        let (priority, handler, wait_timeout) = self.check_lanes(&spec, deadline)?;
+        let wait_until = wait_timeout.map(|length| self.now + length);
+        Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
+    }
+
+    /// Whether the lanes take the task; if so, what its home lane gives it.
+    fn check_lanes(
+        &self,
+        spec: &TaskSpec,
+        deadline: Option<Timestamp>,
+    ) -> Result<(u8, Handler, Option<Millis>), Rejection> {
+        let named = self.named_lanes(&spec.lanes);
+        let (priority, handler, wait_timeout) =
+            self.ask(&named[0], |home| (home.priority, home.handler, home.wait_timeout));
+        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        self.check_gates(spec, &named)?;
+        if self.must_wait(spec, &named, handler) {
+            self.check_room(spec, &named)?;
+            self.check_deadline(spec, &named, deadline, priority)?;
+            self.check_deadlock(spec, named.iter().map(|named| named.lane))?;
+        }
+        // Who may not wait and need not starts now: there is nothing to time.
+        let wait_timeout = spec.wait_timeout.or(wait_timeout).filter(|length| *length > Millis(0));
+        Ok((priority, handler, wait_timeout))
+    }
+
+    /// The lanes that a task names, `global` last.
+    fn named_lanes<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
+        if let Some(route) = self.lanes.find_route(names) {
+            let lanes = self.lanes.route(route).lanes.iter();
+            return lanes.map(|lane| Named { lane: *lane, name: &self.lanes[*lane].name }).collect();
+        }
+        let mut named: SmallVec<[Named<'_>; 8]> = SmallVec::new();
+        let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
+        let names = canonical(names);
+        let global = Some(&*GLOBAL).filter(|global| names[0] != *global);
+        for name in names.into_iter().chain(global) {
+            named.push(Named { lane: self.lanes.find(name).unwrap_or(NONE), name });
+        }
+        named
+    }
+
+    /// Asks what holds for a lane, whether it exists or not.
+    fn ask<T>(&self, named: &Named<'_>, question: impl FnOnce(&Settings) -> T) -> T {
+        if named.lane == NONE {
+            question(&self.book.settings(named.name))
+        } else {
+            question(self.settings(named.lane))
+        }
+    }
+
+    fn max_queued(&self, named: &Named<'_>) -> u32 {
+        self.ask(named, |settings| settings.max_queued)
+    }
+
+    /// A running parent, not too deep a chain, and no wait for a conversation that waits for this.
+    fn check_chain(&self, spec: &TaskSpec) -> Result<(), Rejection> {
+        let Some(parent) = spec.parent else { return Ok(()) };
+        // A task that was told to stop waits for nothing new: nobody would tell that child to stop.
+        let may_ask = |attempt: &Attempt| parent.detached || attempt.stopping.is_none();
+        let running =
+            self.tasks.find(parent.task).filter(|slot| self.tasks[*slot].attempt().is_some_and(may_ask));
+        let Some(slot) = running else {
+            return Err(Rejection::ParentNotRunning { task: parent.task });
+        };
+        if self.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
+            return Err(Rejection::ChainTooDeep);
+        }
+        if parent.detached {
+            return Ok(());
+        }
+        for ancestor in self.ancestors(Some(slot)) {
+            for lane in &*self.lanes.route(self.tasks[ancestor].route).lanes {
+                let name = &self.lanes[*lane].name;
+                if name.is_conversation() && spec.lanes.contains(name) {
+                    let holder = self.tasks[ancestor].id;
+                    return Err(Rejection::WouldDeadlock { lane: name.clone(), holder });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The deadline, its parents' counted in.
+    fn deadline_of(&self, spec: &TaskSpec) -> Result<Option<Timestamp>, Rejection> {
+        let own = spec.deadline.map(|length| self.now + length);
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let inherited = parent.map(|slot| self.tasks[slot].deadline()).filter(|at| *at < Timestamp::NEVER);
+        let deadline = [own, inherited].into_iter().flatten().min();
+        let starts_in = spec.run_after.unwrap_or_default();
+        match deadline {
+            Some(at) if at <= self.now + starts_in => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: at.since(self.now) })
+            }
+            _ => Ok(deadline),
+        }
+    }
+
+    fn must_wait(&self, spec: &TaskSpec, named: &[Named<'_>], handler: Handler) -> bool {
+        let delayed = spec.run_after.is_some_and(|length| length > Millis(0)) || spec.after.is_some();
+        delayed || handler == Handler::External || self.first_closed(spec, named).is_some()
+    }
+
+    /// The first lane that has no slot for the new task, neither a free one nor one that a parent lends.
+    fn first_closed<'a>(&self, spec: &TaskSpec, named: &'a [Named<'a>]) -> Option<&'a Named<'a>> {
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        named.iter().find(|named| {
+            named.lane != NONE && !self.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
+        })
+    }
+
+    /// No lane is draining; what belongs to running work is no new work.
+    fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
+        let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
+        let is_draining =
+            |named: &&Named<'_>| named.lane != NONE && self.lanes[named.lane].gate == Gate::Draining;
+        match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
+            Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The task may wait, and each lane has room for it in its line.
+    fn check_room(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
+        let wait_timeout = spec.wait_timeout.or(self.ask(&named[0], |home| home.wait_timeout));
+        let full = if wait_timeout == Some(Millis(0)) {
+            self.first_closed(spec, named).or(named.first())
+        } else {
+            named.iter().find(|named| self.waiting_in(named.lane) >= self.max_queued(named))
+        };
+        full.map_or(Ok(()), |full| Err(self.lane_full(full)))
+    }
+
+    fn waiting_in(&self, lane: u32) -> u32 {
+        if lane == NONE { 0 } else { self.lanes[lane].waiting }
+    }
+
+    fn lane_full(&self, named: &Named<'_>) -> Rejection {
+        let running = if named.lane == NONE { 0 } else { self.lanes[named.lane].running };
+        Rejection::LaneFull(Box::new(LaneFull {
+            lane: named.name.clone(),
+            running,
+            max_concurrency: self.ask(named, |settings| settings.max_concurrency),
+            waiting: self.waiting_in(named.lane),
+            max_queued: self.max_queued(named),
+            current: self.longest_running_in(named.lane),
+            retry_after: self.retry_after(named.lane),
+        }))
+    }
+
+    /// A task that will probably start only after its deadline is better refused now.
+    fn check_deadline(
+        &self,
+        spec: &TaskSpec,
+        named: &[Named<'_>],
+        deadline: Option<Timestamp>,
+        priority: u8,
+    ) -> Result<(), Rejection> {
+        let Some(deadline) = deadline.filter(|_| spec.run_after.is_none()) else { return Ok(()) };
+        let Some(closed) = self.first_closed(spec, named) else { return Ok(()) };
+        let home = named[0].lane;
+        let ahead = if home == NONE { 0 } else { self.ahead_of_newcomer(home, priority) };
+        match self.estimate(closed.lane, if closed.lane == home { ahead } else { 0 }) {
+            Some(starts_in) if self.now + starts_in > deadline => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.now) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn submit_batch(
+        &mut self,
+        batch: ToolBatch,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if !(1..=BATCH_CALLS_MAX).contains(&batch.calls.len()) {
+            return Err(Rejection::BadTask(BadTask::BatchSize));
+        }
+        let mut seen: Vec<TaskId> = batch.calls.iter().map(|call| call.task).collect();
+        seen.sort_unstable();
+        if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Rejection::IdTaken { task: twice[0] });
+        }
+        let mut specs = Vec::with_capacity(batch.calls.len());
+        let mut before = None;
+        for call in &batch.calls {
+            let lane = LaneName::tool(&batch.session, call.lane);
+            let lane = lane.map_err(|error| Rejection::BadTask(BadTask::Session(error)))?;
+            let mut spec = TaskSpec::new(call.tool.clone(), vec![lane]);
+            spec.payload = call.payload;
+            spec.source = crate::settings::Source::Agent;
+            spec.parent = batch.parent;
+            spec.group = batch.group.clone();
+            // The first look is at each call alone; the order is added when all may be accepted.
+            let event = self.admit(call.task, Box::new(spec))?;
+            let after = if call.lane == ToolLane::Query { None } else { before.replace(call.task) };
+            specs.push((event, after));
+        }
+        self.check_batch_room(&specs)?;
+        for (mut event, after) in specs {
+            if let Event::Submitted { spec, .. } = &mut event {
+                spec.after = after;
+            }
+            self.emit(event, events);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Whether the calls of a batch that would have to wait fit into each lane's line together.
+    fn check_batch_room(&self, specs: &[(Event, Option<TaskId>)]) -> Result<(), Rejection> {
+        // Of each lane how many more calls could start, and how many would have to wait.
+        let mut rooms: Vec<(Named<'_>, u32, u32)> = Vec::new();
+        for (event, after) in specs {
+            let Event::Submitted { spec, handler, .. } = event else { continue };
+            let mut own: SmallVec<[usize; 2]> = SmallVec::new();
+            for named in self.named_lanes(&spec.lanes) {
+                let index = rooms.iter().position(|(other, ..)| other.name == named.name);
+                own.push(index.unwrap_or(rooms.len()));
+                if index.is_none() {
+                    let startable = self.startable(&named, spec);
+                    rooms.push((named, startable, 0));
+                }
+            }
+            let may_start = after.is_none() && *handler != Handler::External;
+            let starts = may_start && own.iter().all(|index| rooms[*index].1 > 0);
+            for index in own {
+                let (_, startable, waiting) = &mut rooms[index];
+                if starts { *startable -= 1 } else { *waiting += 1 }
+            }
+        }
+        let is_full = |(named, _, waiting): &&(Named<'_>, u32, u32)| {
+            *waiting > 0 && self.waiting_in(named.lane) + waiting > self.max_queued(named)
+        };
+        rooms.iter().find(is_full).map_or(Ok(()), |(named, ..)| Err(self.lane_full(named)))
+    }
+
+    /// How many tasks like this one could start in a lane now, as far as that lane is concerned.
+    fn startable(&self, named: &Named<'_>, spec: &TaskSpec) -> u32 {
+        let (slots, rate) = self.ask(named, |settings| (settings.max_concurrency, settings.rate_limit));
+        let slots = slots.unwrap_or(u32::MAX);
+        if named.lane == NONE {
+            return rate.map_or(slots, |rate| slots.min(rate.max));
+        }
+        let lane = &self.lanes[named.lane];
+        if !lane.passable {
+            return 0;
+        }
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let lent = u32::from(self.can_borrow(parent, named.lane));
+        let free = slots.saturating_sub(lane.running + u32::from(lane.reserved != NONE));
+        let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.now, rate));
+        free.saturating_add(lent).min(by_rate)
+    }
+}
+
+fn check_spec(spec: &TaskSpec) -> Result<(), BadTask> {
+    if spec.lanes.len() > LANES_PER_TASK_MAX {
+        return Err(BadTask::TooManyLanes(spec.lanes.len()));
+    }
+    if spec.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
+        return Err(BadTask::Priority);
+    }
+    let lengths = [
+        ("wait_timeout", spec.wait_timeout, true),
+        ("timeout", spec.timeout, false),
+        ("deadline", spec.deadline, true),
+        ("run_after", spec.run_after, true),
+        ("retry.initial_delay", spec.retry.map(|retry| retry.initial_delay), true),
+        ("retry.fixed_delay", spec.retry.map(|retry| retry.fixed_delay), true),
+        ("retry.max_delay", spec.retry.map(|retry| retry.max_delay), true),
+    ];
+    for (field, length, may_be_zero) in lengths {
+        match length {
+            Some(length) if length > Millis::MAX => return Err(BadTask::TooLong(field)),
+            Some(Millis(0)) if !may_be_zero => return Err(BadTask::Zero(field)),
+            _ => {}
+        }
+    }
+    match &spec.idempotency {
+        Some(asked) if !(1..=KEY_BYTES_MAX).contains(&asked.key.len()) => Err(BadTask::Key),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,348 @@
+//! Writes a history: which command comes next, and when. Few lanes and small limits, so that things collide.
+
+use std::num::NonZeroU128;
+
+use laneway_core::{
+    BlobId, Block, CancelReason, Command, Fence, Idempotency, LaneName, LaneSettings, Millis, Name, Outcome,
+    Parent, Pattern, Retry, Selector, Source, Switch, TaskId, TaskSpec, Timestamp, ToolBatch, ToolCall,
+    ToolLane,
+};
+
+use crate::checker::Checker;
+use crate::dice::Dice;
+use crate::lanes;
+
+const LANES: [&str; 9] = ["a", "b", "c", "x", "main", "session:s", "session:t", "agent:k", "session:s/query"];
+const KINDS: [&str; 2] = ["chat", "code"];
+/// So many tasks may be live before nothing more is submitted: a look at everything stays affordable.
+const LIVE_MAX: usize = 90;
+
+/// How often and for how many commands the history is about starvation.
+const STARVING_EVERY: u64 = 2_500;
+const STARVING_LASTS: u64 = 500;
+
+pub(crate) struct Script {
+    pub(crate) dice: Dice,
+    next_task: u128,
+    commands: u64,
+    /// What is to be said next, the last first.
+    pending: Vec<Command>,
+    /// The next step is at the time of the last.
+    clock_stands: bool,
+    /// For how many commands more tasks ask for tasks.
+    descent: u32,
+}
+
+/// What must be so before tasks can starve: two lanes of one slot each, nothing else in the way.
+fn starvation() -> Vec<Command> {
+    let block = |lanes: &str, slots: Switch<u32>| Block {
+        lanes: Pattern::new(lanes).unwrap(),
+        settings: Some(LaneSettings {
+            max_concurrency: Some(slots),
+            max_queued: Some(50),
+            retry: Some(Retry::NONE),
+            lease: Some(Millis::from_secs(3600)),
+            ..LaneSettings::default()
+        }),
+    };
+    let blocks = [("a", Switch::On(1)), ("b", Switch::On(1)), ("global", Switch::Off)];
+    let blocks = blocks.map(|(lanes, slots)| block(lanes, slots));
+    let mut commands = ["a", "b", "global"].map(|name| Command::Resume { lane: lane(name) }).to_vec();
+    commands.push(Command::Configure(blocks.to_vec()));
+    commands
+}
+
+pub(crate) fn lane(text: &str) -> LaneName {
+    LaneName::new(text).unwrap()
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+impl Script {
+    pub(crate) fn new(seed: u64) -> Script {
+        Script {
+            dice: Dice::new(seed),
+            next_task: 1,
+            commands: 0,
+            pending: vec![],
+            clock_stands: false,
+            descent: 0,
+        }
+    }
+
+    /// The time of the next step: often now, often exactly when something is due, sometimes much later.
+    pub(crate) fn later(&mut self, now: Timestamp, wakeup: Option<Timestamp>) -> Timestamp {
+        let dice = &mut self.dice;
+        let wakeup = wakeup.unwrap_or(now).0;
+        let hour = 3_600_000;
+        let at = match dice.below(1000) {
+            0..560 => now.0,
+            560..760 => now.0 + dice.below(60),
+            760..880 => wakeup.max(now.0),
+            880..900 => wakeup.saturating_sub(1).max(now.0),
+            900..920 => wakeup.max(now.0) + 1,
+            920..982 => now.0 + dice.below(1_500),
+            982..992 => now.0 + dice.below(30_000),
+            992..994 => now.0 + dice.below(3 * hour),
+            994..995 => now.0 + hour * (20 + dice.below(10)),
+            _ => now.0.saturating_sub(1 + dice.below(5)),
+        };
+        self.clock_stands = at == now.0;
+        Timestamp(at)
+    }
+
+    pub(crate) fn next(&mut self, seen: &Checker) -> Command {
+        self.commands += 1;
+        if self.commands % STARVING_EVERY == STARVING_EVERY - STARVING_LASTS {
+            self.pending = starvation();
+        }
+        if let Some(command) = self.pending.pop() {
+            return command;
+        }
+        if self.commands % STARVING_EVERY > STARVING_EVERY - STARVING_LASTS {
+            return self.starve(seen);
+        }
+        self.descent = if self.dice.percent(1) { 12 } else { self.descent.saturating_sub(1) };
+        if self.descent > 0 && !seen.running().is_empty() {
+            return self.descend(seen);
+        }
+        let is_full = seen.live() >= LIVE_MAX;
+        let is_idle = seen.running().is_empty();
+        match self.dice.below(1000) {
+            0..400 if !is_full => self.submit(seen),
+            400..420 if !is_full => self.batch(seen),
+            420..610 if !is_idle => self.finish(seen),
+            610..640 if !is_idle => self.heartbeat(seen),
+            640..760 => self.claim(),
+            760..780 => self.cancel(seen),
+            780..783 => self.clear(),
+            783..808 => self.reprioritise(seen),
+            808..838 => self.configure(),
+            838..853 => Command::Pause { lane: self.lane() },
+            853..905 => Command::Resume { lane: self.shut_lane(seen) },
+            905..911 => Command::Drain { lane: self.lane() },
+            911..917 => Command::ForceRelease { lane: self.lane() },
+            917..930 => self.redrive(seen),
+            930..935 => Command::Discard { letter: self.letter(seen) },
+            935..950 => Command::Leave { task: self.joined_task(seen) },
+            _ if is_full => self.cancel(seen),
+            _ => Command::Tick,
+        }
+    }
+
+    /// The newest running task asks for another, and that one for another.
+    fn descend(&mut self, seen: &Checker) -> Command {
+        let mut spec = TaskSpec::new(name("chat"), vec![self.lane()]);
+        let newest = seen.running().last().copied();
+        spec.parent = newest.map(|(task, _)| Parent { task, detached: false });
+        Command::Submit { task: self.new_task(seen), spec: Box::new(spec) }
+    }
+
+    /// Two lanes that are never free at once: a task that needs both is passed over again and again.
+    fn starve(&mut self, seen: &Checker) -> Command {
+        if seen.live() >= 30 || self.dice.percent(45) && !seen.running().is_empty() {
+            return self.finish(seen);
+        }
+        let lanes = match self.dice.below(20) {
+            0 => vec![lane("a"), lane("b")],
+            number => vec![lane(if number % 2 == 0 { "a" } else { "b" })],
+        };
+        let mut spec = TaskSpec::new(name("chat"), lanes);
+        spec.fair_key = Some(lane("ann"));
+        Command::Submit { task: self.new_task(seen), spec: Box::new(spec) }
+    }
+
+    fn lane(&mut self) -> LaneName {
+        match self.dice.below(100) {
+            0..2 => LaneName::global(),
+            // A crowd of conversations, so that there are many of one sort.
+            2..14 => LaneName::session(&self.dice.below(20).to_string()).unwrap(),
+            _ => lane(self.dice.pick(&LANES)),
+        }
+    }
+
+    /// Mostly a lane that is paused or draining.
+    fn shut_lane(&mut self, seen: &Checker) -> LaneName {
+        let shut = seen.shut_lanes();
+        if shut.is_empty() { self.lane() } else { self.dice.pick(&shut) }
+    }
+
+    /// An id that was never used, but sometimes one that is in use.
+    fn new_task(&mut self, seen: &Checker) -> TaskId {
+        let taken: Vec<TaskId> = seen.live_tasks().into_iter().chain(seen.letters()).collect();
+        if self.clock_stands && self.dice.percent(3) && !taken.is_empty() {
+            return self.dice.pick(&taken);
+        }
+        self.next_task += 1;
+        TaskId(self.next_task)
+    }
+
+    /// Mostly a live task, sometimes one that has ended or never was.
+    fn known_task(&mut self, seen: &Checker) -> TaskId {
+        let live = seen.live_tasks();
+        if live.is_empty() || self.dice.percent(8) {
+            return TaskId(self.dice.below(self.next_task as u64 + 5).into());
+        }
+        self.dice.pick(&live)
+    }
+
+    /// Often a task that several callers wait for.
+    fn joined_task(&mut self, seen: &Checker) -> TaskId {
+        let joined = seen.joined_tasks();
+        if joined.is_empty() || self.dice.percent(30) {
+            self.known_task(seen)
+        } else {
+            self.dice.pick(&joined)
+        }
+    }
+
+    /// Mostly a running attempt, sometimes an old or an invented fence.
+    fn attempt(&mut self, seen: &Checker) -> (TaskId, Fence) {
+        let running = seen.running();
+        if running.is_empty() || self.dice.percent(4) {
+            return (self.known_task(seen), Fence(self.dice.below(seen.last_fence() + 3)));
+        }
+        self.dice.pick(&running)
+    }
+
+    fn submit(&mut self, seen: &Checker) -> Command {
+        let task = self.new_task(seen);
+        let kind = name(self.dice.pick(&KINDS));
+        let lanes = (0..self.dice.pick(&[1u8, 1, 1, 2, 2, 3, 0])).map(|_| self.lane()).collect();
+        let mut spec = TaskSpec::new(kind, lanes);
+        let dice = &mut self.dice;
+        spec.payload = dice.maybe(20, &[BlobId(NonZeroU128::MIN)]);
+        spec.source = dice.pick(&[Source::User, Source::Schedule, Source::Agent, Source::Background]);
+        spec.priority = dice.maybe(30, &[0, 1, 2, 2, 5, 9]);
+        spec.fair_key = dice.maybe(30, &[lane("ann"), lane("bob"), lane("a")]);
+        spec.wait_timeout = dice.maybe(15, &[0, 500, 5_000, 60_000]).map(Millis);
+        spec.timeout = dice.maybe(25, &[1, 50, 300, 20_000]).map(Millis);
+        spec.deadline = dice.maybe(20, &[40, 400, 2_000, 100_000]).map(Millis);
+        spec.run_after = dice.maybe(10, &[0, 10, 100, 3_000]).map(Millis);
+        spec.retry = dice.maybe(35, &lanes::RETRIES);
+        spec.after = if dice.percent(8) { Some(self.known_task(seen)) } else { None };
+        spec.parent = self.parent(seen);
+        spec.group = self.dice.maybe(20, &[name("g"), name("h")]);
+        spec.idempotency = self.key();
+        if self.dice.percent(3) {
+            self.spoil(&mut spec);
+        }
+        Command::Submit { task, spec: Box::new(spec) }
+    }
+
+    /// Asks for something that makes no sense.
+    fn spoil(&mut self, spec: &mut TaskSpec) {
+        match self.dice.below(5) {
+            0 => spec.priority = Some(10),
+            1 => spec.timeout = Some(Millis(0)),
+            2 => spec.deadline = Some(Millis(0)),
+            3 => spec.run_after = Some(Millis(u64::MAX)),
+            _ => spec.lanes = vec![LaneName::main(); 65],
+        }
+    }
+
+    fn key(&mut self) -> Option<Idempotency> {
+        let key = self.dice.maybe(12, &["k1", "k2", "k3", "k4", ""])?;
+        Some(Idempotency { key: key.into(), fingerprint: self.dice.below(100) / 80 })
+    }
+
+    fn parent(&mut self, seen: &Checker) -> Option<Parent> {
+        if !self.dice.percent(30) || seen.running().is_empty() {
+            return None;
+        }
+        let newest = seen.running().last().copied();
+        let (task, _) = match newest.filter(|_| self.dice.percent(60)) {
+            Some(newest) => newest,
+            None => self.attempt(seen),
+        };
+        Some(Parent { task, detached: self.dice.percent(12) })
+    }
+
+    fn batch(&mut self, seen: &Checker) -> Command {
+        let lanes =
+            [ToolLane::Query, ToolLane::Query, ToolLane::Execute, ToolLane::Generate, ToolLane::Control];
+        let calls = (0..self.dice.below(6))
+            .map(|_| ToolCall {
+                task: self.new_task(seen),
+                tool: name(self.dice.pick(&KINDS)),
+                lane: self.dice.pick(&lanes),
+                payload: None,
+            })
+            .collect();
+        let parent = self.parent(seen);
+        let group = self.dice.maybe(50, &[name("g")]);
+        let session = self.dice.pick(&["s", "t", "u"]).into();
+        Command::SubmitBatch(Box::new(ToolBatch { session, calls, parent, group }))
+    }
+
+    fn finish(&mut self, seen: &Checker) -> Command {
+        let (task, fence) = self.attempt(seen);
+        let outcome = match self.dice.below(10) {
+            0..5 => Outcome::Success,
+            5..8 => Outcome::Failure { error: "it broke".into(), retryable: true },
+            8 => Outcome::Failure { error: "it is hopeless".into(), retryable: false },
+            _ => Outcome::Stopped,
+        };
+        Command::Finish { task, fence, outcome }
+    }
+
+    fn heartbeat(&mut self, seen: &Checker) -> Command {
+        let (task, fence) = self.attempt(seen);
+        Command::Heartbeat { task, fence }
+    }
+
+    fn claim(&mut self) -> Command {
+        let dice = &mut self.dice;
+        let pattern = |text: &str| Pattern::new(text).unwrap();
+        let mut lanes = vec![pattern(dice.pick(&["x", "*", "a*", "session:*", "agent:*"]))];
+        if dice.percent(2) {
+            lanes.clear();
+        }
+        Command::Claim {
+            worker: name("worker"),
+            lanes,
+            kinds: dice.maybe(30, &KINDS).into_iter().map(name).collect(),
+            max: if dice.percent(2) { 0 } else { dice.pick(&[1, 1, 2, 5]) },
+            lease: dice.maybe(20, &[30, 1_000]).map(Millis),
+        }
+    }
+
+    fn cancel(&mut self, seen: &Checker) -> Command {
+        let reason = self.dice.pick(&[CancelReason::Caller, CancelReason::Interrupted]);
+        Command::Cancel { task: self.known_task(seen), reason }
+    }
+
+    fn clear(&mut self) -> Command {
+        let which = Selector {
+            lane: if self.dice.percent(85) { Some(self.lane()) } else { None },
+            kind: self.dice.maybe(50, &KINDS).map(name),
+            group: self.dice.maybe(30, &[name("g"), name("h")]),
+        };
+        Command::CancelWaiting { which, reason: CancelReason::Cleared }
+    }
+
+    fn reprioritise(&mut self, seen: &Checker) -> Command {
+        Command::Reprioritise { task: self.known_task(seen), priority: self.dice.pick(&[0, 1, 3, 9, 10]) }
+    }
+
+    fn letter(&mut self, seen: &Checker) -> TaskId {
+        let letters = seen.letters();
+        if letters.is_empty() || self.dice.percent(10) {
+            return TaskId(1);
+        }
+        self.dice.pick(&letters)
+    }
+
+    fn redrive(&mut self, seen: &Checker) -> Command {
+        let letter = self.letter(seen);
+        let task = self.new_task(seen);
+        Command::Redrive { letter, task }
+    }
+
+    pub(crate) fn configure(&mut self) -> Command {
+        let blocks = (0..1 + self.dice.below(3)).map(|_| lanes::block(&mut self.dice)).collect();
+        Command::Configure(blocks)
+    }
+}

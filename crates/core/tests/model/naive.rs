@@ -1,0 +1,376 @@
+//! A scheduler that nobody would want to run: one flat list of tasks, scanned for every question.
+//!
+//! It follows the rules as they are written and shares no structure with the real one: no tree, no
+//! counters, no timers. What it keeps beside its tasks is only what cannot be seen by looking at them.
+
+use std::sync::Arc;
+
+use laneway_core::{
+    Block, CancelReason, DeadLetter, End, Event, Fence, Gate, Handler, LaneName, LaneSettings, Millis, Name,
+    Outcome, Parent, Pattern, Rejection, Reply, STOP_GRACE, Settings, StopReason, TaskId, TaskSpec,
+    Timestamp,
+};
+
+pub(crate) const NEVER: Timestamp = Timestamp::NEVER;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Phase {
+    Delayed(Timestamp),
+    Held,
+    InLine,
+    BackingOff(Timestamp),
+    Running,
+}
+
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) spec: TaskSpec,
+    /// Each lane once, `global` last unless it is the home lane.
+    pub(crate) lanes: Vec<LaneName>,
+    pub(crate) parent: Option<TaskId>,
+    pub(crate) depth: u8,
+    pub(crate) after: Option<TaskId>,
+    pub(crate) arrival: u64,
+    pub(crate) submitted: Timestamp,
+    pub(crate) since: Timestamp,
+    pub(crate) wait_until: Timestamp,
+    pub(crate) deadline: Timestamp,
+    pub(crate) look_at: Timestamp,
+    pub(crate) phase: Phase,
+    pub(crate) handler: Handler,
+    pub(crate) priority: u8,
+    pub(crate) aged: u8,
+    pub(crate) boosted: u8,
+    pub(crate) noticed: bool,
+    pub(crate) attempts: u32,
+    pub(crate) retries: u32,
+    pub(crate) redeliveries: u32,
+    pub(crate) joined: u32,
+    /// Under whose name it takes turns, while it stands in the line.
+    pub(crate) key: Option<LaneName>,
+    pub(crate) passed: u32,
+    pub(crate) blocked: Vec<LaneName>,
+    pub(crate) taken: Vec<LaneName>,
+    pub(crate) reserved: bool,
+    pub(crate) fence: Fence,
+    pub(crate) lease: Millis,
+    pub(crate) lease_until: Timestamp,
+    pub(crate) timeout_at: Timestamp,
+    pub(crate) stopping: Option<(StopReason, Timestamp)>,
+    pub(crate) borrowed: Vec<(LaneName, TaskId)>,
+}
+
+impl Task {
+    pub(crate) fn level(&self) -> u8 {
+        self.priority + self.aged + self.boosted
+    }
+
+    pub(crate) fn home(&self) -> &LaneName {
+        &self.lanes[0]
+    }
+
+    pub(crate) fn is_external(&self) -> bool {
+        self.handler == Handler::External
+    }
+}
+
+pub(crate) struct Key {
+    pub(crate) key: Arc<str>,
+    pub(crate) task: TaskId,
+    pub(crate) fingerprint: u64,
+    pub(crate) until: Timestamp,
+}
+
+/// What was told of a lane's depth.
+#[derive(Clone, Default)]
+pub(crate) struct Told {
+    pub(crate) pressure: bool,
+    pub(crate) warning: bool,
+    pub(crate) critical: bool,
+    pub(crate) drained: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Naive {
+    pub(crate) now: Timestamp,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) letters: Vec<DeadLetter>,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) blocks: Vec<(Pattern, LaneSettings)>,
+    pub(crate) gates: Vec<(LaneName, Gate)>,
+    /// When each lane's bucket is full again, in nanoseconds.
+    pub(crate) buckets: Vec<(LaneName, u128)>,
+    /// The tag of each fair key, and the clock of tags.
+    pub(crate) tags: Vec<(LaneName, u64)>,
+    pub(crate) clock: u64,
+    pub(crate) told: Vec<(LaneName, Told)>,
+    pub(crate) arrivals: u64,
+    pub(crate) fences: u64,
+    pub(crate) events: Vec<Event>,
+    /// How often a task was passed over.
+    pub(crate) passed_over: u64,
+}
+
+impl Naive {
+    pub(crate) fn find(&self, id: TaskId) -> Option<usize> {
+        self.tasks.iter().position(|task| task.id == id)
+    }
+
+    pub(crate) fn live(&self, task: TaskId) -> Result<usize, Rejection> {
+        self.find(task).ok_or(Rejection::NotLive { task })
+    }
+
+    pub(crate) fn emit(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// The block of that exact name, else the longest pattern that matches.
+    pub(crate) fn block(&self, name: &LaneName) -> Option<&(Pattern, LaneSettings)> {
+        let exact = self.blocks.iter().find(|(pattern, _)| pattern.as_str() == name.as_str());
+        let fitting = self.blocks.iter().filter(|(pattern, _)| pattern.matches(name));
+        exact.or(fitting.max_by_key(|(pattern, _)| pattern.as_str().len()))
+    }
+
+    pub(crate) fn settings(&self, name: &LaneName) -> Settings {
+        let asked = self.block(name).map(|(_, asked)| asked.clone()).unwrap_or_default();
+        Settings::for_lane(&asked, name)
+    }
+
+    pub(crate) fn home_settings(&self, index: usize) -> Settings {
+        self.settings(self.tasks[index].home())
+    }
+
+    pub(crate) fn gate(&self, name: &LaneName) -> Gate {
+        self.gates.iter().find(|(lane, _)| lane == name).map_or(Gate::Open, |(_, gate)| *gate)
+    }
+
+    /// Slots taken, a lent one once.
+    pub(crate) fn running_in(&self, name: &LaneName) -> u32 {
+        let owns = |task: &&Task| {
+            task.phase == Phase::Running
+                && task.lanes.contains(name)
+                && task.borrowed.iter().all(|(lane, _)| lane != name)
+        };
+        self.tasks.iter().filter(owns).count() as u32
+    }
+
+    pub(crate) fn waiting_in(&self, name: &LaneName) -> u32 {
+        let waits = |task: &&Task| {
+            matches!(task.phase, Phase::Delayed(_) | Phase::Held | Phase::InLine) && task.lanes.contains(name)
+        };
+        self.tasks.iter().filter(waits).count() as u32
+    }
+
+    /// Those that run, in the order in which they were granted.
+    pub(crate) fn running(&self) -> Vec<usize> {
+        let mut running: Vec<usize> =
+            (0..self.tasks.len()).filter(|index| self.tasks[*index].phase == Phase::Running).collect();
+        running.sort_by_key(|index| self.tasks[*index].fence);
+        running
+    }
+
+    pub(crate) fn children(&self, parent: TaskId) -> Vec<TaskId> {
+        let mut children: Vec<&Task> = self.tasks.iter().filter(|task| task.parent == Some(parent)).collect();
+        children.sort_by_key(|task| task.arrival);
+        children.into_iter().map(|task| task.id).collect()
+    }
+
+    pub(crate) fn configure(&mut self, blocks: Vec<Block>) -> Result<Reply, Rejection> {
+        for settings in blocks.iter().filter_map(|block| block.settings.as_ref()) {
+            settings.check().map_err(|error| Rejection::BadSetting(Box::new(error)))?;
+        }
+        for block in &blocks {
+            self.blocks.retain(|(pattern, _)| *pattern != block.lanes);
+            if let Some(settings) = &block.settings {
+                self.blocks.push((block.lanes.clone(), settings.clone()));
+            }
+        }
+        if !blocks.is_empty() {
+            self.emit(Event::Configured { blocks });
+            self.rejoin_all();
+        }
+        let mut labels: Vec<Pattern> = self.blocks.iter().map(|(pattern, _)| pattern.clone()).collect();
+        labels.sort();
+        for label in labels {
+            let most = self.blocks.iter().find(|(pattern, _)| *pattern == label);
+            let most = most.and_then(|(_, asked)| asked.dead_letters_max).unwrap_or(1000);
+            self.drop_letters(&label, most);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// The task of a current attempt, if `fence` is its fence.
+    fn fenced(&self, task: TaskId, fence: Fence) -> Result<usize, Rejection> {
+        let index = self.live(task)?;
+        let this = &self.tasks[index];
+        let is_current = this.phase == Phase::Running && this.fence == fence;
+        if is_current { Ok(index) } else { Err(Rejection::StaleLease { task, fence }) }
+    }
+
+    pub(crate) fn heartbeat(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
+        let index = self.fenced(task, fence)?;
+        if let Some((reason, until)) = self.tasks[index].stopping {
+            return Ok(Reply::Renewed { until, stopping: Some(reason) });
+        }
+        let lease_until = self.now + self.tasks[index].lease;
+        self.tasks[index].lease_until = lease_until;
+        self.emit(Event::Renewed { task, fence, lease_until });
+        Ok(Reply::Renewed { until: lease_until, stopping: None })
+    }
+
+    pub(crate) fn finish(
+        &mut self,
+        task: TaskId,
+        fence: Fence,
+        outcome: Outcome,
+    ) -> Result<Reply, Rejection> {
+        let index = self.fenced(task, fence)?;
+        if self.tasks[index].stopping.is_some() {
+            self.conclude_stop(task);
+            return Ok(Reply::Done);
+        }
+        match outcome {
+            Outcome::Success => self.end(task, End::Completed),
+            Outcome::Failure { error, retryable } => {
+                self.fail(task, Arc::clone(&error), retryable, End::Failed { error });
+            }
+            Outcome::Stopped => {
+                let error: Arc<str> = "the run stopped without an outcome".into();
+                self.fail(task, Arc::clone(&error), true, End::Failed { error });
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn stop(&mut self, id: TaskId, reason: StopReason) {
+        self.cancel_children(id);
+        let Some(index) = self.find(id) else { return };
+        let now = self.now;
+        let task = &mut self.tasks[index];
+        let until = task.stopping.map_or(now + STOP_GRACE, |(_, until)| until);
+        task.stopping = Some((reason, until));
+        let fence = task.fence;
+        self.emit(Event::Stopping { task: id, fence, reason, until });
+    }
+
+    pub(crate) fn conclude_stop(&mut self, id: TaskId) {
+        let stopping = self.find(id).and_then(|index| self.tasks[index].stopping);
+        match stopping {
+            Some((StopReason::Timeout, _)) => {
+                self.fail(id, "the attempt took too long".into(), true, End::TimedOut);
+            }
+            Some((StopReason::Cancelled(reason), _)) => self.end(id, End::Cancelled { reason }),
+            None => {}
+        }
+    }
+
+    pub(crate) fn lapse(&mut self, id: TaskId) {
+        let Some(index) = self.find(id) else { return };
+        let redeliveries = self.tasks[index].redeliveries;
+        if !self.tasks[index].is_external() {
+            self.fail(id, "the lease lapsed".into(), true, End::Lost);
+        } else if redeliveries < self.home_settings(index).max_redelivery {
+            self.cancel_children(id);
+            self.give_back(id);
+            self.refund(index);
+            let wait = self.tasks[index].spec.wait_timeout.or(self.home_settings(index).wait_timeout);
+            let wait_until = wait.map_or(NEVER, |length| self.now + length);
+            let task = &mut self.tasks[index];
+            task.redeliveries += 1;
+            task.wait_until = wait_until;
+            let fence = task.fence;
+            self.emit(Event::Redelivered { task: id, fence });
+            self.join_line(index);
+        } else {
+            let error: Arc<str> = format!("the lease lapsed {} times", redeliveries + 1).into();
+            self.fail(id, Arc::clone(&error), false, End::Failed { error });
+        }
+    }
+
+    pub(crate) fn fail(&mut self, id: TaskId, error: Arc<str>, retryable: bool, end: End) {
+        self.cancel_children(id);
+        let Some(index) = self.find(id) else { return };
+        let retry = self.tasks[index].spec.retry.unwrap_or(self.home_settings(index).retry);
+        let delay = retry.delay(self.tasks[index].retries + 1, id.0 as u64).filter(|_| retryable);
+        let Some(delay) = delay else {
+            self.keep_letter(index, error);
+            self.end(id, end);
+            return;
+        };
+        self.give_back(id);
+        self.refund(index);
+        let at = self.now + delay;
+        let task = &mut self.tasks[index];
+        task.retries += 1;
+        task.wait_until = NEVER;
+        task.phase = Phase::BackingOff(at);
+        let fence = task.fence;
+        self.emit(Event::Retrying { task: id, fence, error, at });
+    }
+
+    pub(crate) fn end(&mut self, id: TaskId, end: End) {
+        self.cancel_children(id);
+        self.leave_line(id);
+        self.give_back(id);
+        self.tasks.retain(|task| task.id != id);
+        self.emit(Event::Ended { task: id, end });
+        self.free_followers(&[id]);
+    }
+
+    /// Those that were held behind tasks that have ended join the line.
+    pub(crate) fn free_followers(&mut self, ended: &[TaskId]) {
+        for id in ended {
+            let held = |task: &&Task| task.phase == Phase::Held && task.after == Some(*id);
+            for follower in self.tasks.iter().filter(held).map(|task| task.id).collect::<Vec<_>>() {
+                self.let_go(follower);
+            }
+        }
+    }
+
+    /// What a task was held behind has ended; its own time may still lie ahead.
+    fn let_go(&mut self, id: TaskId) {
+        let Some(index) = self.find(id) else { return };
+        let task = &mut self.tasks[index];
+        let run_at = task.submitted + task.spec.run_after.unwrap_or_default();
+        if run_at > self.now {
+            task.after = None;
+            task.phase = Phase::Delayed(run_at);
+        } else {
+            self.ready(id);
+        }
+    }
+
+    pub(crate) fn ready(&mut self, id: TaskId) {
+        let Some(index) = self.find(id) else { return };
+        self.tasks[index].after = None;
+        self.emit(Event::Ready { task: id });
+        self.join_line(index);
+    }
+
+    pub(crate) fn cancel_children(&mut self, parent: TaskId) {
+        for child in self.children(parent) {
+            self.cancel_task(child, CancelReason::Parent);
+        }
+    }
+
+    /// Says whether the task only waited.
+    pub(crate) fn cancel_task(&mut self, id: TaskId, reason: CancelReason) -> bool {
+        let Some(index) = self.find(id) else { return false };
+        if self.tasks[index].phase != Phase::Running {
+            self.end(id, End::Cancelled { reason });
+            return true;
+        }
+        if !matches!(self.tasks[index].stopping, Some((StopReason::Cancelled(_), _))) {
+            self.stop(id, StopReason::Cancelled(reason));
+        }
+        false
+    }
+
+    pub(crate) fn waiting_parent(parent: Option<Parent>) -> Option<TaskId> {
+        parent.filter(|parent| !parent.detached).map(|parent| parent.task)
+    }
+
+    pub(crate) fn has_kind(task: &Task, kinds: &[Name]) -> bool {
+        kinds.is_empty() || kinds.contains(&task.spec.kind)
+    }
+}

@@ -1,0 +1,156 @@
+//! Every behaviour of lanes and of external tasks, as a script and what must come of it.
+//!
+//! A file in `scenarios/` says in words what must be true, then comes the script, a line `---`, and the whole
+//! output. With `UPDATE=1` in the environment the outputs are written anew; read the difference before you
+//! believe it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use laneway_scenario::{Line, play, play_with_restarts};
+
+macro_rules! scenarios {
+    ($($name:ident $file:literal)*) => {
+        $(#[test] fn $name() { check($file); })*
+
+        const FILES: &[&str] = &[$($file),*];
+    };
+}
+
+scenarios! {
+    four_run_six_wait "01-four-run-six-wait"
+    the_last_end_is_told "02-the-last-end-is-told"
+    urgent_sources_first "03-urgent-sources-first"
+    the_31st_is_refused "04-the-31st-is-refused"
+    a_flood_cannot_starve_it "05-a-flood-cannot-starve-it"
+    ageing_stops_at_the_highest_that_waits "05-ageing-stops-at-the-highest-that-waits"
+    background_ages "05-background-ages"
+    all_free_slots_at_once "06-all-free-slots-at-once"
+    a_nonsense_limit_is_refused "07-a-nonsense-limit-is-refused"
+    limits_change_while_work_runs "07-limits-change-while-work-runs"
+    one_conversation_from_three_sides "08-one-conversation-from-three-sides"
+    one_turn_of_a_conversation_at_a_time "08-one-turn-of-a-conversation-at-a-time"
+    equal_lanes_take_turns "09-equal-lanes-take-turns"
+    turns_by_weight "09-turns-by-weight"
+    a_busy_provider_holds_up_nobody_else "10-a-busy-provider-holds-up-nobody-else"
+    cancel_all_that_waits "11-cancel-all-that-waits"
+    ten_thousand_in_one_call "11-ten-thousand-in-one-call"
+    the_second_of_three "11-the-second-of-three"
+    cancel_and_grant_have_one_outcome "12-cancel-and-grant-have-one-outcome"
+    clear_answers_how_many "13-clear-answers-how-many"
+    a_released_run_comes_back_late "14-a-released-run-comes-back-late"
+    ending_twice_frees_nothing "15-ending-twice-frees-nothing"
+    a_waiter_gives_up "16-a-waiter-gives-up"
+    a_panic_frees_its_slot "17-a-panic-frees-its-slot"
+    the_whole_burst_after_a_rest "18-the-whole-burst-after-a-rest"
+    unlimited_is_really_none "18-unlimited-is-really-none"
+    a_retried_task_keeps_its_place "19-a-retried-task-keeps-its-place"
+    delays_double_up_to_the_cap "19-delays-double-up-to-the-cap"
+    the_third_attempt_succeeds "19-the-third-attempt-succeeds"
+    a_dead_letter_can_be_redriven "20-a-dead-letter-can-be-redriven"
+    the_oldest_letter_goes_first "20-the-oldest-letter-goes-first"
+    pressure_once_and_idle_once "21-pressure-once-and-idle-once"
+    counters_count "22-counters-count"
+    sessions_leave_nothing_behind "24-sessions-leave-nothing-behind"
+    a_chain_of_nine_is_refused "25-a-chain-of-nine-is-refused"
+    a_child_borrows_its_parent_s_slot "25-a-child-borrows-its-parent-s-slot"
+    a_child_that_waits_for_its_parent "25-a-child-that-waits-for-its-parent"
+    a_kept_slot_blocks_no_child "25-a-kept-slot-blocks-no-child"
+    around_two_lanes_and_back "25-around-two-lanes-and-back"
+    parents_that_wait_for_each_other "25-parents-that-wait-for-each-other"
+    a_notice_while_waiting "26-a-notice-while-waiting"
+    names_of_lanes "27-names-of-lanes"
+    a_batch_is_taken_whole_or_not_at_all "28-a-batch-is-taken-whole-or-not-at-all"
+    a_tool_batch "28-a-tool-batch"
+    lanes_of_tools "28-lanes-of-tools"
+    priorities_of_tools "28-priorities-of-tools"
+    the_pending_list_is_the_line "29-the-pending-list-is-the-line"
+    two_workers_never_get_the_same "29-two-workers-never-get-the-same"
+    a_heartbeat_in_time "30-a-heartbeat-in-time"
+    a_silent_worker_loses_its_lease "30-a-silent-worker-loses-its-lease"
+    unclaimed_or_unfinished_ends "31-unclaimed-or-unfinished-ends"
+    a_second_completion_is_refused "32-a-second-completion-is-refused"
+    hybrid_runs_here "33-hybrid-runs-here"
+    a_task_s_own_timeout "34-a-task-s-own-timeout"
+    heartbeats_keep_a_long_run "34-heartbeats-keep-a-long-run"
+    a_timeout_is_retried_like_a_failure "rule-a-timeout-is-retried-like-a-failure"
+    asking_twice_is_asking_once "rule-asking-twice-is-asking-once"
+    children_end_with_their_parent "rule-children-end-with-their-parent"
+    deadlines_and_boosts "rule-deadlines-and-boosts"
+    later_and_in_order "rule-later-and-in-order"
+    pause_resume_drain "rule-pause-resume-drain"
+    priority_can_be_changed "rule-priority-can-be-changed"
+    settings_of_patterns "rule-settings-of-patterns"
+    slots_are_kept_for_the_passed_over "rule-slots-are-kept-for-the-passed-over"
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+}
+
+fn check(file: &str) {
+    let path = folder().join(file).with_extension("scenario");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# "), "{file}: the first line says in words what must be true");
+    let (script, expected) = text.split_once("\n---\n").unwrap_or((text.trim_end(), ""));
+    let played = in_text(&play(script).unwrap_or_else(|error| panic!("{file}: {error}")));
+    let restarted = in_text(&play_with_restarts(script).unwrap_or_else(|error| panic!("{file}: {error}")));
+    if played != restarted {
+        panic!(
+            "{file}: a restart after every line changes what happens\n{}",
+            difference(&played, &restarted)
+        );
+    }
+    if played == expected {
+        return;
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, format!("{script}\n---\n{played}")).unwrap();
+        return;
+    }
+    panic!("{file}: - is expected, + is what happened\n{}", difference(expected, &played));
+}
+
+fn in_text(lines: &[Line]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Both texts line by line: what they share, what only the first has (-) and what only the second has (+).
+fn difference(first: &str, second: &str) -> String {
+    let (first, second): (Vec<&str>, Vec<&str>) = (first.lines().collect(), second.lines().collect());
+    // The length of the longest common rest from each pair of places on.
+    let mut common = vec![vec![0usize; second.len() + 1]; first.len() + 1];
+    for (i, a) in first.iter().enumerate().rev() {
+        for (j, b) in second.iter().enumerate().rev() {
+            common[i][j] =
+                if a == b { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut told) = (0, 0, String::new());
+    while i < first.len() || j < second.len() {
+        if i < first.len() && j < second.len() && first[i] == second[j] {
+            told.push_str(&format!("  {}\n", first[i]));
+            (i, j) = (i + 1, j + 1);
+        } else if j == second.len() || i < first.len() && common[i + 1][j] >= common[i][j + 1] {
+            told.push_str(&format!("- {}\n", first[i]));
+            i += 1;
+        } else {
+            told.push_str(&format!("+ {}\n", second[j]));
+            j += 1;
+        }
+    }
+    told
+}
+
+#[test]
+fn no_file_is_left_out() {
+    let found: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| {
+            entry.unwrap().path().with_extension("").file_name().unwrap().to_string_lossy().into_owned()
+        })
+        .collect();
+    let listed: BTreeSet<String> = FILES.iter().map(|file| (*file).to_owned()).collect();
+    assert_eq!(found, listed);
+}

@@ -1,0 +1,254 @@
+//! The words of the language.
+
+use laneway_core::{
+    CancelReason, Command, Fence, LaneName, Millis, Name, Outcome, Parent, Pattern, Selector, TaskId,
+    ToolBatch, ToolCall, ToolLane, duration,
+};
+
+use crate::error::{Wrong, wrong};
+use crate::names::Names;
+use crate::script::{Action, Query, Report, Watched};
+use crate::spec_words::submit;
+use crate::words::{Words, lane, name, number, pair, task, tasks};
+
+/// Every command and how its arguments are written. `quietly` before a command tells only how often each thing
+/// happened.
+pub const COMMANDS: &[(&str, &str)] = &[
+    ("lane", "LANE key=value… (one or more settings; the others stay)"),
+    ("unset", "LANE"),
+    ("submit", "TASKS LANE[,LANE…] [user|schedule|agent|background] [key=value…]"),
+    ("batch", "SESSION [parent=TASK] [group=NAME]: TOOL[/LANE] TASK, TOOL TASK, …"),
+    ("finish", "TASKS [#FENCE]"),
+    ("fail", "TASKS [#FENCE] [final] [what went wrong]"),
+    ("stopped", "TASKS [#FENCE]"),
+    ("heartbeat", "TASKS [#FENCE]"),
+    ("claim", "WORKER LANE[,LANE…] [MOST] [kinds=KIND,…] [lease=DURATION]"),
+    ("cancel", "TASKS [caller|cleared|released|parent|interrupted]"),
+    ("cancel-waiting", "[lane=LANE] [kind=KIND] [group=NAME]"),
+    ("clear", "LANE"),
+    ("leave", "TASKS"),
+    ("priority", "TASKS 0..9"),
+    ("pause", "LANE"),
+    ("resume", "LANE"),
+    ("drain", "LANE"),
+    ("release", "LANE"),
+    ("redrive", "LETTER as TASK"),
+    ("discard", "LETTERS"),
+    ("tick", ""),
+    ("show", "LANE"),
+    ("lanes", ""),
+    ("place", "TASK"),
+    ("explain", "TASK"),
+    ("task", "TASK"),
+    ("letters", ""),
+    ("pending", ""),
+    ("stats", "LANE or PATTERN"),
+    ("wakeup", ""),
+    ("say", "anything, to be read beside what happens"),
+    ("watch", "lanes (all but global), or LANE[,LANE…], or nothing"),
+];
+
+/// Reads the arguments of `command`, which is one of [`COMMANDS`].
+pub(crate) fn read_command(
+    command: &str,
+    arguments: &str,
+    words: &mut Words,
+    names: &mut Names,
+) -> Result<Action, Wrong> {
+    match command {
+        "lane" => configure(words),
+        "unset" => Ok(Action::Configure { lanes: pattern(words)?, settings: None }),
+        "submit" => submit(words, names),
+        "batch" => {
+            words.rest();
+            batch(arguments, names)
+        }
+        "claim" => claim(words),
+        "finish" | "fail" | "stopped" | "heartbeat" => report(command, words, names),
+        "cancel" | "leave" | "priority" | "discard" | "redrive" => about_tasks(command, words, names),
+        "clear" => {
+            let which = Selector { lane: Some(lane(&words.need("the lane")?)?), ..Selector::default() };
+            one(Command::CancelWaiting { which, reason: CancelReason::Cleared })
+        }
+        "cancel-waiting" => cancel_waiting(words),
+        "pause" | "resume" | "drain" | "release" => {
+            let lane = lane(&words.need("the lane")?)?;
+            one(match command {
+                "pause" => Command::Pause { lane },
+                "resume" => Command::Resume { lane },
+                "drain" => Command::Drain { lane },
+                _ => Command::ForceRelease { lane },
+            })
+        }
+        "say" => Ok(Action::Say(words.rest())),
+        "tick" => one(Command::Tick),
+        "watch" => watch(words),
+        _ => query(command, words, names).map(Action::Ask),
+    }
+}
+
+fn one(command: Command) -> Result<Action, Wrong> {
+    Ok(Action::Commands(vec![command]))
+}
+
+fn pattern(words: &mut Words) -> Result<Pattern, Wrong> {
+    Ok(Pattern::new(words.need("the lane")?)?)
+}
+
+fn configure(words: &mut Words) -> Result<Action, Wrong> {
+    let lanes = pattern(words)?;
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let (key, value) = pair(&word)?;
+        settings.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(Action::Configure { lanes, settings: Some(settings) })
+}
+
+fn fence(words: &mut Words) -> Result<Option<Fence>, Wrong> {
+    words.next_after('#').map(|word| number("fence", &word).map(Fence)).transpose()
+}
+
+fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+    let tasks = tasks(&words.need("the task")?, names)?;
+    let fence = fence(words)?;
+    let report = match command {
+        "finish" => Report::Finish(Outcome::Success),
+        "stopped" => Report::Finish(Outcome::Stopped),
+        "heartbeat" => Report::Heartbeat,
+        _ => {
+            let retryable = !words.next_is("final");
+            let error = Some(words.rest()).filter(|error| !error.is_empty());
+            let error = error.unwrap_or_else(|| "it broke".to_owned()).into();
+            Report::Finish(Outcome::Failure { error, retryable })
+        }
+    };
+    Ok(Action::Report { tasks, fence, report })
+}
+
+fn about_tasks(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+    let tasks = tasks(&words.need("the task")?, names)?;
+    let each =
+        |make: &dyn Fn(TaskId) -> Command| Ok(Action::Commands(tasks.iter().copied().map(make).collect()));
+    match command {
+        "leave" => each(&|task| Command::Leave { task }),
+        "discard" => each(&|letter| Command::Discard { letter }),
+        "priority" => {
+            let priority = number("the priority", &words.need("the priority")?)?;
+            each(&|task| Command::Reprioritise { task, priority })
+        }
+        "redrive" => {
+            if !words.next_is("as") {
+                return wrong("the new task is missing");
+            }
+            let again = task(&words.need("the new task")?, names)?;
+            each(&|letter| Command::Redrive { letter, task: again })
+        }
+        _ => {
+            let reason = words.next().map_or(Ok(CancelReason::Caller), |word| reason(&word))?;
+            each(&|task| Command::Cancel { task, reason })
+        }
+    }
+}
+
+fn reason(word: &str) -> Result<CancelReason, Wrong> {
+    match word {
+        "caller" => Ok(CancelReason::Caller),
+        "cleared" => Ok(CancelReason::Cleared),
+        "released" => Ok(CancelReason::Released),
+        "parent" => Ok(CancelReason::Parent),
+        "interrupted" => Ok(CancelReason::Interrupted),
+        _ => wrong(format!("{word:?} is not a reason")),
+    }
+}
+
+fn cancel_waiting(words: &mut Words) -> Result<Action, Wrong> {
+    let mut which = Selector::default();
+    while let Some(word) = words.next() {
+        match pair(&word)? {
+            ("lane", value) => which.lane = Some(lane(value)?),
+            ("kind", value) => which.kind = Some(name(value)?),
+            ("group", value) => which.group = Some(name(value)?),
+            (key, _) => return wrong(format!("{key:?} does not tell which tasks are meant")),
+        }
+    }
+    one(Command::CancelWaiting { which, reason: CancelReason::Caller })
+}
+
+fn claim(words: &mut Words) -> Result<Action, Wrong> {
+    let worker = name(&words.need("the worker")?)?;
+    let lanes = words.need("the lane")?;
+    let lanes: Result<Vec<Pattern>, _> = lanes.split(',').map(Pattern::new).collect();
+    let (mut max, mut kinds, mut lease): (u32, Vec<Name>, Option<Millis>) = (1, vec![], None);
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            None => max = number("the most", &word)?,
+            Some(("kinds", value)) => kinds = value.split(',').map(name).collect::<Result<_, _>>()?,
+            Some(("lease", value)) => lease = Some(duration("lease", value, Millis(0))?),
+            Some((key, _)) => return wrong(format!("{key:?} is nothing that a claim can say")),
+        }
+    }
+    one(Command::Claim { worker, lanes: lanes?, kinds, max, lease })
+}
+
+fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
+    let Some((head, calls)) = arguments.split_once(": ") else {
+        return wrong("the colon after the session is missing");
+    };
+    let mut head = Words::new(head)?;
+    let mut batch =
+        ToolBatch { session: head.need("the session")?.into(), calls: vec![], parent: None, group: None };
+    while let Some(word) = head.next() {
+        match pair(&word)? {
+            ("parent", value) => batch.parent = Some(Parent { task: task(value, names)?, detached: false }),
+            ("group", value) => batch.group = Some(name(value)?),
+            (key, _) => return wrong(format!("{key:?} is nothing that a batch can say")),
+        }
+    }
+    for call in calls.split(',').filter(|call| !call.trim().is_empty()) {
+        let mut words = Words::new(call)?;
+        let tool = words.need("the tool")?;
+        let (tool, lane) = match tool.split_once('/') {
+            Some((tool, lane)) => (tool, tool_lane(lane)?),
+            None => (&*tool, ToolLane::of_tool(&tool)),
+        };
+        let task = task(&words.need("the name of a call")?, names)?;
+        batch.calls.push(ToolCall { task, tool: name(tool)?, lane, payload: None });
+        words.end()?;
+    }
+    one(Command::SubmitBatch(Box::new(batch)))
+}
+
+fn tool_lane(word: &str) -> Result<ToolLane, Wrong> {
+    let lanes = [ToolLane::Control, ToolLane::Query, ToolLane::Execute, ToolLane::Generate];
+    let found = lanes.into_iter().find(|lane| lane.as_str() == word);
+    found.ok_or_else(|| Wrong::Script(format!("{word:?} is not control, query, execute or generate")))
+}
+
+fn watch(words: &mut Words) -> Result<Action, Wrong> {
+    let what = words.need("what to watch")?;
+    Ok(Action::Watch(match &*what {
+        "nothing" => Watched::Nothing,
+        "lanes" => Watched::Lanes,
+        lanes => Watched::Only(lanes.split(',').map(LaneName::new).collect::<Result<_, _>>()?),
+    }))
+}
+
+fn query(command: &str, words: &mut Words, names: &mut Names) -> Result<Query, Wrong> {
+    match command {
+        "show" => Ok(Query::Show(lane(&words.need("the lane")?)?)),
+        "lanes" => Ok(Query::Lanes),
+        "letters" => Ok(Query::Letters),
+        "pending" => Ok(Query::Pending),
+        "wakeup" => Ok(Query::Wakeup),
+        "stats" => Ok(Query::Stats(words.need("the lane")?)),
+        _ => {
+            let task = task(&words.need("the task")?, names)?;
+            Ok(match command {
+                "place" => Query::Place(task),
+                "explain" => Query::Explain(task),
+                _ => Query::Task(task),
+            })
+        }
+    }
+}

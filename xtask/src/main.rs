@@ -1,0 +1,87 @@
+//! The chores of this repository: `cargo xtask <chore>`.
+
+mod mutants;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+cargo xtask <chore>
+
+  test              every test, the samples in the documentation included
+  check             format, lints, tests, documentation: what must pass before a change lands
+  bench core        speed and size of the scheduler, as ratios with their bounds
+  mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["test"] => test(),
+        ["check"] => check(),
+        ["bench", "core"] => bench_core(),
+        ["mutants"] => mutants::run(&root(), ""),
+        ["mutants", word] => mutants::run(&root(), word),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Runs a command and fails with it.
+fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), String> {
+    println!("$ {program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("{program} did not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{program} {} failed", arguments.join(" "))) }
+}
+
+fn test() -> Result<(), String> {
+    run("cargo", &["test", "--workspace", "--all-features"], &[])
+}
+
+fn check() -> Result<(), String> {
+    run("cargo", &["fmt", "--all", "--check"], &[])?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    run("cargo", &lints, &[])?;
+    test()?;
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Installs a Debian package when the program that it brings is missing.
+fn ensure(program: &str, package: &str) -> Result<(), String> {
+    let is_there = Command::new(program).arg("--version").output().is_ok();
+    if is_there {
+        return Ok(());
+    }
+    run("apt-get", &["update"], &[])?;
+    run("apt-get", &["install", "--yes", package], &[])
+}
+
+fn bench_core() -> Result<(), String> {
+    ensure("valgrind", "valgrind")?;
+    let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
+    let memory = run("cargo", &["bench", "--package", "laneway-core", "--bench", "memory"], &[]);
+    cycle.and(memory)
+}
