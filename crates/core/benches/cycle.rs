@@ -5,6 +5,9 @@
 //! map is counted in instructions, by callgrind, because those are the same on a busy machine; the same
 //! ratio by the clock, in which the caches of the machine have their say, is told beside it.
 
+// A bench reads the clock, and what cannot fail in it ends it when it does.
+#![allow(clippy::expect_used, clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
 use std::time::{Duration, Instant};

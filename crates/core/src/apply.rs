@@ -16,6 +16,9 @@ use crate::submit::KEY_WINDOW;
 use crate::task::{Attempt, Passed, Phase, Rare, Task};
 use crate::time::{Millis, Timestamp};
 
+/// Of how many tasks that ended while they ran the ids are remembered.
+const ENDED_RUNS_MAX: usize = 1024;
+
 impl Scheduler {
     pub(crate) fn change(&mut self, at: Timestamp, event: &Event) {
         self.now = self.now.max(at);
@@ -564,12 +567,19 @@ impl Scheduler {
             }
             Phase::BackingOff(_) => self.each_lane(slot, |this, lane| this.lanes[lane].retrying -= 1),
             Phase::Running(_) => {
+                if self.ended_runs.len() == ENDED_RUNS_MAX {
+                    self.ended_runs.pop_front();
+                }
+                self.ended_runs.push_back(self.tasks[slot].id);
                 let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
                 self.end_attempt(slot, ran_its_course);
             }
         }
         self.each_lane(slot, |this, lane| this.count_end(lane, end));
         self.unlink(slot);
+        if matches!(end, End::Cancelled { .. }) {
+            self.free_key(slot);
+        }
         let task = self.tasks.remove(slot);
         self.ended += 1;
         self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
@@ -578,6 +588,14 @@ impl Scheduler {
             for lane in lanes {
                 self.drop_if_idle(lane);
             }
+        }
+    }
+
+    /// Nothing came of the task, so whoever asked may ask again under the same key.
+    fn free_key(&mut self, slot: u32) {
+        let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
+        if let Some(known) = self.keys.remove(&key) {
+            self.key_ends.remove(&(known.until, key));
         }
     }
 

@@ -17,7 +17,10 @@ impl Scheduler {
 
     /// The task, if `fence` is that of its current attempt.
     fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
-        let slot = self.live(task)?;
+        let slot = match self.live(task) {
+            Err(_) if self.ended_runs.contains(&task) => return Err(Rejection::StaleLease { task, fence }),
+            other => other?,
+        };
         match self.tasks[slot].attempt() {
             Some(attempt) if attempt.fence == fence => Ok((slot, attempt)),
             _ => Err(Rejection::StaleLease { task, fence }),

@@ -73,3 +73,8 @@ pub use state::State;
 pub use stats::{Histogram, LaneStats};
 pub use submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use time::{Millis, Timestamp};
+
+/// The sample in the README must work.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -37,9 +37,11 @@ impl<K> Default for Ordered<K> {
     }
 }
 
+type Chunks<K> = Vec<VecDeque<(K, u32)>>;
+
 /// Boxed, because most lists have none.
 #[allow(clippy::box_collection)]
-struct Rest<K>(Option<Box<Vec<VecDeque<(K, u32)>>>>);
+struct Rest<K>(Option<Box<Chunks<K>>>);
 
 impl<K> std::ops::Deref for Rest<K> {
     type Target = [VecDeque<(K, u32)>];

@@ -1,6 +1,6 @@
 //! The central type: one state machine that decides everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -71,6 +71,8 @@ pub struct Scheduler {
     /// How many tasks were accepted; each one's number is its arrival.
     pub(crate) arrivals: u64,
     pub(crate) ended: u64,
+    /// The last tasks that ended while they ran, so that a late report is told that its lease is stale.
+    pub(crate) ended_runs: VecDeque<TaskId>,
     /// The last fence that was given out.
     pub(crate) fences: u64,
     /// How many tasks stand in the line, by their own priority.
@@ -116,6 +118,7 @@ impl Scheduler {
             key_ends: BTreeSet::new(),
             arrivals: 0,
             ended: 0,
+            ended_runs: VecDeque::new(),
             fences: 0,
             in_line: [0; PRIORITY_MAX as usize + 1],
             waiting_in_line: 0,

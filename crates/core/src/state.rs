@@ -33,6 +33,7 @@ pub struct State {
     letters: Vec<DeadLetter>,
     keys: Vec<(Arc<str>, RememberedKey)>,
     reservations: Vec<TaskId>,
+    ended_runs: Vec<TaskId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +139,7 @@ impl Scheduler {
             letters: self.letters.iter().cloned().collect(),
             keys: self.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
+            ended_runs: self.ended_runs.iter().copied().collect(),
         }
     }
 
@@ -214,6 +216,7 @@ impl Scheduler {
         this.ended = state.ended;
         this.fences = state.fences;
         this.fair.clock = state.clock;
+        this.ended_runs = state.ended_runs.iter().copied().collect();
         let block = |(lanes, asked): &(Pattern, LaneSettings)| Block {
             lanes: lanes.clone(),
             settings: Some(asked.clone()),

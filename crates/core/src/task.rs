@@ -183,6 +183,7 @@ pub(crate) struct Tasks {
     /// Where a task was found last: what was decided about is applied next.
     recent: Cell<u32>,
     /// Boxes of attempts that are over, to be used again.
+    #[allow(clippy::vec_box)]
     spare: Vec<Box<Attempt>>,
     /// Those that run, in the order in which they were granted.
     pub(crate) running: Ordered<Fence>,

@@ -103,11 +103,16 @@ fn ids_and_fences_that_fit_nothing() {
         let taken = Rejection::IdTaken { task: TaskId(task) };
         assert_eq!(refused(&mut lanes, submit(task, spec(&["main"]))), taken);
     }
+    // Of the last runs that ended it is known that they were: their leases are stale.
+    assert_eq!(refused(&mut lanes, finish(3, 2)), Rejection::StaleLease { task: TaskId(3), fence: Fence(2) });
+    for task in [0, 99, u128::MAX] {
+        assert_eq!(refused(&mut lanes, finish(task, 1)), not_live(task));
+        let heartbeat = Command::Heartbeat { task: TaskId(task), fence: Fence(1) };
+        assert_eq!(refused(&mut lanes, heartbeat), not_live(task));
+    }
     for task in [0, 3, 99, u128::MAX] {
         let id = TaskId(task);
         for command in [
-            finish(task, 1),
-            Command::Heartbeat { task: id, fence: Fence(1) },
             Command::Cancel { task: id, reason: CancelReason::Caller },
             Command::Leave { task: id },
             Command::Reprioritise { task: id, priority: 1 },

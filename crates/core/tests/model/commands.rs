@@ -236,6 +236,7 @@ impl Naive {
         for task in &tasks {
             self.leave_line(*task);
             self.tasks.retain(|other| other.id != *task);
+            self.keys.retain(|key| key.task != *task);
             self.emit(Event::Ended { task: *task, end: End::Cancelled { reason } });
         }
         self.free_followers(&tasks);

@@ -104,6 +104,8 @@ pub(crate) struct Naive {
     pub(crate) tags: Vec<(LaneName, u64)>,
     pub(crate) clock: u64,
     pub(crate) told: Vec<(LaneName, Told)>,
+    /// Tasks that ended while they ran.
+    pub(crate) ended_runs: Vec<TaskId>,
     pub(crate) arrivals: u64,
     pub(crate) fences: u64,
     pub(crate) events: Vec<Event>,
@@ -201,6 +203,9 @@ impl Naive {
 
     /// The task of a current attempt, if `fence` is its fence.
     fn fenced(&self, task: TaskId, fence: Fence) -> Result<usize, Rejection> {
+        if self.find(task).is_none() && self.ended_runs.contains(&task) {
+            return Err(Rejection::StaleLease { task, fence });
+        }
         let index = self.live(task)?;
         let this = &self.tasks[index];
         let is_current = this.phase == Phase::Running && this.fence == fence;
@@ -310,9 +315,15 @@ impl Naive {
 
     pub(crate) fn end(&mut self, id: TaskId, end: End) {
         self.cancel_children(id);
+        if self.tasks.iter().any(|task| task.id == id && task.phase == Phase::Running) {
+            self.ended_runs.push(id);
+        }
         self.leave_line(id);
         self.give_back(id);
         self.tasks.retain(|task| task.id != id);
+        if matches!(end, End::Cancelled { .. }) {
+            self.keys.retain(|key| key.task != id);
+        }
         self.emit(Event::Ended { task: id, end });
         self.free_followers(&[id]);
     }

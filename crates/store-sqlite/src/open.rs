@@ -1,0 +1,187 @@
+//! Opening a directory, and making it the first time.
+//!
+//! A new database is made under another name, flushed, and renamed when it is whole. So whenever a crash
+//! comes, the next open finds either nothing, or leftovers to remove, or a whole database.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use laneway_store::{BatchId, Damage, Head, StoreError, Version};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+
+use crate::failure::{damaged, from_io, from_sqlite, unreadable};
+use crate::lock::DirLock;
+use crate::schema::{APPLICATION_ID, LAYOUT, TABLES};
+
+const DATABASE: &str = "laneway.db";
+const UNFINISHED: &str = "laneway.db.new";
+const LOCK: &str = "laneway.lock";
+/// What SQLite puts beside a database.
+const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+const PAGE_BYTES: u64 = 4096;
+
+/// How to open a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The most bytes that the database may take; what does not fit is refused as unavailable. Its write-ahead log
+    /// (some megabytes, or as much as the largest append) comes on top. Default: as much as the disk has.
+    pub bytes_max: Option<u64>,
+}
+
+/// An opened directory.
+pub(crate) struct Opened {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) lock: DirLock,
+    pub(crate) writer: Connection,
+    pub(crate) head: Head,
+}
+
+/// Opens the store in `dir`, which is made if it is not there.
+pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> {
+    let name = dir.display().to_string();
+    make_dir(dir).map_err(|error| from_io(&name, dir, &error))?;
+    let lock = DirLock::take(&name, &dir.join(LOCK))?;
+    let path = dir.join(DATABASE);
+    match fs::metadata(&path) {
+        // SQLite would take this for a new database, and what was in it for nothing.
+        Ok(found) if found.len() == 0 => {
+            return Err(unreadable(&name, &format!("{} is empty", path.display())));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(&name, dir)?,
+        Err(error) => return Err(from_io(&name, &path, &error)),
+    }
+    let failed = |error: rusqlite::Error| from_sqlite(&name, &error);
+    let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    check_identity(&name, &writer)?;
+    prepare(&writer, options).map_err(failed)?;
+    let head = find_head(&name, &writer)?;
+    Ok(Opened { name, path, lock, writer, head })
+}
+
+/// A connection to a database that exists; none is made.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // Only our own threads compete, for moments.
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    Ok(connection)
+}
+
+fn make_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    // Payloads are nobody else's business.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent),
+        _ => sync_dir(Path::new(".")),
+    }
+}
+
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
+    let (unfinished, path) = (dir.join(UNFINISHED), dir.join(DATABASE));
+    if let Some(orphan) = beside(&path).into_iter().find(|companion| companion.exists()) {
+        let reason = format!("{} is there and {} is missing", orphan.display(), path.display());
+        return Err(unreadable(name, &reason));
+    }
+    let failed = |error: io::Error| from_io(name, &unfinished, &error);
+    for leftover in [unfinished.clone()].into_iter().chain(beside(&unfinished)) {
+        match fs::remove_file(leftover) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    make_tables(&unfinished).map_err(|error| from_sqlite(name, &error))?;
+    let settled = || {
+        File::open(&unfinished)?.sync_all()?;
+        fs::rename(&unfinished, &path)?;
+        sync_dir(dir)
+    };
+    settled().map_err(failed)
+}
+
+fn beside(path: &Path) -> [PathBuf; 3] {
+    COMPANIONS.map(|suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}
+
+fn make_tables(path: &Path) -> rusqlite::Result<()> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.execute_batch(&format!(
+        "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LAYOUT}; COMMIT;"
+    ))?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError> {
+    let number = |pragma| {
+        let read = connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+        read.map_err(|error| from_sqlite(name, &error))
+    };
+    if number("application_id")? != APPLICATION_ID {
+        return Err(unreadable(name, &format!("{DATABASE} is a SQLite database, but not one of Laneway's")));
+    }
+    match number("user_version")? {
+        LAYOUT => Ok(()),
+        found => {
+            let (found, known) = (u32::try_from(found).unwrap_or(0), LAYOUT.unsigned_abs());
+            Err(damaged(name, Damage::UnknownFormat { found, known }))
+        }
+    }
+}
+
+fn prepare(writer: &Connection, options: &Options) -> rusqlite::Result<()> {
+    writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    writer.pragma_update(None, "synchronous", "FULL")?;
+    // After a large append the write-ahead log shrinks to this again.
+    writer.pragma_update_and_check(None, "journal_size_limit", 16 * 1024 * 1024, |_| Ok(()))?;
+    // The limit is the connection's and not the file's, so that a larger one helps at the next open.
+    let pages = options.bytes_max.map_or(u64::from(u32::MAX) - 1, |bytes| (bytes / PAGE_BYTES).max(1));
+    writer.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    writer.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}
+
+/// Where the log ends: at its last batch or, when all are trimmed, at the snapshot.
+pub(crate) fn find_head(name: &str, connection: &Connection) -> Result<Head, StoreError> {
+    let one = |sql: &str| connection.query_row(sql, [], read_head).optional();
+    let find = || {
+        let first = one("SELECT version, batch FROM log ORDER BY version LIMIT 1")?;
+        let last = one("SELECT version, batch FROM log ORDER BY version DESC LIMIT 1")?;
+        let snapshot = one("SELECT version, batch FROM snapshot ORDER BY version DESC LIMIT 1")?;
+        Ok((first, last, snapshot))
+    };
+    let (first, last, snapshot) = find().map_err(|error| from_sqlite(name, &error))?;
+    let snapshot = snapshot.unwrap_or(Head::EMPTY);
+    match first {
+        Some(first) if first.version > snapshot.version.next() => Err(unreadable(
+            name,
+            &format!(
+                "its log begins at version {} and its snapshot holds only what came before {}",
+                first.version,
+                snapshot.version.next()
+            ),
+        )),
+        _ => Ok(last.filter(|last| last.version > snapshot.version).unwrap_or(snapshot)),
+    }
+}
+
+fn read_head(row: &Row<'_>) -> rusqlite::Result<Head> {
+    let batch: [u8; 16] = row.get(1)?;
+    Ok(Head { version: Version(row.get(0)?), batch: BatchId(u128::from_be_bytes(batch)) })
+}

@@ -1,0 +1,69 @@
+//! Threads that read, so that nobody waits for the disk on a thread of the runtime.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use laneway_store::StoreError;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::failure::{closed, from_sqlite};
+use crate::open::connect;
+use crate::writer::no_thread;
+
+/// So many, so that one long read (a snapshot) does not keep all others waiting.
+const THREADS: usize = 2;
+/// Reads that wait for a thread. Who brings one more waits for room.
+const QUEUE_MAX: usize = 256;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The way to the reading threads.
+pub(crate) struct Readers {
+    name: String,
+    queue: mpsc::Sender<Job>,
+}
+
+impl Readers {
+    /// Starts the threads. They end, and close their connections, when the readers are dropped.
+    pub(crate) fn start(name: &str, path: &Path) -> Result<(Readers, Vec<JoinHandle<()>>), StoreError> {
+        let (queue, jobs) = mpsc::channel::<Job>(QUEUE_MAX);
+        let jobs = Arc::new(Mutex::new(jobs));
+        let mut threads = Vec::new();
+        for _ in 0..THREADS {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+            let connection = connect(path, flags).map_err(|error| from_sqlite(name, &error))?;
+            let jobs = Arc::clone(&jobs);
+            let thread = std::thread::Builder::new().name("laneway-read".into());
+            let thread = thread.spawn(move || work(connection, &jobs));
+            threads.push(thread.map_err(|error| no_thread(name, &error))?);
+        }
+        Ok((Readers { name: name.to_owned(), queue }, threads))
+    }
+
+    /// Runs a query on one of the threads.
+    pub(crate) async fn read<T, Q>(&self, query: Q) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        Q: FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // Whoever asked and left does not want to know.
+            drop(reply.send(query(connection)));
+        });
+        self.queue.send(job).await.map_err(|_| closed(&self.name))?;
+        match answer.await.map_err(|_| closed(&self.name))? {
+            Ok(answer) => answer,
+            Err(error) => Err(from_sqlite(&self.name, &error)),
+        }
+    }
+}
+
+fn work(mut connection: Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+    while let Some(job) = next() {
+        job(&mut connection);
+    }
+}

@@ -1,0 +1,35 @@
+//! What lies where in the database.
+
+/// Marks a SQLite database as one of Laneway's ("LNWY").
+pub(crate) const APPLICATION_ID: i32 = 0x4C4E_5759;
+/// The layout that this program makes and reads. Another one is refused.
+pub(crate) const LAYOUT: i32 = 1;
+
+/// Makes the tables of an empty database.
+///
+/// - `log`: one row per batch that is not trimmed.
+/// - `blob`: payloads.
+/// - `snapshot`: at most one row, the newest complete one; its bytes are the parts of that version in
+///   `snapshot_part`, so that a large one is written piece by piece between appends. Parts of other versions
+///   are leftovers.
+/// - `finished` and `result`: the history; results apart, so that a list does not wade through them.
+///
+/// Ids are blobs of 16 bytes, big endian.
+pub(crate) const TABLES: &str = "
+    CREATE TABLE log (version INTEGER PRIMARY KEY, batch BLOB NOT NULL, record BLOB NOT NULL) STRICT;
+    CREATE TABLE blob (id BLOB NOT NULL UNIQUE, record BLOB NOT NULL) STRICT;
+    CREATE TABLE snapshot (version INTEGER PRIMARY KEY, batch BLOB NOT NULL, parts INTEGER NOT NULL) STRICT;
+    CREATE TABLE snapshot_part (
+        version INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (version, part)
+    ) STRICT;
+    CREATE TABLE finished (
+        version INTEGER NOT NULL, position INTEGER NOT NULL, task BLOB NOT NULL UNIQUE,
+        ended INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (version, position)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE result (task BLOB NOT NULL UNIQUE, record BLOB NOT NULL) STRICT;
+";
+
+/// The bytes of an id, as they are kept.
+pub(crate) fn id_bytes(id: u128) -> [u8; 16] {
+    id.to_be_bytes()
+}

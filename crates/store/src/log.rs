@@ -1,0 +1,188 @@
+//! A store that speaks in events.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Scheduler, State, TaskId};
+
+use crate::error::{Damage, ErrorKind, StoreError};
+use crate::frame::Record;
+use crate::record::{
+    Batch, Finished, seal_batch, seal_finished, seal_payload, seal_result, seal_snapshot, unseal_batch,
+    unseal_finished, unseal_payload, unseal_result, unseal_snapshot,
+};
+use crate::store::{Append, Head, Place, Store, StoredFinished, StoredSnapshot};
+
+/// What is appended in one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What happened.
+    pub batch: Batch,
+    /// Payloads of tasks that were accepted.
+    pub payloads: Vec<(BlobId, Bytes)>,
+    /// Payloads that nobody needs any more.
+    pub dropped: Vec<BlobId>,
+    /// Tasks that ended, each with what it produced.
+    pub finished: Vec<(Finished, Option<Bytes>)>,
+}
+
+/// A [`Store`] in terms of events and states: encodes what goes in, and checks and decodes what comes out.
+#[derive(Clone)]
+pub struct Log {
+    store: Arc<dyn Store>,
+}
+
+impl Entry {
+    /// A batch with nothing beside it.
+    pub fn of(batch: Batch) -> Entry {
+        Entry { batch, payloads: Vec::new(), dropped: Vec::new(), finished: Vec::new() }
+    }
+}
+
+impl Log {
+    /// The log in this store.
+    pub fn new(store: Arc<dyn Store>) -> Log {
+        Log { store }
+    }
+
+    /// The store, for what needs no decoding.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Appends if the log still ends at `expected`; see [`Store::append`].
+    pub async fn append(&self, expected: Head, entry: &Entry) -> Result<Head, StoreError> {
+        self.store.append(self.seal(expected, entry)?).await
+    }
+
+    /// Encodes an entry, to be appended once or, if its fate is unknown, again.
+    pub fn seal(&self, expected: Head, entry: &Entry) -> Result<Append, StoreError> {
+        let name = self.store.name();
+        let blob = |(id, payload): &(BlobId, Bytes)| (*id, seal_payload(*id, payload));
+        let finished = |(finished, result): &(Finished, Option<Bytes>)| {
+            Ok(StoredFinished {
+                task: finished.task,
+                ended: finished.ended,
+                place: Place::default(),
+                record: seal_finished(name, finished)?,
+                result: result.as_ref().map(|result| seal_result(finished.task, result)),
+            })
+        };
+        Ok(Append {
+            expected,
+            batch: entry.batch.id,
+            record: seal_batch(name, expected, &entry.batch)?,
+            blobs: entry.payloads.iter().map(blob).collect(),
+            dropped: entry.dropped.clone(),
+            finished: entry.finished.iter().map(finished).collect::<Result<_, StoreError>>()?,
+        })
+    }
+
+    /// The next batches after `after`, each with the end that it brought the log to; none at the end of the log.
+    ///
+    /// [`Conflict`](StoreError::Conflict) when the log does not pass through `after`: it has lost what the
+    /// caller has seen.
+    pub async fn read(&self, after: Head) -> Result<Vec<(Head, Batch)>, StoreError> {
+        let stored = self.store.read(after.version).await?;
+        let mut batches = Vec::with_capacity(stored.len());
+        let mut head = after;
+        for next in stored {
+            let record = Record::Batch(head.version.next());
+            if next.version != head.version.next() {
+                return Err(record.corrupt(self.store.name(), Damage::OutOfOrder));
+            }
+            let (before, batch) = unseal_batch(self.store.name(), record, &next.record)?;
+            if before != head.batch {
+                let current = Head { version: after.version, batch: before };
+                return Err(match batches.is_empty() {
+                    true => StoreError::Conflict { expected: after, current },
+                    false => record.corrupt(self.store.name(), Damage::OutOfOrder),
+                });
+            }
+            head = head.then(batch.id);
+            batches.push((head, batch));
+        }
+        Ok(batches)
+    }
+
+    /// The newest snapshot.
+    pub async fn load(&self) -> Result<Option<(Head, State)>, StoreError> {
+        let Some(StoredSnapshot { head, record }) = self.store.snapshot().await? else { return Ok(None) };
+        Ok(Some((head, unseal_snapshot(self.store.name(), head, &record)?)))
+    }
+
+    /// Keeps the state that all batches up to `head` lead to.
+    pub async fn save(&self, head: Head, state: &State) -> Result<(), StoreError> {
+        let record = seal_snapshot(self.store.name(), head, state)?;
+        self.store.save_snapshot(StoredSnapshot { head, record }).await
+    }
+
+    /// A scheduler in the state that the log leads to, and where that is.
+    pub async fn restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
+        match self.try_restore(seed).await {
+            // Somebody may have saved a snapshot and trimmed the log between our two looks.
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            done => return done,
+        }
+        match self.try_restore(seed).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => Err(StoreError::Corrupt {
+                store: self.store.name().into(),
+                record: None,
+                damage: Damage::Unreadable {
+                    reason: format!("its log does not follow its snapshot: {error}").into(),
+                },
+            }),
+            done => done,
+        }
+    }
+
+    async fn try_restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
+        let (mut head, mut scheduler) = match self.load().await? {
+            Some((head, state)) => (head, Scheduler::restore(seed, &state)),
+            None => (Head::EMPTY, Scheduler::new(seed)),
+        };
+        self.catch_up(&mut head, &mut scheduler).await?;
+        Ok((head, scheduler))
+    }
+
+    /// Applies all that was appended since `head`, and moves `head` along.
+    pub async fn catch_up(&self, head: &mut Head, scheduler: &mut Scheduler) -> Result<(), StoreError> {
+        loop {
+            let batches = self.read(*head).await?;
+            if batches.is_empty() {
+                return Ok(());
+            }
+            for (next, batch) in batches {
+                batch.events.iter().for_each(|event| scheduler.apply(batch.at, event));
+                *head = next;
+            }
+        }
+    }
+
+    /// A payload.
+    pub async fn payload(&self, id: BlobId) -> Result<Option<Bytes>, StoreError> {
+        let Some(bytes) = self.store.blob(id).await? else { return Ok(None) };
+        unseal_payload(self.store.name(), id, &bytes).map(Some)
+    }
+
+    /// A finished task with what it produced.
+    pub async fn finished(&self, task: TaskId) -> Result<Option<(Finished, Option<Bytes>)>, StoreError> {
+        let Some(stored) = self.store.finished(task).await? else { return Ok(None) };
+        let finished = unseal_finished(self.store.name(), task, &stored.record)?;
+        let result = stored.result.map(|result| unseal_result(self.store.name(), task, &result));
+        Ok(Some((finished, result.transpose()?)))
+    }
+
+    /// Finished tasks, the newest first: at most `max` of those before a place, or the newest.
+    pub async fn history(
+        &self,
+        before: Option<Place>,
+        max: u32,
+    ) -> Result<Vec<(Place, Finished)>, StoreError> {
+        let stored = self.store.history(before, max).await?;
+        let open = |stored: StoredFinished| {
+            Ok((stored.place, unseal_finished(self.store.name(), stored.task, &stored.record)?))
+        };
+        stored.into_iter().map(open).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! A store that forgets everything with the process.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use laneway_core::{BlobId, TaskId};
+use tokio::sync::watch;
+
+use crate::error::StoreError;
+use crate::store::{
+    Answer, Append, BatchId, Durability, Head, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Retention, Store,
+    StoredBatch, StoredFinished, StoredSnapshot, Version,
+};
+
+/// Keeps everything in memory. Clones are handles on the same store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    kept: Arc<Mutex<Kept>>,
+    version: watch::Sender<Version>,
+}
+
+#[derive(Default)]
+struct Kept {
+    head: Head,
+    /// The batches that are not trimmed; the last one is that of the head.
+    log: VecDeque<(BatchId, Bytes)>,
+    snapshot: Option<StoredSnapshot>,
+    blobs: HashMap<BlobId, Bytes>,
+    history: BTreeMap<Place, StoredFinished>,
+    places: HashMap<TaskId, Place>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> MemoryStore {
+        MemoryStore { kept: Arc::default(), version: watch::Sender::new(Version::default()) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // A panic cannot leave it half changed: every change is made of steps that do not panic.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> MemoryStore {
+        MemoryStore::new()
+    }
+}
+
+fn answer<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Answer<'a, T> {
+    Box::pin(ready(answer))
+}
+
+impl Store for MemoryStore {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        answer(Ok(self.kept().head))
+    }
+
+    fn append(&self, append: Append) -> Answer<'_, Head> {
+        let head = self.kept().append(append);
+        if let Ok(head) = head {
+            // Of two appends that race to this line the later one may come first.
+            self.version.send_if_modified(|version| {
+                let newer = head.version > *version;
+                *version = head.version.max(*version);
+                newer
+            });
+        }
+        answer(head)
+    }
+
+    fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
+        answer(self.kept().read(after))
+    }
+
+    fn tail(&self, after: Version) -> Answer<'_, Version> {
+        let mut version = self.version.subscribe();
+        let current = self.kept().head;
+        Box::pin(async move {
+            reaches(current, after)?;
+            let grown = version.wait_for(|version| *version > after).await;
+            grown.map(|version| *version).map_err(|_| StoreError::Unavailable {
+                store: "memory".into(),
+                reason: "the store was closed".into(),
+            })
+        })
+    }
+
+    fn snapshot(&self) -> Answer<'_, Option<StoredSnapshot>> {
+        answer(Ok(self.kept().snapshot.clone()))
+    }
+
+    fn save_snapshot(&self, snapshot: StoredSnapshot) -> Answer<'_, ()> {
+        answer(self.kept().save_snapshot(snapshot))
+    }
+
+    fn trim(&self, through: Version) -> Answer<'_, ()> {
+        self.kept().trim(through);
+        answer(Ok(()))
+    }
+
+    fn blob(&self, id: BlobId) -> Answer<'_, Option<Bytes>> {
+        answer(Ok(self.kept().blobs.get(&id).cloned()))
+    }
+
+    fn remove_blobs(&self, ids: Vec<BlobId>) -> Answer<'_, ()> {
+        let mut kept = self.kept();
+        ids.iter().for_each(|id| drop(kept.blobs.remove(id)));
+        answer(Ok(()))
+    }
+
+    fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
+        let kept = self.kept();
+        let place = kept.places.get(&task);
+        answer(Ok(place.and_then(|place| kept.history.get(place)).cloned()))
+    }
+
+    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>> {
+        let kept = self.kept();
+        let older = match before {
+            Some(before) => kept.history.range(..before),
+            None => kept.history.range(..),
+        };
+        let listed = older.rev().take(max as usize);
+        answer(Ok(listed.map(|(_, stored)| StoredFinished { result: None, ..stored.clone() }).collect()))
+    }
+
+    fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {
+        answer(Ok(self.kept().trim_history(keep)))
+    }
+}
+
+impl Kept {
+    /// The version of the oldest batch that is kept, or the next one to come.
+    fn oldest(&self) -> Version {
+        Version(self.head.version.0 + 1 - self.log.len() as u64)
+    }
+
+    fn batch_at(&self, version: Version) -> Option<&(BatchId, Bytes)> {
+        let index = version.0.checked_sub(self.oldest().0)?;
+        self.log.get(index as usize)
+    }
+
+    fn append(&mut self, append: Append) -> Result<Head, StoreError> {
+        let (head, places) = (append.outcome(), append.places());
+        if append.expected != self.head {
+            // The same batch once more, from somebody who did not hear the answer.
+            return match self.batch_at(head.version) {
+                Some((batch, _)) if *batch == append.batch => Ok(head),
+                _ => Err(StoreError::Conflict { expected: append.expected, current: self.head }),
+            };
+        }
+        self.log.push_back((append.batch, append.record));
+        self.blobs.extend(append.blobs);
+        append.dropped.iter().for_each(|id| drop(self.blobs.remove(id)));
+        for (place, finished) in places.zip(append.finished) {
+            if let Some(older) = self.places.insert(finished.task, place) {
+                self.history.remove(&older);
+            }
+            self.history.insert(place, StoredFinished { place, ..finished });
+        }
+        self.head = head;
+        Ok(head)
+    }
+
+    fn read(&self, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
+        reaches(self.head, after)?;
+        if after.next() < self.oldest() {
+            return Err(StoreError::Trimmed { asked: after, oldest: self.oldest() });
+        }
+        let from = (after.next().0 - self.oldest().0) as usize;
+        let mut bytes = 0;
+        let mut batches = Vec::new();
+        for (index, (_, record)) in self.log.iter().enumerate().skip(from).take(READ_BATCHES_MAX) {
+            let version = Version(self.oldest().0 + index as u64);
+            batches.push(StoredBatch { version, record: record.clone() });
+            bytes += record.len();
+            if bytes >= READ_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(batches)
+    }
+
+    fn save_snapshot(&mut self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
+        let at = snapshot.head;
+        let known = self.batch_at(at.version).map(|(batch, _)| *batch);
+        if at.version > self.head.version || known.is_some_and(|batch| batch != at.batch) {
+            return Err(StoreError::Conflict { expected: at, current: self.head });
+        }
+        if self.snapshot.as_ref().is_none_or(|older| older.head.version < at.version) {
+            self.snapshot = Some(snapshot);
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, through: Version) {
+        let saved = self.snapshot.as_ref().map_or(Version(0), |snapshot| snapshot.head.version);
+        let gone = (through.min(saved).0 + 1).saturating_sub(self.oldest().0);
+        self.log.drain(..(gone as usize).min(self.log.len()));
+    }
+
+    fn trim_history(&mut self, keep: Retention) -> u64 {
+        let mut removed = 0;
+        while let Some(oldest) = self.history.first_entry() {
+            let task = oldest.get().task;
+            let old = keep.ended_since.is_some_and(|since| oldest.get().ended < since);
+            let many = keep.count_max.is_some_and(|max| self.places.len() as u64 > max);
+            if !old && !many {
+                break;
+            }
+            oldest.remove();
+            self.places.remove(&task);
+            removed += 1;
+        }
+        removed
+    }
+}
+
+/// Refuses a version that the log has not come to.
+fn reaches(current: Head, after: Version) -> Result<(), StoreError> {
+    match after <= current.version {
+        true => Ok(()),
+        false => {
+            let expected = Head { version: after, batch: BatchId::default() };
+            Err(StoreError::Conflict { expected, current })
+        }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl MemoryStore {
+    /// Changes the bytes of a record in place, to see what readers say of it; whether there was such a record.
+    pub fn tamper(&self, record: crate::Record, change: &dyn Fn(&mut Vec<u8>)) -> bool {
+        use crate::Record;
+        let mut kept = self.kept();
+        let kept = &mut *kept;
+        let oldest = kept.oldest();
+        let bytes = match record {
+            Record::Batch(version) => {
+                let index = version.0.checked_sub(oldest.0);
+                index.and_then(|index| kept.log.get_mut(index as usize)).map(|(_, bytes)| bytes)
+            }
+            Record::Snapshot(_) => kept.snapshot.as_mut().map(|snapshot| &mut snapshot.record),
+            Record::Payload(id) => kept.blobs.get_mut(&id),
+            Record::Finished(task) => kept
+                .places
+                .get(&task)
+                .and_then(|place| kept.history.get_mut(place))
+                .map(|kept| &mut kept.record),
+            Record::Result(task) => {
+                let finished = kept.places.get(&task).and_then(|place| kept.history.get_mut(place));
+                finished.and_then(|finished| finished.result.as_mut())
+            }
+        };
+        let Some(bytes) = bytes else { return false };
+        let mut changed = bytes.to_vec();
+        change(&mut changed);
+        *bytes = changed.into();
+        true
+    }
+}

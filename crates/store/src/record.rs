@@ -1,0 +1,212 @@
+//! What is inside the frames: MessagePack, structs as arrays, variants by name.
+//!
+//! How to change a type that is written here (an event, the state, [`Finished`]): add fields at the end, with
+//! `#[serde(default)]`; add variants anywhere; raise the format number. Then a newer program reads what an
+//! older one wrote, and an older one stops at what a newer one wrote. The samples in `tests/formats` fail
+//! until that is done.
+
+use bytes::Bytes;
+use laneway_core::{BlobId, End, Event, LaneName, Name, Source, State, TaskId, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Damage, StoreError};
+use crate::frame::Record;
+use crate::store::{BatchId, Head};
+
+/// The newest format of batches.
+pub const BATCH_FORMAT: u8 = 1;
+/// The newest format of snapshots.
+pub const SNAPSHOT_FORMAT: u8 = 1;
+/// The newest format of payloads and results.
+pub const PAYLOAD_FORMAT: u8 = 1;
+/// The newest format of the history of a task.
+pub const FINISHED_FORMAT: u8 = 1;
+
+/// Events that were decided together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Which batch.
+    pub id: BatchId,
+    /// When they happened: what [`apply`](laneway_core::Scheduler::apply) is told.
+    pub at: Timestamp,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+}
+
+/// What is told of a task when it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Which task.
+    pub task: TaskId,
+    /// What sort of work it was.
+    pub kind: Name,
+    /// The lanes that it named, the home lane first.
+    pub lanes: Vec<LaneName>,
+    /// Who asked.
+    pub source: Source,
+    /// Its own priority.
+    pub priority: u8,
+    /// The label that it shared with others.
+    pub group: Option<Name>,
+    /// The task that asked for it.
+    pub parent: Option<TaskId>,
+    /// Who ran the last attempt, if that was a worker.
+    pub worker: Option<Name>,
+    /// When it was accepted.
+    pub submitted: Timestamp,
+    /// When its last attempt started, if there was one.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// How it ended.
+    pub end: End,
+}
+
+/// A batch that follows `before`.
+pub(crate) fn seal_batch(store: &str, before: Head, batch: &Batch) -> Result<Bytes, StoreError> {
+    let record = Record::Batch(before.version.next());
+    // About what one event takes, so that the buffer seldom grows.
+    let buffer = Record::start(64 + 80 * batch.events.len());
+    encode(store, record, BATCH_FORMAT, buffer, &(before.batch.0, batch.id.0, batch.at, &batch.events))
+}
+
+/// A batch, with the id of the one before it.
+pub(crate) fn unseal_batch(
+    store: &str,
+    record: Record,
+    bytes: &Bytes,
+) -> Result<(BatchId, Batch), StoreError> {
+    type Body = (u128, u128, Timestamp, Vec<Event>);
+    let (before, id, at, events): Body = decode(store, record, bytes, BATCH_FORMAT)?;
+    Ok((BatchId(before), Batch { id: BatchId(id), at, events }))
+}
+
+pub(crate) fn seal_snapshot(store: &str, head: Head, state: &State) -> Result<Bytes, StoreError> {
+    encode(store, Record::Snapshot(head.version), SNAPSHOT_FORMAT, Record::start(4096), state)
+}
+
+pub(crate) fn unseal_snapshot(store: &str, head: Head, bytes: &Bytes) -> Result<State, StoreError> {
+    decode(store, Record::Snapshot(head.version), bytes, SNAPSHOT_FORMAT)
+}
+
+pub(crate) fn seal_finished(store: &str, finished: &Finished) -> Result<Bytes, StoreError> {
+    encode(store, Record::Finished(finished.task), FINISHED_FORMAT, Record::start(192), finished)
+}
+
+pub(crate) fn unseal_finished(store: &str, task: TaskId, bytes: &Bytes) -> Result<Finished, StoreError> {
+    decode(store, Record::Finished(task), bytes, FINISHED_FORMAT)
+}
+
+pub(crate) fn seal_payload(id: BlobId, payload: &[u8]) -> Bytes {
+    seal_raw(Record::Payload(id), payload)
+}
+
+pub(crate) fn unseal_payload(store: &str, id: BlobId, bytes: &Bytes) -> Result<Bytes, StoreError> {
+    Ok(Record::Payload(id).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
+}
+
+pub(crate) fn seal_result(task: TaskId, result: &[u8]) -> Bytes {
+    seal_raw(Record::Result(task), result)
+}
+
+pub(crate) fn unseal_result(store: &str, task: TaskId, bytes: &Bytes) -> Result<Bytes, StoreError> {
+    Ok(Record::Result(task).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
+}
+
+fn seal_raw(record: Record, body: &[u8]) -> Bytes {
+    let mut buffer = Record::start(body.len());
+    buffer.extend_from_slice(body);
+    record.seal(PAYLOAD_FORMAT, buffer)
+}
+
+fn encode<T: Serialize>(
+    store: &str,
+    record: Record,
+    format: u8,
+    mut buffer: Vec<u8>,
+    body: &T,
+) -> Result<Bytes, StoreError> {
+    rmp_serde::encode::write(&mut buffer, body).map_err(|error| senseless(store, record, &error))?;
+    Ok(record.seal(format, buffer))
+}
+
+fn decode<T: DeserializeOwned>(
+    store: &str,
+    record: Record,
+    bytes: &Bytes,
+    known: u8,
+) -> Result<T, StoreError> {
+    // There is one format of each sort so far. The next one that is not simply longer decodes by its number.
+    let (_format, body) = record.unseal(store, bytes, known)?;
+    rmp_serde::from_slice(&body).map_err(|error| senseless(store, record, &error))
+}
+
+fn senseless(store: &str, record: Record, error: &dyn std::error::Error) -> StoreError {
+    record.corrupt(store, Damage::Undecodable { reason: error.to_string().into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Before {
+        Told { who: u32, what: String },
+    }
+
+    /// `Before` after some years: a field at the end, variants in between.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum After {
+        Asked {
+            who: u32,
+        },
+        Told {
+            who: u32,
+            what: String,
+            #[serde(default)]
+            how: Option<String>,
+        },
+    }
+
+    const RECORD: Record = Record::Batch(crate::Version(7));
+
+    fn sealed(format: u8, body: &impl Serialize) -> Bytes {
+        encode("memory", RECORD, format, Record::start(0), body).unwrap()
+    }
+
+    #[test]
+    fn a_newer_program_reads_what_an_older_one_wrote() {
+        let older = sealed(1, &vec![Before::Told { who: 1, what: "a".into() }]);
+        let read: Vec<After> = decode("memory", RECORD, &older, 2).unwrap();
+        assert_eq!(read, [After::Told { who: 1, what: "a".into(), how: None }]);
+    }
+
+    #[test]
+    fn an_older_program_stops_at_what_a_newer_one_wrote() {
+        let newer = [After::Told { who: 1, what: "a".into(), how: None }, After::Asked { who: 1 }];
+        let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(2, &newer), 1).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the batch of version 7 in store memory cannot be read: it was written in format 2 by a newer version \
+             of Laneway, and this one reads formats up to 1"
+        );
+        // And should somebody have forgotten to raise the format, it does not read on as if nothing were there.
+        for newer in newer {
+            let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(1, &vec![newer]), 1);
+            assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Undecodable { .. }, .. })));
+        }
+    }
+
+    #[test]
+    fn a_record_in_the_place_of_another_is_noticed() {
+        let bytes = sealed(1, &1_u8);
+        let elsewhere = Record::Batch(crate::Version(8));
+        let refused = decode::<u8>("memory", elsewhere, &bytes, 1);
+        assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Checksum { .. }, .. })));
+        let refused = decode::<u8>("memory", Record::Snapshot(crate::Version(7)), &bytes, 1);
+        assert_eq!(refused, Err(Record::Snapshot(crate::Version(7)).corrupt("memory", Damage::NotARecord)));
+    }
+}
