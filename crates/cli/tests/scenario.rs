@@ -35,7 +35,7 @@ fn a_script_is_shown_as_a_timeline() {
         "",
         "Done.",
         "12.000 s  completed a",
-        "          rejected: task a is not live: it has ended or was never accepted",
+        "          rejected: lease #1 on a is stale",
     ];
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(), expected);
 }

@@ -6,7 +6,12 @@
 //! ratio by the clock, in which the caches of the machine have their say, is told beside it.
 
 // A bench reads the clock, and what cannot fail in it ends it when it does.
-#![allow(clippy::expect_used, clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
+#![allow(
+    clippy::expect_used,
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::disallowed_macros
+)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;

@@ -1,7 +1,12 @@
 //! How many bytes of state a waiting task costs, counted by the allocator.
 
 // A bench reads the clock, and what cannot fail in it ends it when it does.
-#![allow(clippy::expect_used, clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
+#![allow(
+    clippy::expect_used,
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::disallowed_macros
+)]
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;

@@ -67,6 +67,22 @@ impl Scheduler {
         Ok(Reply::Done)
     }
 
+    /// The runner of an attempt is dead, so there is no lease to wait for; one that was to stop has.
+    pub(crate) fn lapse_now(
+        &mut self,
+        task: TaskId,
+        fence: Fence,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let (slot, attempt) = self.fenced(task, fence)?;
+        if attempt.stopping.is_some() {
+            self.conclude_stop(slot, events);
+        } else {
+            self.lapse(slot, events);
+        }
+        Ok(Reply::Done)
+    }
+
     /// Tells a running attempt to stop, and everything that it waits for.
     pub(crate) fn stop(&mut self, slot: u32, reason: StopReason, events: &mut Vec<Event>) {
         let Some(attempt) = self.tasks[slot].attempt() else { return };

@@ -84,6 +84,13 @@ pub enum Command {
         /// How it went.
         outcome: Outcome,
     },
+    /// Whoever ran an attempt is known to be dead: what would follow when its lease lapses follows now.
+    Lapse {
+        /// Which task.
+        task: TaskId,
+        /// Which attempt.
+        fence: Fence,
+    },
     /// Take the slots away from what runs in a lane, at once: its leases are revoked and its fences stale.
     ForceRelease {
         /// Which lane.

@@ -21,12 +21,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acceptance;
 mod apply;
 mod attempts;
+mod best_first;
 mod book;
+mod bucket;
 mod clock;
 mod command;
 mod control;
+mod estimate;
 mod event;
 mod explain;
 mod fair;
@@ -39,8 +43,11 @@ mod lending;
 mod letters;
 mod line;
 mod name;
+mod node;
 mod ordered;
 mod rejection;
+mod retry;
+mod running;
 mod scheduler;
 mod seats;
 mod settings;
@@ -52,20 +59,23 @@ mod submit;
 mod task;
 mod time;
 mod timers;
+mod view;
 mod violation;
+mod waiting;
 
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
 pub use event::{AlertLevel, CancelReason, End, Event, LaneChange, LetterGone, StopReason};
-pub use explain::{Blocker, Explanation, LaneView, Running, TaskStatus, TaskView};
+pub use explain::{Blocker, Explanation};
 pub use id::{BlobId, Fence, TaskId};
 pub use lane::Gate;
 pub use letters::DeadLetter;
 pub use name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
 pub use rejection::{BadTask, LaneFull, Rejection};
+pub use retry::{Retry, RetryStrategy};
 pub use scheduler::Scheduler;
 pub use settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LaneSettings, Order, PRIORITY_MAX, Period,
-    RateLimit, Retry, RetryStrategy, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
+    RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
 };
 pub use settings_text::{SETTING_KEYS, SettingError, duration};
 pub use spec::{CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec};
@@ -73,6 +83,7 @@ pub use state::State;
 pub use stats::{Histogram, LaneStats};
 pub use submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use time::{Millis, Timestamp};
+pub use view::{LaneView, Running, TaskStatus, TaskView};
 
 /// The sample in the README must work.
 #[cfg(doctest)]

@@ -9,16 +9,16 @@
 //! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
 //! that step only level and arrival matter, above it also whose turn it is.
 
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::BuildHasher;
 
 use slab::Slab;
 use smallvec::SmallVec;
 
+use crate::best_first::BestFirst;
 use crate::index::Index;
-use crate::ordered::{Ordered, Place};
-use crate::seats::{SeatIter, SeatSet};
+use crate::node::{FEW_CHILDREN, Node, Rank, Seat, Step};
+use crate::ordered::Place;
 
 /// "None of them", for the small numbers that stand for lanes, keys, kinds, nodes and tasks.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -28,142 +28,8 @@ pub(crate) const INTERNAL: u32 = 0;
 /// Tasks that only a claim may take.
 pub(crate) const EXTERNAL: u32 = 1;
 
-/// One step down the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Step {
-    /// The lane that tasks below need, or `NONE`.
-    pub(crate) lane: u32,
-    /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
-    pub(crate) key: u32,
-    /// With `key`: the home lane of all tasks below.
-    pub(crate) home: u32,
-    /// With `key`, in the external half: the kind of all tasks below.
-    pub(crate) kind: u32,
-}
-
-/// How tasks compare: level, then whose turn it is (the fair key's tag), then arrival. Smaller is earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    /// 255 less the level, then the upper bits of the tag.
-    upper: u64,
-    /// The lower bits of the tag, then the arrival.
-    lower: u64,
-}
-
-impl Rank {
-    const ARRIVAL: u64 = (1 << Place::ARRIVAL_BITS) - 1;
-
-    fn new(place: Place, tag: u64) -> Rank {
-        let unranked = Rank { upper: place.bits() & !Rank::ARRIVAL, lower: place.bits() & Rank::ARRIVAL };
-        unranked.with_tag(tag)
-    }
-
-    /// As one number that sorts.
-    pub(crate) fn bits(self) -> u128 {
-        u128::from(self.upper) << 64 | u128::from(self.lower)
-    }
-
-    pub(crate) fn from_bits(bits: u128) -> Rank {
-        Rank { upper: (bits >> 64) as u64, lower: bits as u64 }
-    }
-
-    fn with_tag(self, tag: u64) -> Rank {
-        Rank {
-            upper: self.upper & !Rank::ARRIVAL | tag >> 8,
-            lower: self.lower & Rank::ARRIVAL | tag << Place::ARRIVAL_BITS,
-        }
-    }
-}
-
-/// A node with more children than this keeps them seated in order; with few it looks at each when asked. So
-/// at the top of the tree, where lanes open and close with every grant, there is nothing to keep up to date.
-const FEW_CHILDREN: u32 = 8;
-
-/// Where a node sits among its many siblings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seat {
-    /// Nothing below that needs a seat, or it has few siblings.
-    Nowhere,
-    /// Something below may run; this is its rank.
-    Open(Rank),
-    /// The node is closed; this is the best that waits below. Kept only where being passed over counts.
-    Shut(Rank),
-}
-
-struct Node {
-    step: Step,
-    parent: u32,
-    /// The tag of the key, where the step has one.
-    tag: u64,
-    /// Its lane can give no slot now.
-    closed: bool,
-    seat: Seat,
-    children: u32,
-    /// Its children are a linked list: the first, and each one's neighbours.
-    first_child: u32,
-    previous: u32,
-    next: u32,
-    /// The tasks that need no further lane.
-    tasks: Ordered<Place>,
-    seats: Option<Box<Seats>>,
-    /// The route whose plain tasks stand here, or `NONE`.
-    route: u32,
-    /// The next node on each of its lists.
-    next_by: [u32; 3],
-}
-
-/// The many children of a node, those that have a seat.
-#[derive(Default)]
-struct Seats {
-    open: SeatSet,
-    shut: SeatSet,
-}
-
-impl Seats {
-    fn change(&mut self, id: u32, old: Seat, new: Seat) {
-        match old {
-            Seat::Open(rank) => self.open.remove(rank),
-            Seat::Shut(rank) => self.shut.remove(rank),
-            Seat::Nowhere => {}
-        }
-        match new {
-            Seat::Open(rank) => self.open.insert(rank, id),
-            Seat::Shut(rank) => self.shut.insert(rank, id),
-            Seat::Nowhere => {}
-        }
-    }
-}
-
-impl Node {
-    fn new(step: Step, parent: u32, tag: u64, closed: bool) -> Node {
-        Node {
-            step,
-            parent,
-            tag,
-            closed,
-            seat: Seat::Nowhere,
-            children: 0,
-            first_child: NONE,
-            previous: NONE,
-            next: NONE,
-            tasks: Ordered::default(),
-            seats: None,
-            route: NONE,
-            next_by: [NONE; 3],
-        }
-    }
-
-    fn own_best(&self) -> Option<Rank> {
-        self.tasks.first().map(|(place, _)| Rank::new(place, self.tag))
-    }
-
-    fn seated(&self, rank: Rank) -> Rank {
-        if self.step.key == NONE { rank } else { rank.with_tag(self.tag) }
-    }
-}
-
 pub(crate) struct Line {
-    nodes: Slab<Node>,
+    pub(crate) nodes: Slab<Node>,
     edges: Index,
     /// Where the list of a lane's, a key's, a home lane's nodes begins.
     heads: [Vec<u32>; 3],
@@ -273,7 +139,7 @@ impl Line {
         }
     }
 
-    fn children(&self, id: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn children(&self, id: u32) -> impl Iterator<Item = u32> {
         let first = Some(self.nodes[id as usize].first_child).filter(|child| *child != NONE);
         std::iter::successors(first, |child| {
             Some(self.nodes[*child as usize].next).filter(|next| *next != NONE)
@@ -411,7 +277,7 @@ impl Line {
     }
 
     /// The best task below a node that may run, if the node's own lane lets it.
-    fn best_open(&self, id: u32) -> Option<Rank> {
+    pub(crate) fn best_open(&self, id: u32) -> Option<Rank> {
         let node = &self.nodes[id as usize];
         let own = node.own_best();
         if node.children == 0 {
@@ -580,86 +446,5 @@ impl Line {
             }
         }
         None
-    }
-}
-
-/// See [`Line::best_first`].
-pub(crate) struct BestFirst<'a> {
-    line: &'a Line,
-    heads: BinaryHeap<Reverse<Head<'a>>>,
-}
-
-/// The next candidate: the first task of a node, or a child to look into and its seated siblings after it.
-struct Head<'a> {
-    rank: Rank,
-    id: u32,
-    is_child: bool,
-    tag: Option<u64>,
-    siblings: Option<SeatIter<'a>>,
-}
-
-impl PartialEq for Head<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.rank, self.id) == (other.rank, other.id)
-    }
-}
-
-impl Eq for Head<'_> {}
-
-impl PartialOrd for Head<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Head<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.rank, self.id).cmp(&(other.rank, other.id))
-    }
-}
-
-impl<'a> BestFirst<'a> {
-    fn enter(&mut self, id: u32) {
-        let node = &self.line.nodes[id as usize];
-        if let Some(rank) = node.own_best() {
-            self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
-        }
-        let tag = (node.step.key != NONE).then_some(node.tag);
-        if let Some(seats) = &node.seats {
-            self.advance(seats.open.iter(), tag);
-            return;
-        }
-        for id in self.line.children(id).filter(|child| !self.line.nodes[*child as usize].closed) {
-            if let Some(rank) = self.line.best_open(id) {
-                let rank = node.seated(rank);
-                self.heads.push(Reverse(Head { rank, id, is_child: true, tag: None, siblings: None }));
-            }
-        }
-    }
-
-    fn advance(&mut self, mut siblings: SeatIter<'a>, tag: Option<u64>) {
-        if let Some((rank, id)) = siblings.next() {
-            let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
-            self.heads.push(Reverse(Head { rank, id, is_child: true, tag, siblings: Some(siblings) }));
-        }
-    }
-}
-
-impl Iterator for BestFirst<'_> {
-    /// A node that holds tasks, and its first task.
-    type Item = (u32, u32);
-
-    fn next(&mut self) -> Option<(u32, u32)> {
-        loop {
-            let Reverse(head) = self.heads.pop()?;
-            if !head.is_child {
-                let first = self.line.nodes[head.id as usize].tasks.first();
-                return first.map(|(_, task)| (head.id, task));
-            }
-            if let Some(siblings) = head.siblings {
-                self.advance(siblings, head.tag);
-            }
-            self.enter(head.id);
-        }
     }
 }

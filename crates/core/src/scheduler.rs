@@ -19,6 +19,7 @@ use crate::settings::PRIORITY_MAX;
 use crate::task::Tasks;
 use crate::time::Timestamp;
 use crate::timers::Timers;
+use crate::view::TaskView;
 
 /// Decides which work may run now.
 ///
@@ -87,6 +88,10 @@ pub struct Scheduler {
     pub(crate) passed_over: SmallVec<[u32; 2]>,
     pub(crate) touched: Vec<u32>,
     pub(crate) gone: Vec<LaneChange>,
+    /// The tasks that the last step or event ended.
+    pub(crate) departed: Vec<TaskView>,
+    /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
+    pub(crate) is_stopped: bool,
     /// The first grant above a limit, which must never be.
     pub(crate) overrun: Option<String>,
 }
@@ -127,6 +132,8 @@ impl Scheduler {
             passed_over: SmallVec::new(),
             touched: Vec::new(),
             gone: Vec::new(),
+            departed: Vec::new(),
+            is_stopped: false,
             overrun: None,
         }
     }
@@ -149,7 +156,9 @@ impl Scheduler {
         let reply = self.decide(command, events);
         if reply.is_ok() {
             self.expire(events);
-            self.grant(events);
+            if !self.is_stopped {
+                self.grant(events);
+            }
         }
         self.settle(events);
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
@@ -183,6 +192,17 @@ impl Scheduler {
         self.gone.iter().cloned().chain(live)
     }
 
+    /// The tasks that the last `step` or `apply` ended, as they were until then.
+    pub fn departed(&self) -> &[TaskView] {
+        &self.departed
+    }
+
+    /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It
+    /// is no event, because it is over with the program; a claim is still granted to whoever makes one.
+    pub fn stop_granting(&mut self) {
+        self.is_stopped = true;
+    }
+
     fn decide(&mut self, command: Command, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
         match command {
             Command::Tick => Ok(Reply::Done),
@@ -198,6 +218,7 @@ impl Scheduler {
             }
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence, events),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome, events),
+            Command::Lapse { task, fence } => self.lapse_now(task, fence, events),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane, events)),
             Command::Pause { lane } => Ok(self.pause(lane, events)),
             Command::Resume { lane } => Ok(self.resume(lane, events)),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map};
 
-use crate::line::Rank;
+use crate::node::Rank;
 
 /// Above this many seats the tree takes over; it gives way again when few are left, so that a node whose
 /// children come and go one by one neither allocates nor walks a tree.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::name::{LaneName, Pattern};
+use crate::retry::Retry;
 use crate::time::{Millis, Timestamp};
 
 /// The largest number of slots, places in line, retries and the like that can be asked for.
@@ -76,75 +77,6 @@ pub enum Handler {
     External,
     /// They run here, and watchers are told as if they were external.
     Hybrid,
-}
-
-/// Whether and when an attempt that did not succeed is followed by another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retry {
-    /// How the delay grows.
-    pub strategy: RetryStrategy,
-    /// How many attempts may follow the first.
-    pub max_retries: u32,
-    /// `exponential`: the delay before the first retry; it doubles each time.
-    pub initial_delay: Millis,
-    /// `fixed`: the delay before each retry.
-    pub fixed_delay: Millis,
-    /// No delay is longer than this.
-    pub max_delay: Millis,
-    /// Spreads each delay over its upper half, by a number that follows from the task and the attempt.
-    pub jitter: bool,
-}
-
-/// How the delay between attempts grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RetryStrategy {
-    /// There is one attempt only.
-    None,
-    /// The same delay each time.
-    Fixed,
-    /// Twice the delay each time.
-    Exponential,
-}
-
-impl Retry {
-    /// One attempt only: the default of a lane.
-    pub const NONE: Retry = Retry { strategy: RetryStrategy::None, max_retries: 0, ..Retry::STANDARD };
-    /// What an empty `retry` block means: exponential, three retries, 100 ms doubling up to 30 s.
-    pub const STANDARD: Retry = Retry {
-        strategy: RetryStrategy::Exponential,
-        max_retries: 3,
-        initial_delay: Millis(100),
-        fixed_delay: Millis(1000),
-        max_delay: Millis(30_000),
-        jitter: false,
-    };
-
-    /// The delay before retry number `retry` (counted from one), or `None` when there is no such retry.
-    /// `seed` decides where in its upper half a delay with jitter falls.
-    pub fn delay(&self, retry: u32, seed: u64) -> Option<Millis> {
-        if retry > self.max_retries {
-            return None;
-        }
-        let full = match self.strategy {
-            RetryStrategy::None => return None,
-            RetryStrategy::Fixed => self.fixed_delay.0,
-            RetryStrategy::Exponential => {
-                let doublings = (retry - 1).min(63);
-                u64::try_from(u128::from(self.initial_delay.0) << doublings).unwrap_or(u64::MAX)
-            }
-        };
-        let full = full.min(self.max_delay.0);
-        let delay = if self.jitter { full - mix(seed, retry) % (full / 2 + 1) } else { full };
-        Some(Millis(delay))
-    }
-}
-
-/// SplitMix64's finisher: spreads a seed and a small number over all 64 bits.
-fn mix(seed: u64, number: u32) -> u64 {
-    let mut z = seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// At most `max` grants in each `per`, all of them at once after a rest.
@@ -441,21 +373,4 @@ pub struct Block {
     pub lanes: Pattern,
     /// The new settings; `None` removes the block.
     pub settings: Option<LaneSettings>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delays_double_up_to_the_cap_and_jitter_stays_in_the_upper_half() {
-        let retry = Retry { max_retries: 40, ..Retry::STANDARD };
-        let delays: Vec<u64> = (1..=11).filter_map(|n| retry.delay(n, 0)).map(|delay| delay.0).collect();
-        assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
-        assert_eq!(retry.delay(41, 0), None);
-        let spread = Retry { jitter: true, ..retry };
-        let jittered: Vec<u64> = (0..200).filter_map(|seed| spread.delay(5, seed)).map(|d| d.0).collect();
-        assert!(jittered.iter().all(|delay| (800..=1600).contains(delay)), "{jittered:?}");
-        assert!(jittered.iter().min() < Some(&900) && jittered.iter().max() > Some(&1500), "{jittered:?}");
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::retry::{Retry, RetryStrategy};
 use crate::settings::*;
 use crate::time::Millis;
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{BlobId, TaskId};
 use crate::name::{LaneName, Name};
-use crate::settings::{Retry, Source};
+use crate::retry::Retry;
+use crate::settings::Source;
 use crate::time::Millis;
 
 /// The most lanes that one task may name, `global` not counted.

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bucket::Bucket;
 use crate::event::StopReason;
 use crate::id::{BlobId, Fence, TaskId};
-use crate::lane::{Bucket, Gate};
+use crate::lane::Gate;
 use crate::letters::DeadLetter;
 use crate::line::NONE;
 use crate::name::{LaneName, Name, Pattern};
+use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
-use crate::settings::{Block, Family, Handler, LaneSettings, Retry, Source};
+use crate::settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::spec::Parent;
 use crate::stats::{LaneStats, RunTime};
 use crate::task::{Attempt, Passed, Phase, Rare, Task};

@@ -68,7 +68,9 @@ impl Scheduler {
         self.check_chain(&spec)?;
         let deadline = self.deadline_of(&spec)?;
         let (priority, handler, wait_timeout) = self.check_lanes(&spec, deadline)?;
-        let wait_until = wait_timeout.map(|length| self.now + length);
+        // A task that must not start yet does not wait yet.
+        let waits_from = self.now + spec.run_after.unwrap_or_default();
+        let wait_until = wait_timeout.map(|length| waits_from + length);
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
     }
 

@@ -12,7 +12,8 @@ use crate::id::{BlobId, Fence, TaskId};
 use crate::index::Index;
 use crate::name::{LaneName, Name};
 use crate::ordered::{Ordered, Place};
-use crate::settings::{Handler, Retry, Source};
+use crate::retry::Retry;
+use crate::settings::{Handler, Source};
 use crate::spec::Parent;
 use crate::time::{Millis, Timestamp};
 

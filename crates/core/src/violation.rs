@@ -165,6 +165,9 @@ impl Scheduler {
 
     /// No task that may run waits.
     fn runnable_but_waiting(&self) -> Option<String> {
+        if self.is_stopped {
+            return None;
+        }
         if let Some(slot) = self.line.best(INTERNAL) {
             return Some(format!("{} could run", self.tasks[slot].id));
         }

@@ -22,6 +22,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("fail", "TASKS [#FENCE] [final] [what went wrong]"),
     ("stopped", "TASKS [#FENCE]"),
     ("heartbeat", "TASKS [#FENCE]"),
+    ("lapse", "TASKS [#FENCE]"),
     ("claim", "WORKER LANE[,LANE…] [MOST] [kinds=KIND,…] [lease=DURATION]"),
     ("cancel", "TASKS [caller|cleared|released|parent|interrupted]"),
     ("cancel-waiting", "[lane=LANE] [kind=KIND] [group=NAME]"),
@@ -64,7 +65,7 @@ pub(crate) fn read_command(
             batch(arguments, names)
         }
         "claim" => claim(words),
-        "finish" | "fail" | "stopped" | "heartbeat" => report(command, words, names),
+        "finish" | "fail" | "stopped" | "heartbeat" | "lapse" => report(command, words, names),
         "cancel" | "leave" | "priority" | "discard" | "redrive" => about_tasks(command, words, names),
         "clear" => {
             let which = Selector { lane: Some(lane(&words.need("the lane")?)?), ..Selector::default() };
@@ -116,6 +117,7 @@ fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action,
         "finish" => Report::Finish(Outcome::Success),
         "stopped" => Report::Finish(Outcome::Stopped),
         "heartbeat" => Report::Heartbeat,
+        "lapse" => Report::Lapse,
         _ => {
             let retryable = !words.next_is("final");
             let error = Some(words.rest()).filter(|error| !error.is_empty());

@@ -93,6 +93,7 @@ impl Player {
                     let command = match report.clone() {
                         Report::Finish(outcome) => Command::Finish { task, fence, outcome },
                         Report::Heartbeat => Command::Heartbeat { task, fence },
+                        Report::Lapse => Command::Lapse { task, fence },
                     };
                     self.step(entry.at, command);
                 }

@@ -41,6 +41,8 @@ pub(crate) enum Action {
 pub(crate) enum Report {
     Finish(Outcome),
     Heartbeat,
+    /// Whoever runs it is dead.
+    Lapse,
 }
 
 /// A question that changes nothing.

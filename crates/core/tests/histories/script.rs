@@ -114,7 +114,8 @@ impl Script {
             0..400 if !is_full => self.submit(seen),
             400..420 if !is_full => self.batch(seen),
             420..610 if !is_idle => self.finish(seen),
-            610..640 if !is_idle => self.heartbeat(seen),
+            610..630 if !is_idle => self.heartbeat(seen),
+            630..640 if !is_idle => self.lapse(seen),
             640..760 => self.claim(),
             760..780 => self.cancel(seen),
             780..783 => self.clear(),
@@ -291,6 +292,11 @@ impl Script {
     fn heartbeat(&mut self, seen: &Checker) -> Command {
         let (task, fence) = self.attempt(seen);
         Command::Heartbeat { task, fence }
+    }
+
+    fn lapse(&mut self, seen: &Checker) -> Command {
+        let (task, fence) = self.attempt(seen);
+        Command::Lapse { task, fence }
     }
 
     fn claim(&mut self) -> Command {

@@ -109,6 +109,7 @@ pub(crate) enum Ask {
     Finish(u8, u8),
     FinishStale(u8, u64),
     Heartbeat(u8),
+    Lapse(u8),
     Claim(u8, bool, u32, Option<u64>),
     Cancel(u8),
     Leave(u8),
@@ -135,6 +136,7 @@ pub(crate) fn ask() -> impl Strategy<Value = Ask> {
         20 => (any::<u8>(), 0u8..8).prop_map(|(nth, how)| Ask::Finish(nth, how)),
         1 => (any::<u8>(), 0u64..40).prop_map(|(nth, fence)| Ask::FinishStale(nth, fence)),
         3 => any::<u8>().prop_map(Ask::Heartbeat),
+        2 => any::<u8>().prop_map(Ask::Lapse),
         9 => (0u8..3, prop::bool::weighted(0.2), 0u32..4, prop::option::weighted(0.3, 20u64..60))
             .prop_map(|(lanes, code, max, lease)| Ask::Claim(lanes, code, max, lease)),
         3 => any::<u8>().prop_map(Ask::Cancel),
@@ -282,6 +284,10 @@ impl Asker<'_> {
             }
             Ask::FinishStale(nth, fence) => {
                 Command::Finish { task: self.nth(*nth), fence: Fence(*fence), outcome: Outcome::Success }
+            }
+            Ask::Lapse(nth) => {
+                let (task, fence) = self.nth_running(*nth);
+                Command::Lapse { task, fence }
             }
             Ask::Heartbeat(nth) => {
                 let (task, fence) = self.nth_running(*nth);

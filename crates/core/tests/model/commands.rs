@@ -47,6 +47,7 @@ impl Naive {
                 Ok(Reply::Claimed(claimed))
             }
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
+            Command::Lapse { task, fence } => self.lapse_now(task, fence),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.set_gate(lane, Gate::Paused)),
@@ -98,7 +99,8 @@ impl Naive {
         self.check_lanes(&spec, &lanes)?;
         let wait = spec.wait_timeout.or(home.wait_timeout);
         // What may not wait and was accepted starts in this step.
-        let wait_until = wait.filter(|length| length.0 > 0).map(|length| self.now + length);
+        let waits_from = self.now + spec.run_after.unwrap_or_default();
+        let wait_until = wait.filter(|length| length.0 > 0).map(|length| waits_from + length);
         let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
         let handler = home.handler;
         let boxed = Box::new(spec.clone());

@@ -158,7 +158,8 @@ fn count(reply: &Result<Reply, Rejection>, events: &[Event], counts: &mut Counts
 fn check(cases: u32, asks: impl Strategy<Value = Vec<(When, Ask)>>, least: &[(&str, u64)]) {
     let counts = RefCell::new(Counts::new());
     // Always the same cases: a failure here is a failure everywhere. PROPTEST_CASES asks for more of them.
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or_default();
+    let cases = cases.max(more);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&asks, |asks| {

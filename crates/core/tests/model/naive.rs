@@ -223,6 +223,15 @@ impl Naive {
         Ok(Reply::Renewed { until: lease_until, stopping: None })
     }
 
+    pub(crate) fn lapse_now(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
+        let index = self.fenced(task, fence)?;
+        match self.tasks[index].stopping {
+            Some(_) => self.conclude_stop(task),
+            None => self.lapse(task),
+        }
+        Ok(Reply::Done)
+    }
+
     pub(crate) fn finish(
         &mut self,
         task: TaskId,

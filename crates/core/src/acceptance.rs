@@ -1,0 +1,145 @@
+//! What an acceptance does to the state: the new task, and what it is tied to.
+
+use std::sync::Arc;
+
+use crate::event::Event;
+use crate::id::TaskId;
+use crate::line::NONE;
+use crate::scheduler::{RememberedKey, Scheduler};
+use crate::spec::TaskSpec;
+use crate::submit::KEY_WINDOW;
+use crate::task::{Phase, Rare, Task};
+use crate::time::{Millis, Timestamp};
+
+impl Scheduler {
+    pub(crate) fn on_submitted(&mut self, event: &Event) {
+        let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
+        let route = self.lanes.join_route(&spec.lanes, &mut self.book);
+        let run_after = spec.run_after.filter(|length| *length > Millis(0));
+        let phase = match (spec.after.and_then(|after| self.tasks.find(after)), run_after) {
+            (Some(_), _) => Phase::Held,
+            (None, Some(length)) => Phase::Delayed(self.now + length),
+            (None, None) => Phase::Waiting,
+        };
+        let waits_in_line = matches!(phase, Phase::Waiting);
+        let slot = self.tasks.insert(Task {
+            id: *task,
+            payload: spec.payload,
+            submitted: self.now,
+            since: self.now,
+            arrival: self.arrivals,
+            wait_until: wait_until.unwrap_or(Timestamp::NEVER),
+            due: Timestamp::NEVER,
+            look_at: Timestamp::NEVER,
+            phase,
+            rare: self.rare(spec, *deadline),
+            route,
+            kind: self.kinds.join(&spec.kind),
+            leaf: NONE,
+            key: NONE,
+            attempts: 0,
+            retries: 0,
+            redeliveries: 0,
+            priority: *priority,
+            aged: 0,
+            boosted: 0,
+            source: spec.source,
+            handler: *handler,
+            noticed: false,
+        });
+        self.arrivals += 1;
+        self.link(slot, *task, spec);
+        self.each_lane(slot, |this, lane| {
+            this.lanes[lane].waiting += 1;
+            this.seen(lane).accepted += 1;
+        });
+        if waits_in_line {
+            self.join_line(slot);
+        }
+        self.plan(slot);
+    }
+
+    pub(crate) fn rare(&self, spec: &TaskSpec, deadline: Option<Timestamp>) -> Option<Box<Rare>> {
+        let is_plain = spec.timeout.is_none()
+            && deadline.is_none()
+            && spec.wait_timeout.is_none()
+            && spec.retry.is_none()
+            && spec.fair_key.is_none()
+            && spec.parent.is_none()
+            && spec.after.is_none()
+            && spec.group.is_none()
+            && spec.idempotency.is_none();
+        if is_plain {
+            return None;
+        }
+        Some(Box::new(Rare {
+            timeout: spec.timeout,
+            deadline,
+            wait_timeout: spec.wait_timeout,
+            retry: spec.retry,
+            fair_key: spec.fair_key.clone(),
+            parent: spec.parent,
+            depth: spec
+                .parent
+                .and_then(|parent| self.tasks.find(parent.task))
+                .map_or(1, |parent| self.tasks[parent].depth() + 1),
+            after: spec.after,
+            run_at: spec.after.and(spec.run_after).map(|length| self.now + length),
+            group: spec.group.clone(),
+            key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
+            ..Rare::default()
+        }))
+    }
+
+    /// Ties a new task to its parent, to the task it is held behind, and to its key.
+    pub(crate) fn link(&mut self, slot: u32, task: TaskId, spec: &TaskSpec) {
+        if let Some(parent) = self.parent_of(slot) {
+            self.tasks[parent].rare().children.push(slot);
+        }
+        if let Some(after) = spec.after.and_then(|after| self.tasks.find(after)) {
+            self.tasks[after].rare().followers.push(slot);
+        }
+        if let Some(asked) = &spec.idempotency {
+            let until = self.now + KEY_WINDOW;
+            let known = RememberedKey { task, fingerprint: asked.fingerprint, until };
+            if let Some(old) = self.keys.insert(Arc::clone(&asked.key), known) {
+                self.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
+            }
+            self.key_ends.insert((until, Arc::clone(&asked.key)));
+            self.timers.expect(until);
+        }
+    }
+
+    /// Nothing came of the task, so whoever asked may ask again under the same key.
+    pub(crate) fn free_key(&mut self, slot: u32) {
+        let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
+        if let Some(known) = self.keys.remove(&key) {
+            self.key_ends.remove(&(known.until, key));
+        }
+    }
+
+    /// Unties a task that ends from its parent and from the task it was held behind.
+    pub(crate) fn unlink(&mut self, slot: u32) {
+        if let Some(parent) = self.parent_of(slot) {
+            self.tasks[parent].rare().children.retain(|child| *child != slot);
+        }
+        let after = self.tasks[slot].rare.as_ref().and_then(|rare| rare.after);
+        if let Some(after) = after.and_then(|after| self.tasks.find(after)) {
+            self.tasks[after].rare().followers.retain(|held| *held != slot);
+        }
+        for held in self.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
+            self.let_go(held);
+        }
+    }
+
+    /// What a task was held behind has ended. Its own time to join the line may still lie ahead.
+    fn let_go(&mut self, slot: u32) {
+        let now = self.now;
+        let rare = self.tasks[slot].rare();
+        if let Some(at) = rare.run_at.take().filter(|at| *at > now) {
+            rare.after = None;
+            self.tasks[slot].phase = Phase::Delayed(at);
+            self.plan(slot);
+        }
+    }
+}

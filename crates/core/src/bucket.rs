@@ -1,0 +1,83 @@
+//! Rate limits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::RateLimit;
+use crate::time::Timestamp;
+
+/// A token bucket by the generic cell rate algorithm: one moment says it all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bucket {
+    /// When it will be full again, in nanoseconds.
+    full_at: u64,
+}
+
+const NANOS: u64 = 1_000_000;
+
+impl Bucket {
+    /// What one grant costs, and how far ahead of the clock the bucket may be.
+    fn cost_and_reach(rate: RateLimit) -> (u64, u64) {
+        let period = rate.per.millis().0 * NANOS;
+        let cost = (period / u64::from(rate.max)).max(1);
+        (cost, period.saturating_sub(cost))
+    }
+
+    /// When a grant may next be paid for.
+    pub(crate) fn ready_at(self, rate: RateLimit) -> Timestamp {
+        let (_, reach) = Bucket::cost_and_reach(rate);
+        Timestamp(self.full_at.saturating_sub(reach).div_ceil(NANOS))
+    }
+
+    pub(crate) fn pay(&mut self, now: Timestamp, rate: RateLimit) {
+        let (cost, _) = Bucket::cost_and_reach(rate);
+        self.full_at = self.full_at.max(now.0.saturating_mul(NANOS)).saturating_add(cost);
+    }
+
+    /// How many grants can be paid for now.
+    pub(crate) fn tokens(self, now: Timestamp, rate: RateLimit) -> u32 {
+        let (cost, reach) = Bucket::cost_and_reach(rate);
+        let ahead = self.full_at.saturating_sub(now.0.saturating_mul(NANOS));
+        let tokens = reach.checked_sub(ahead).map_or(0, |left| left / cost + 1);
+        u32::try_from(tokens).unwrap_or(u32::MAX).min(rate.max)
+    }
+
+    /// When there will be nothing left to remember.
+    pub(crate) fn full_at(self) -> Timestamp {
+        Timestamp(self.full_at.div_ceil(NANOS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Period;
+
+    #[test]
+    fn the_whole_burst_is_there_after_a_rest_and_then_one_token_at_a_time() {
+        let rate = RateLimit { per: Period::Minute, max: 60 };
+        let mut bucket = Bucket::default();
+        for _ in 0..60 {
+            assert!(bucket.ready_at(rate) <= Timestamp(500_000));
+            bucket.pay(Timestamp(500_000), rate);
+        }
+        assert_eq!(bucket.ready_at(rate), Timestamp(501_000));
+        let tokens =
+            [500_000, 500_999, 501_000, 505_500, 900_000].map(|now| bucket.tokens(Timestamp(now), rate));
+        assert_eq!(tokens, [0, 0, 1, 5, 60]);
+        assert_eq!(bucket.full_at(), Timestamp(560_000));
+    }
+
+    #[test]
+    fn numbers_that_do_not_divide_are_never_rounded_in_the_caller_s_favour() {
+        let rate = RateLimit { per: Period::Second, max: 3 };
+        let mut bucket = Bucket::default();
+        let mut granted = 0;
+        for now in 0..10_000 {
+            while bucket.ready_at(rate) <= Timestamp(now) {
+                bucket.pay(Timestamp(now), rate);
+                granted += 1;
+            }
+        }
+        assert!((30..=32).contains(&granted), "{granted}");
+    }
+}

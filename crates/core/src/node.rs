@@ -1,0 +1,139 @@
+//! What the tree of the line is made of: steps, ranks, nodes and their seats.
+
+use crate::line::NONE;
+use crate::ordered::{Ordered, Place};
+use crate::seats::SeatSet;
+
+/// One step down the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Step {
+    /// The lane that tasks below need, or `NONE`.
+    pub(crate) lane: u32,
+    /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
+    pub(crate) key: u32,
+    /// With `key`: the home lane of all tasks below.
+    pub(crate) home: u32,
+    /// With `key`, in the external half: the kind of all tasks below.
+    pub(crate) kind: u32,
+}
+
+/// How tasks compare: level, then whose turn it is (the fair key's tag), then arrival. Smaller is earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// 255 less the level, then the upper bits of the tag.
+    upper: u64,
+    /// The lower bits of the tag, then the arrival.
+    lower: u64,
+}
+
+impl Rank {
+    const ARRIVAL: u64 = (1 << Place::ARRIVAL_BITS) - 1;
+
+    pub(crate) fn new(place: Place, tag: u64) -> Rank {
+        let unranked = Rank { upper: place.bits() & !Rank::ARRIVAL, lower: place.bits() & Rank::ARRIVAL };
+        unranked.with_tag(tag)
+    }
+
+    /// As one number that sorts.
+    pub(crate) fn bits(self) -> u128 {
+        u128::from(self.upper) << 64 | u128::from(self.lower)
+    }
+
+    pub(crate) fn from_bits(bits: u128) -> Rank {
+        Rank { upper: (bits >> 64) as u64, lower: bits as u64 }
+    }
+
+    pub(crate) fn with_tag(self, tag: u64) -> Rank {
+        Rank {
+            upper: self.upper & !Rank::ARRIVAL | tag >> 8,
+            lower: self.lower & Rank::ARRIVAL | tag << Place::ARRIVAL_BITS,
+        }
+    }
+}
+
+/// A node with more children than this keeps them seated in order; with few it looks at each when asked. So
+/// at the top of the tree, where lanes open and close with every grant, there is nothing to keep up to date.
+pub(crate) const FEW_CHILDREN: u32 = 8;
+
+/// Where a node sits among its many siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// Nothing below that needs a seat, or it has few siblings.
+    Nowhere,
+    /// Something below may run; this is its rank.
+    Open(Rank),
+    /// The node is closed; this is the best that waits below. Kept only where being passed over counts.
+    Shut(Rank),
+}
+
+pub(crate) struct Node {
+    pub(crate) step: Step,
+    pub(crate) parent: u32,
+    /// The tag of the key, where the step has one.
+    pub(crate) tag: u64,
+    /// Its lane can give no slot now.
+    pub(crate) closed: bool,
+    pub(crate) seat: Seat,
+    pub(crate) children: u32,
+    /// Its children are a linked list: the first, and each one's neighbours.
+    pub(crate) first_child: u32,
+    pub(crate) previous: u32,
+    pub(crate) next: u32,
+    /// The tasks that need no further lane.
+    pub(crate) tasks: Ordered<Place>,
+    pub(crate) seats: Option<Box<Seats>>,
+    /// The route whose plain tasks stand here, or `NONE`.
+    pub(crate) route: u32,
+    /// The next node on each of its lists.
+    pub(crate) next_by: [u32; 3],
+}
+
+/// The many children of a node, those that have a seat.
+#[derive(Default)]
+pub(crate) struct Seats {
+    pub(crate) open: SeatSet,
+    pub(crate) shut: SeatSet,
+}
+
+impl Seats {
+    pub(crate) fn change(&mut self, id: u32, old: Seat, new: Seat) {
+        match old {
+            Seat::Open(rank) => self.open.remove(rank),
+            Seat::Shut(rank) => self.shut.remove(rank),
+            Seat::Nowhere => {}
+        }
+        match new {
+            Seat::Open(rank) => self.open.insert(rank, id),
+            Seat::Shut(rank) => self.shut.insert(rank, id),
+            Seat::Nowhere => {}
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn new(step: Step, parent: u32, tag: u64, closed: bool) -> Node {
+        Node {
+            step,
+            parent,
+            tag,
+            closed,
+            seat: Seat::Nowhere,
+            children: 0,
+            first_child: NONE,
+            previous: NONE,
+            next: NONE,
+            tasks: Ordered::default(),
+            seats: None,
+            route: NONE,
+            next_by: [NONE; 3],
+        }
+    }
+
+    pub(crate) fn own_best(&self) -> Option<Rank> {
+        self.tasks.first().map(|(place, _)| Rank::new(place, self.tag))
+    }
+
+    pub(crate) fn seated(&self, rank: Rank) -> Rank {
+        if self.step.key == NONE { rank } else { rank.with_tag(self.tag) }
+    }
+}

@@ -1,0 +1,170 @@
+//! Tasks in the line: how they join it, move in it and leave it.
+
+use crate::grant::{gate_of, slot_of};
+use crate::line::{EXTERNAL, INTERNAL, NONE};
+use crate::node::Step;
+use crate::scheduler::Scheduler;
+use crate::settings::Handler;
+use crate::task::{Passed, Phase, Task};
+use crate::time::Timestamp;
+
+impl Scheduler {
+    /// Puts a task into the line, at the place that its level and arrival give it.
+    pub(crate) fn join_line(&mut self, slot: u32) {
+        let task = &self.tasks[slot];
+        self.in_line[task.priority as usize] += 1;
+        self.waiting_in_line += 1;
+        let (number, route) = (task.route, self.lanes.route(task.route));
+        let is_plain = task.rare.is_none() && task.handler != Handler::External;
+        let known = if is_plain { self.line.leaf_of(number, route.leaf) } else { None };
+        if let Some(key) = known {
+            let leaf = route.leaf;
+            self.fair.keys[key as usize].waiting += 1;
+            self.tasks[slot].key = key;
+            self.tasks[slot].leaf = leaf;
+            self.line.insert(leaf, self.tasks[slot].place(), slot);
+        } else {
+            let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
+            let name = self.lanes.fair_key(route, own, &self.book);
+            let key = self.fair.join(name, || self.book.weight(name));
+            self.tasks[slot].key = key;
+            let leaf = self.enter_leaf(slot);
+            if is_plain && self.line.set_route(leaf, number) {
+                self.lanes.set_leaf(number, leaf);
+            }
+        }
+        self.may_grant = self.may_grant || self.line.is_open(self.tasks[slot].leaf);
+        self.plan_look(slot);
+    }
+
+    pub(crate) fn enter_leaf(&mut self, slot: u32) -> u32 {
+        let leaf = self.leaf_for(slot);
+        self.tasks[slot].leaf = leaf;
+        self.line.insert(leaf, self.tasks[slot].place(), slot);
+        leaf
+    }
+
+    /// The node of the line where a task belongs, by the lanes that it needs and its fair key.
+    pub(crate) fn leaf_for(&mut self, slot: u32) -> u32 {
+        let task = &self.tasks[slot];
+        let parent = self.parent_of(slot);
+        let is_external = task.handler == Handler::External;
+        let mut node = if is_external { EXTERNAL } else { INTERNAL };
+        let route = self.lanes.route(task.route);
+        let tag = self.fair.keys[task.key as usize].tag;
+        let kind = if is_external { task.kind } else { NONE };
+        let mut key_step = Some(Step { lane: NONE, key: task.key, home: route.home(), kind });
+        for lane in &*route.way {
+            let this = &self.lanes[*lane];
+            let (view, closed) = match parent.and_then(|parent| self.lender(Some(parent), *lane)) {
+                Some(_) => (gate_of(*lane), !this.passable),
+                None => (slot_of(*lane), !this.open),
+            };
+            let has_key = if this.width == 3 { key_step.take() } else { None };
+            let (step, tag) = match has_key {
+                Some(step) => (Step { lane: view, ..step }, tag),
+                None => (Step { lane: view, key: NONE, home: NONE, kind: NONE }, 0),
+            };
+            node = self.line.child(node, step, tag, closed);
+        }
+        match key_step {
+            Some(step) => self.line.child(node, step, tag, false),
+            None => node,
+        }
+    }
+
+    /// Moves a waiting task to where it belongs now.
+    pub(crate) fn reroute(&mut self, slot: u32) {
+        let (old, place) = (self.tasks[slot].leaf, self.tasks[slot].place());
+        let new = self.leaf_for(slot);
+        if new != old {
+            self.line.insert(new, place, slot);
+            self.line.remove(old, place);
+            self.tasks[slot].leaf = new;
+            self.may_grant = true;
+        }
+    }
+
+    pub(crate) fn relevel(&mut self, slot: u32, change: impl FnOnce(&mut Task)) {
+        let task = &mut self.tasks[slot];
+        let (leaf, old_place, old_priority) = (task.leaf, task.place(), task.priority);
+        change(task);
+        let (place, priority) = (task.place(), task.priority);
+        if matches!(self.tasks[slot].phase, Phase::Waiting) {
+            if place != old_place {
+                self.line.insert(leaf, place, slot);
+                self.line.remove(leaf, old_place);
+            }
+            self.in_line[old_priority as usize] -= 1;
+            self.in_line[priority as usize] += 1;
+            self.plan_look(slot);
+        }
+        self.plan(slot);
+    }
+
+    pub(crate) fn leave_line(&mut self, slot: u32) {
+        let task = &mut self.tasks[slot];
+        let (leaf, place, key) = (task.leaf, task.place(), task.key);
+        task.leaf = NONE;
+        task.key = NONE;
+        task.look_at = Timestamp::NEVER;
+        if let Some(rare) = &mut task.rare {
+            rare.passed = Passed::default();
+        }
+        self.in_line[task.priority as usize] -= 1;
+        self.waiting_in_line -= 1;
+        self.line.remove(leaf, place);
+        self.fair.leave(key, self.waiting_in_line == 0);
+        if self.reservations.contains(&slot) {
+            self.unreserve(slot);
+        }
+    }
+
+    pub(crate) fn on_reserved(&mut self, slot: u32) {
+        self.reservations.insert(slot);
+        self.each_lane(slot, |this, lane| {
+            this.lanes[lane].reserved = slot;
+            this.refresh_lane(lane);
+        });
+    }
+
+    pub(crate) fn unreserve(&mut self, slot: u32) {
+        self.reservations.remove(&slot);
+        self.each_lane(slot, |this, lane| {
+            if this.lanes[lane].reserved == slot {
+                this.lanes[lane].reserved = NONE;
+                this.refresh_lane(lane);
+            }
+        });
+    }
+
+    pub(crate) fn on_ready(&mut self, slot: u32) {
+        if matches!(self.tasks[slot].phase, Phase::BackingOff(_)) {
+            self.each_lane(slot, |this, lane| {
+                this.lanes[lane].retrying -= 1;
+                this.lanes[lane].waiting += 1;
+            });
+        }
+        if let Some(rare) = &mut self.tasks[slot].rare {
+            rare.after = None;
+        }
+        self.wait_again(slot);
+    }
+
+    pub(crate) fn wait_again(&mut self, slot: u32) {
+        self.tasks[slot].phase = Phase::Waiting;
+        self.tasks[slot].since = self.now;
+        self.join_line(slot);
+        self.plan(slot);
+    }
+
+    /// What must be run again was no turn.
+    pub(crate) fn refund(&mut self, slot: u32) {
+        let task = &self.tasks[slot];
+        let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
+        let name = self.lanes.fair_key(self.lanes.route(task.route), own, &self.book).clone();
+        if let Some((key, tag)) = self.fair.refund(&name, self.book.weight(&name)) {
+            self.line.set_tag(key, tag);
+        }
+    }
+}
