@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::event::{AlertLevel, Event, LaneChange};
 use crate::id::TaskId;
 use crate::lane::Gate;
@@ -149,7 +151,7 @@ impl Scheduler {
     }
 
     pub(crate) fn each_lane(&mut self, slot: u32, mut change: impl FnMut(&mut Scheduler, u32)) {
-        let lanes = self.lanes.route(self.tasks[slot].route).lanes.clone();
+        let lanes: SmallVec<[u32; 4]> = SmallVec::from_slice(&self.lanes.route(self.tasks[slot].route).lanes);
         for lane in lanes {
             change(self, lane);
             self.touch(lane);

@@ -144,7 +144,9 @@ impl Scheduler {
     }
 
     pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
-        self.departed.push(self.view(slot));
+        if self.keeps_departed {
+            self.departed.push(self.view(slot));
+        }
         match self.tasks[slot].phase {
             Phase::Waiting => {
                 self.leave_line(slot);

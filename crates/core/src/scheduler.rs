@@ -88,8 +88,9 @@ pub struct Scheduler {
     pub(crate) passed_over: SmallVec<[u32; 2]>,
     pub(crate) touched: Vec<u32>,
     pub(crate) gone: Vec<LaneChange>,
-    /// The tasks that the last step or event ended.
+    /// The tasks that the last step or event ended, if somebody asked for them.
     pub(crate) departed: Vec<TaskView>,
+    pub(crate) keeps_departed: bool,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// The first grant above a limit, which must never be.
@@ -133,6 +134,7 @@ impl Scheduler {
             touched: Vec::new(),
             gone: Vec::new(),
             departed: Vec::new(),
+            keeps_departed: false,
             is_stopped: false,
             overrun: None,
         }
@@ -192,9 +194,15 @@ impl Scheduler {
         self.gone.iter().cloned().chain(live)
     }
 
-    /// The tasks that the last `step` or `apply` ended, as they were until then.
-    pub fn departed(&self) -> &[TaskView] {
-        &self.departed
+    /// From now on keeps what each `step` or `apply` ends, for [`take_departed`](Scheduler::take_departed).
+    pub fn keep_departed(&mut self) {
+        self.keeps_departed = true;
+    }
+
+    /// Hands out the tasks that the last `step` or `apply` ended, in the order of their ends, as they were until
+    /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
+    pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
+        self.departed.drain(..)
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

@@ -76,6 +76,7 @@ scenarios! {
     a_task_s_own_timeout "34-a-task-s-own-timeout"
     heartbeats_keep_a_long_run "34-heartbeats-keep-a-long-run"
     a_dead_runner_needs_no_lease "64-a-dead-runner-needs-no-lease"
+    a_pause_gives_kept_slots_back "rule-a-pause-gives-kept-slots-back"
     a_timeout_is_retried_like_a_failure "rule-a-timeout-is-retried-like-a-failure"
     asking_twice_is_asking_once "rule-asking-twice-is-asking-once"
     children_end_with_their_parent "rule-children-end-with-their-parent"
