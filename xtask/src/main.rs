@@ -1,5 +1,6 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
+mod crash;
 mod mutants;
 
 use std::env;
@@ -12,6 +13,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
+  crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
+        ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use laneway_core::{
-    BoostStrategy, Handler, LaneName, LaneSettings, Millis, Order, Pattern, Period, RetryStrategy, Settings,
+    BoostStrategy, Handler, LaneName, LaneSettings, Millis, Order, PRIORITY_MAX, Pattern, Period,
+    RetryStrategy, Settings,
 };
 
 use crate::config::{Config, Runner};
@@ -254,7 +255,9 @@ fn limits(settings: &Settings) -> Vec<(&'static str, String)> {
         None => texts.push(("ageing", "off".to_owned())),
         Some(ageing) => {
             texts.push(("ageing.after", ageing.after.to_string()));
-            texts.push(("ageing.max", ageing.max.to_string()));
+            if ageing.max <= PRIORITY_MAX {
+                texts.push(("ageing.max", ageing.max.to_string()));
+            }
         }
     }
     match settings.boost {

@@ -101,7 +101,7 @@ fn an_empty_block_is_the_standard_one() {
     for (empty, written) in [
         ("retry {}", "retry { strategy = \"exponential\" max_retries = 3 initial_delay_ms = 100 }"),
         ("boost {}", "boost { strategy = \"standard\" }"),
-        ("ageing {}", "ageing { after = \"60s\" max = 9 }"),
+        ("ageing {}", "ageing { after = \"60s\" }"),
     ] {
         let frame = "lane \"main\" { # }";
         assert_eq!(seen(&frame.replace('#', empty)), seen(&frame.replace('#', written)));

@@ -50,22 +50,51 @@ fn block(lanes: &str, settings: &[(&str, &str)]) -> Block {
     Block { lanes: Pattern::new(lanes).expect("a name of this bench"), settings: Some(asked) }
 }
 
+/// What tasks name, and so what the line looks like.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Their conversation and `main`.
+    Conversation,
+    /// `main` and their conversation: one home lane for all.
+    MainFirst,
+    /// Their conversation and `main`, all under one fair key.
+    OneKey,
+    /// Their conversation and `main`, whose order is `fifo`.
+    Fifo,
+    /// A lane of their own and a provider's lane.
+    Provider,
+}
+
+impl Shape {
+    fn spec(self, number: usize) -> TaskSpec {
+        let lane = |text: &str| LaneName::new(text).expect("a name");
+        let session = LaneName::session(&format!("user-{number:06}")).expect("a name");
+        let lanes = match self {
+            Shape::Conversation | Shape::OneKey | Shape::Fifo => vec![session, LaneName::main()],
+            Shape::MainFirst => vec![LaneName::main(), session],
+            Shape::Provider => vec![lane(&format!("chat:{number:06}")), lane("provider:llm")],
+        };
+        let mut spec = TaskSpec::new(Name::new("turn").expect("a name"), lanes);
+        spec.fair_key = matches!(self, Shape::OneKey).then(|| lane("tenant"));
+        spec
+    }
+}
+
 impl Subject {
-    fn new(waiting: usize) -> Subject {
+    fn new(shape: Shape, waiting: usize) -> Subject {
         let mut lanes = Scheduler::new(7);
         let all = ("max_queued", "10000000");
+        let order = ("order", if matches!(shape, Shape::Fifo) { "fifo" } else { "fair" });
         let blocks = vec![
-            block("main", &[("max_concurrency", "4"), all]),
+            block("main", &[("max_concurrency", "4"), order, all]),
+            block("provider:*", &[("max_concurrency", "4"), all]),
             block("global", &[("max_concurrency", "10"), all]),
             block("session:*", &[all]),
+            block("chat:*", &[all]),
         ];
         let mut events = Vec::new();
         lanes.step(Timestamp(0), Command::Configure(blocks), &mut events).expect("a good configuration");
-        let spec = |number: usize| {
-            let session = LaneName::session(&format!("user-{number:06}")).expect("a name");
-            TaskSpec::new(Name::new("turn").expect("a name"), vec![session, LaneName::main()])
-        };
-        let specs = (0..SESSIONS).map(spec).collect();
+        let specs = (0..SESSIONS).map(|number| shape.spec(number)).collect();
         let mut subject =
             Subject { lanes, specs, running: VecDeque::new(), events, next: FIRST_ID, random: 1, steps: 0 };
         for number in 0..waiting + 4 {
@@ -253,7 +282,7 @@ fn instructions(function: &str) -> f64 {
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("counted_scheduler") => {
-            let mut subject = Subject::new(1_000_000);
+            let mut subject = Subject::new(Shape::Conversation, 1_000_000);
             let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
             counted_scheduler(&mut subject, prepared);
         }
@@ -263,7 +292,8 @@ fn main() {
 }
 
 fn compare() {
-    let (mut small, mut large) = (Subject::new(1000), Subject::new(1_000_000));
+    let (mut small, mut large) =
+        (Subject::new(Shape::Conversation, 1000), Subject::new(Shape::Conversation, 1_000_000));
     let (mut small_map, mut large_map) = (Reference::new(1000), Reference::new(1_000_000));
     let mut times: Vec<[f64; 8]> = Vec::new();
     for _ in 0..ROUNDS {
@@ -312,7 +342,17 @@ fn compare() {
         report("submit + cancel with 1 000 000 waiting / with 1 000", ratio(5, 4), 2.0),
         report("next_wakeup with 1 000 000 waiting / with 1 000", ratio(7, 6), 2.0),
     ];
-    if !holds.iter().all(|holds| *holds) {
+    let shapes = [
+        ("cycle with 100 000 / with 1 000, home lane main", Shape::MainFirst),
+        ("cycle with 100 000 / with 1 000, one fair key for all", Shape::OneKey),
+        ("cycle with 100 000 / with 1 000, main in fifo order", Shape::Fifo),
+        ("cycle with 100 000 / with 1 000, a lane each and one provider", Shape::Provider),
+    ];
+    let shapes_hold = shapes.map(|(what, shape)| {
+        let (mut small, mut large) = (Subject::new(shape, 1000), Subject::new(shape, 100_000));
+        report(what, (0..ROUNDS).map(|_| large.cycle() / small.cycle()).collect(), 4.0)
+    });
+    if !holds.iter().chain(&shapes_hold).all(|holds| *holds) {
         std::process::exit(1);
     }
 }

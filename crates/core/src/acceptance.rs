@@ -81,6 +81,7 @@ impl Scheduler {
             parent: spec.parent,
             depth: spec
                 .parent
+                .filter(|parent| !parent.detached)
                 .and_then(|parent| self.tasks.find(parent.task))
                 .map_or(1, |parent| self.tasks[parent].depth() + 1),
             after: spec.after,
@@ -113,7 +114,10 @@ impl Scheduler {
     /// Nothing came of the task, so whoever asked may ask again under the same key.
     pub(crate) fn free_key(&mut self, slot: u32) {
         let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
-        if let Some(known) = self.keys.remove(&key) {
+        // A newer task has the key if the old request was forgotten, or was being cancelled when it came.
+        let task = self.tasks[slot].id;
+        if let Some(known) = self.keys.get(&key).copied().filter(|known| known.task == task) {
+            self.keys.remove(&key);
             self.key_ends.remove(&(known.until, key));
         }
     }
@@ -139,6 +143,7 @@ impl Scheduler {
         if let Some(at) = rare.run_at.take().filter(|at| *at > now) {
             rare.after = None;
             self.tasks[slot].phase = Phase::Delayed(at);
+            self.time_wait(slot, at);
             self.plan(slot);
         }
     }

@@ -13,7 +13,7 @@ use crate::name::LaneName;
 use crate::scheduler::Scheduler;
 use crate::settings::{Block, Settings};
 use crate::spec::TaskSpec;
-use crate::task::Phase;
+use crate::task::{Phase, Task};
 use crate::time::Timestamp;
 
 impl Scheduler {
@@ -24,9 +24,9 @@ impl Scheduler {
             Event::Submitted { .. } => self.on_submitted(event),
             Event::Granted { .. } => self.on_granted(event),
             Event::Ended { task, end } => self.with(*task, |this, slot| this.on_ended(slot, end)),
-            Event::Paused { lane } => self.on_gate(lane, Gate::Paused),
-            Event::Resumed { lane } => self.on_gate(lane, Gate::Open),
-            Event::Draining { lane } => self.on_gate(lane, Gate::Draining),
+            Event::Paused { lane } | Event::Resumed { lane } | Event::Draining { lane } => {
+                self.on_gate(lane, event);
+            }
             Event::LetterGone { letter, .. } => self.on_letter_gone(*letter),
             Event::Drained { lane } => self.with_lane(lane, |lane| lane.drained = true),
             Event::Pressure { lane, .. } => self.with_lane(lane, |lane| lane.under_pressure = true),
@@ -44,7 +44,12 @@ impl Scheduler {
                 let joined = &mut this.tasks[slot].rare().joined;
                 *joined = joined.saturating_sub(1);
             }),
-            Event::Ready { task } => self.with(*task, Scheduler::on_ready),
+            Event::Ready { task } => self.with(*task, |this, slot| {
+                if !matches!(this.tasks[slot].phase, Phase::Delayed(_)) {
+                    this.time_wait(slot, this.now);
+                }
+                this.on_ready(slot);
+            }),
             Event::Aged { task, levels } => {
                 self.with(*task, |this, slot| this.relevel(slot, |task| task.aged = *levels));
             }
@@ -52,7 +57,8 @@ impl Scheduler {
                 self.with(*task, |this, slot| this.relevel(slot, |task| task.boosted = *levels));
             }
             Event::Reprioritised { task, priority } => {
-                self.with(*task, |this, slot| this.relevel(slot, |task| task.priority = *priority));
+                let change = |task: &mut Task| (task.priority, task.aged) = (*priority, 0);
+                self.with(*task, |this, slot| this.relevel(slot, change));
             }
             Event::Noticed { task, .. } => {
                 self.with(*task, |this, slot| {
@@ -109,6 +115,8 @@ impl Scheduler {
     }
 
     fn on_configured(&mut self, blocks: &[Block]) {
+        let before = self.book.class_settings();
+        let classes: Vec<(u32, u32)> = self.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
         self.book.configure(blocks);
         self.lanes.reclassify(&mut self.book);
         let book = &mut self.book;
@@ -117,14 +125,49 @@ impl Scheduler {
         self.book.recount_letters(self.letters.classes());
         let used: Vec<u32> = self.lanes.iter().map(|(_, lane)| lane.class).collect();
         self.book.sweep(|class| used.contains(&class));
+        let mut changed = Vec::new();
+        for (lane, old) in classes.iter().map(|(lane, class)| (*lane, &before[class])) {
+            if old != self.settings(lane) {
+                self.on_settings_changed(lane, old);
+                changed.push(lane);
+            }
+        }
         self.rebuild();
         // By name: the order in which things are told must not depend on how a lane is numbered here.
-        let mut lanes: Vec<u32> = self.lanes.iter().map(|(lane, _)| lane).collect();
-        lanes.sort_by(|a, b| self.lanes[*a].name.cmp(&self.lanes[*b].name));
-        for lane in lanes {
+        changed.sort_by(|a, b| self.lanes[*a].name.cmp(&self.lanes[*b].name));
+        for lane in changed {
             self.touch(lane);
             self.drop_if_idle(lane);
         }
+    }
+
+    fn on_settings_changed(&mut self, lane: u32, old: &Settings) {
+        let (rate, is_limited) = {
+            let new = self.settings(lane);
+            (new.rate_limit, new.max_concurrency.is_some())
+        };
+        if old.rate_limit != rate {
+            self.lanes[lane].bucket.change_rate(self.now, old.rate_limit, rate);
+        }
+        if old.max_concurrency.is_some() != is_limited {
+            // Slots are kept where they are limited: whoever still starves asks for them anew.
+            for slot in self.reserved_through(lane) {
+                self.reservations.remove(&slot);
+                for lane in self.lanes.route(self.tasks[slot].route).lanes.clone() {
+                    if self.lanes[lane].reserved == slot {
+                        self.lanes[lane].reserved = NONE;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The tasks with kept slots that name this lane, in the order of their arrival.
+    fn reserved_through(&self, lane: u32) -> Vec<u32> {
+        let names_it = |slot: &u32| self.lanes.route(self.tasks[*slot].route).lanes.contains(&lane);
+        let mut slots: Vec<u32> = self.reservations.iter().copied().filter(names_it).collect();
+        slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
+        slots
     }
 
     /// Makes everything that follows from tasks and lanes anew: the line, whose turn it is, the timers.
@@ -136,6 +179,7 @@ impl Scheduler {
         self.in_line = Default::default();
         self.waiting_in_line = 0;
         for lane in self.lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>() {
+            self.lanes[lane].roll = None;
             self.refresh_lane(lane);
             self.watch_bucket(lane);
         }
@@ -208,13 +252,20 @@ impl Scheduler {
         }
     }
 
-    fn on_gate(&mut self, name: &LaneName, gate: Gate) {
+    /// A lane was paused or drained, which leaves the other as it was, or is open again.
+    fn on_gate(&mut self, name: &LaneName, event: &Event) {
         let lane = self.lanes.lane(name, &mut self.book);
-        self.lanes[lane].gate = gate;
-        self.lanes[lane].drained = false;
-        let reserved = self.lanes[lane].reserved;
-        if gate == Gate::Paused && reserved != NONE {
-            self.unreserve(reserved);
+        let this = &mut self.lanes[lane];
+        match event {
+            Event::Paused { .. } => this.gate.paused = true,
+            Event::Draining { .. } => (this.gate.draining, this.drained) = (true, false),
+            _ => (this.gate, this.drained) = (Gate::OPEN, false),
+        }
+        if matches!(event, Event::Paused { .. }) {
+            // Nobody can use what is kept for a task that a pause holds up.
+            for slot in self.reserved_through(lane) {
+                self.unreserve(slot);
+            }
         }
         self.refresh_lane(lane);
         self.touch(lane);
@@ -223,14 +274,22 @@ impl Scheduler {
 
     pub(crate) fn touch(&mut self, lane: u32) {
         if !std::mem::replace(&mut self.lanes[lane].touched, true) {
-            self.touched.push(lane);
+            self.touched.push((lane, self.lanes[lane].birth));
         }
     }
 
+    /// A lane that was touched, unless it is gone meanwhile.
+    pub(crate) fn still_there(&self, (lane, birth): (u32, u64)) -> Option<u32> {
+        self.lanes.get(lane).is_some_and(|this| this.birth == birth).then_some(lane)
+    }
+
     pub(crate) fn forget_changes(&mut self) {
-        for lane in self.touched.drain(..) {
-            self.lanes[lane].touched = false;
+        for index in 0..self.touched.len() {
+            if let Some(lane) = self.still_there(self.touched[index]) {
+                self.lanes[lane].touched = false;
+            }
         }
+        self.touched.clear();
         self.gone.clear();
         self.departed.clear();
     }
@@ -259,7 +318,6 @@ impl Scheduler {
         }
         if self.lanes[lane].touched {
             self.gone.push(self.lane_change(lane));
-            self.touched.retain(|other| *other != lane);
         }
         self.lanes.remove(lane);
     }

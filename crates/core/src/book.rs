@@ -40,6 +40,11 @@ impl Book {
         self.by_label.values().map(|number| &self.classes[*number as usize])
     }
 
+    /// What holds for the lanes of each class.
+    pub(crate) fn class_settings(&self) -> BTreeMap<u32, Settings> {
+        self.classes.iter().map(|(number, class)| (number as u32, class.settings.clone())).collect()
+    }
+
     /// Which classes have dead letters, and how many each may have.
     pub(crate) fn letter_limits(&self) -> Vec<(u32, u32)> {
         let classes = self.by_label.values().map(|number| (*number, self.class(*number)));
@@ -89,6 +94,11 @@ impl Book {
     /// Whether a block speaks for `name` alone.
     pub(crate) fn is_declared(&self, name: &LaneName) -> bool {
         self.blocks.contains_key(&Pattern::from(name))
+    }
+
+    /// Whether any block speaks for `name`.
+    pub(crate) fn has_block(&self, name: &LaneName) -> bool {
+        self.block(name).is_some()
     }
 
     /// The class of the lane `name`, made if need be.

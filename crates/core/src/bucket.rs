@@ -41,6 +41,20 @@ impl Bucket {
         u32::try_from(tokens).unwrap_or(u32::MAX).min(rate.max)
     }
 
+    /// Takes over a changed rate: what is owed stays the same number of grants, at what one costs now, but is
+    /// never more than a whole bucket. Without a rate nothing is owed.
+    pub(crate) fn change_rate(&mut self, now: Timestamp, old: Option<RateLimit>, new: Option<RateLimit>) {
+        let ahead = self.full_at.saturating_sub(now.0.saturating_mul(NANOS));
+        let (Some(old), Some(new), true) = (old, new, ahead > 0) else {
+            *self = Bucket::default();
+            return;
+        };
+        let ((old_cost, _), (cost, _)) = (Bucket::cost_and_reach(old), Bucket::cost_and_reach(new));
+        let owed = (u128::from(ahead) * u128::from(cost)).div_ceil(u128::from(old_cost));
+        let most = u128::from(cost) * u128::from(new.max);
+        self.full_at = now.0.saturating_mul(NANOS).saturating_add(owed.min(most) as u64);
+    }
+
     /// When there will be nothing left to remember.
     pub(crate) fn full_at(self) -> Timestamp {
         Timestamp(self.full_at.div_ceil(NANOS))
@@ -51,6 +65,7 @@ impl Bucket {
 mod tests {
     use super::*;
     use crate::settings::Period;
+    use crate::time::Millis;
 
     #[test]
     fn the_whole_burst_is_there_after_a_rest_and_then_one_token_at_a_time() {
@@ -65,6 +80,25 @@ mod tests {
             [500_000, 500_999, 501_000, 505_500, 900_000].map(|now| bucket.tokens(Timestamp(now), rate));
         assert_eq!(tokens, [0, 0, 1, 5, 60]);
         assert_eq!(bucket.full_at(), Timestamp(560_000));
+    }
+
+    #[test]
+    fn what_is_owed_stays_the_same_number_when_the_rate_changes() {
+        let hourly = RateLimit { per: Period::Hour, max: 10 };
+        let faster = RateLimit { per: Period::Second, max: 5 };
+        let now = Timestamp(7_200_000);
+        let mut owing = Bucket::default();
+        (0..3).for_each(|_| owing.pay(now, hourly));
+        let mut bucket = owing;
+        bucket.change_rate(now, Some(hourly), Some(faster));
+        assert_eq!((bucket.tokens(now, faster), bucket.full_at()), (2, Timestamp(7_200_600)));
+        bucket.change_rate(now, Some(faster), Some(hourly));
+        assert_eq!(bucket, owing);
+        let tight = RateLimit { per: Period::Minute, max: 2 };
+        bucket.change_rate(now, Some(hourly), Some(tight));
+        assert_eq!((bucket.ready_at(tight), bucket.full_at()), (now + Millis(30_000), now + Millis(60_000)));
+        bucket.change_rate(now, Some(tight), None);
+        assert_eq!(bucket, Bucket::default());
     }
 
     #[test]

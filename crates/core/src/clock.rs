@@ -1,12 +1,15 @@
 //! What the clock brings.
 
 use crate::event::{AlertLevel, End, Event, StopReason};
-use crate::lane::Gate;
+use crate::line::Line;
 use crate::scheduler::Scheduler;
-use crate::settings::{Boost, PRIORITY_MAX};
+use crate::settings::{Boost, LEVEL_MAX};
 use crate::task::{Phase, Task};
 use crate::time::{Millis, Timestamp};
 use crate::timers::{Held, Look};
+
+/// The tables of an empty scheduler may stay as large as this many tasks have made them.
+const ROOM_KEPT: usize = 1024;
 
 impl Scheduler {
     /// Lets the time pass up to now: ends what has lasted too long, wakes what has slept enough.
@@ -105,18 +108,19 @@ impl Scheduler {
         self.in_line.iter().rposition(|tasks| *tasks > 0).unwrap_or_default() as u8
     }
 
-    /// How far waiting could have raised a task by now, were it not for the highest level in the line.
+    /// How far waiting could have raised a task by now, were it not for the highest level in the line. Levels
+    /// that deadlines give count there and here, so that work which is boosted all the time starves nobody.
     fn level_by_waiting(&self, task: &Task) -> u8 {
         let Some(ageing) = self.settings(self.lanes.route(task.route).home()).ageing else { return 0 };
         let turns = self.now.since(task.since).0 / ageing.after.0;
-        (task.priority + turns.min(PRIORITY_MAX.into()) as u8).min(ageing.max)
+        (task.urgency() + turns.min(LEVEL_MAX.into()) as u8).min(ageing.max)
     }
 
     /// Whether a task still waits where the highest level in the line held it.
     fn is_held(&self, held: &Held) -> bool {
         self.tasks.get(held.slot).is_some_and(|task| {
             let is_it = task.arrival == held.arrival && matches!(task.phase, Phase::Waiting);
-            is_it && task.priority + task.aged == held.level && self.level_by_waiting(task) > held.level
+            is_it && task.level() == held.level && self.level_by_waiting(task) > held.level
         })
     }
 
@@ -132,7 +136,7 @@ impl Scheduler {
         }
         let task = &self.tasks[slot];
         let level = self.level_by_waiting(task).min(self.highest_in_line());
-        let levels = level.saturating_sub(task.priority);
+        let levels = level.saturating_sub(task.urgency());
         if levels > task.aged {
             self.emit(Event::Aged { task: id, levels }, events);
         }
@@ -145,13 +149,13 @@ impl Scheduler {
         let task = &self.tasks[slot];
         let home = self.settings(self.lanes.route(task.route).home());
         let notice = home.notice_after.filter(|_| !task.noticed).map(|after| task.since + after);
-        let ageing = home.ageing.filter(|ageing| task.priority + task.aged < ageing.max);
+        let ageing = home.ageing.filter(|ageing| task.level() < ageing.max);
         let ageing = ageing.map(|ageing| {
             let turns = self.now.since(task.since).0 / ageing.after.0;
             task.since + Millis(ageing.after.0.saturating_mul(turns + 1))
         });
         let at = [notice, ageing].into_iter().flatten().min().unwrap_or(Timestamp::NEVER);
-        let (arrival, level) = (task.arrival, task.priority + task.aged);
+        let (arrival, level) = (task.arrival, task.level());
         if self.now > task.since && self.level_by_waiting(task) > level {
             self.timers.hold(Held { level, arrival, slot });
         }
@@ -177,20 +181,31 @@ impl Scheduler {
 
     /// Ends a step: tells of lines that grew long or empty, and tidies up.
     pub(crate) fn settle(&mut self, events: &mut Vec<Event>) {
-        let touched = std::mem::take(&mut self.touched);
-        for lane in &touched {
-            if self.lanes.get(*lane).is_some() {
-                self.tell_depth(*lane, events);
+        // By number, because what is told may let a lane go.
+        for index in 0..self.touched.len() {
+            if let Some(lane) = self.still_there(self.touched[index]) {
+                self.tell_depth(lane, events);
             }
         }
-        // What was told may have been the last reason to keep a lane.
-        self.touched = touched;
-        self.touched.retain(|lane| self.lanes.get(*lane).is_some());
+        if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
+            self.give_memory_back();
+        }
         if self.timers.needs_sweep(self.waiting_in_line) {
             let mut timers = std::mem::take(&mut self.timers);
             timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
             self.timers = timers;
         }
+    }
+
+    /// Nothing is live: what the tables have grown to for a crowd is of no more use.
+    fn give_memory_back(&mut self) {
+        self.tasks.shrink();
+        self.lanes.shrink();
+        self.fair.shrink();
+        self.line = Line::new(self.seed);
+        self.timers.shrink();
+        self.touched.shrink_to(ROOM_KEPT);
+        self.gone.shrink_to(ROOM_KEPT);
     }
 
     fn tell_depth(&mut self, number: u32, events: &mut Vec<Event>) {
@@ -201,7 +216,7 @@ impl Scheduler {
         let over = |threshold: u32| waiting >= threshold;
         let pressure = over(settings.pressure_threshold) || lane.under_pressure && waiting > 0;
         let now = (pressure, over(settings.alert_warning), over(settings.alert_critical));
-        if told == now && lane.gate != Gate::Draining {
+        if told == now && !lane.gate.draining {
             return;
         }
         let mut told: smallvec::SmallVec<[Event; 2]> = smallvec::SmallVec::new();
@@ -224,7 +239,7 @@ impl Scheduler {
             }
         }
         let empty = waiting == 0 && lane.running == 0 && lane.retrying == 0;
-        if lane.gate == Gate::Draining && empty && !lane.drained {
+        if lane.gate.draining && empty && !lane.drained {
             told.push(Event::Drained { lane: name() });
         }
         for event in told {

@@ -101,7 +101,7 @@ pub enum Command {
         /// Which lane.
         lane: LaneName,
     },
-    /// End a pause or a drain.
+    /// End a pause and a drain.
     Resume {
         /// Which lane.
         lane: LaneName,

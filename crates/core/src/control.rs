@@ -142,25 +142,25 @@ impl Scheduler {
     }
 
     fn gate(&self, lane: &LaneName) -> Gate {
-        self.lanes.find(lane).map_or(Gate::Open, |lane| self.lanes[lane].gate)
+        self.lanes.find(lane).map_or(Gate::OPEN, |lane| self.lanes[lane].gate)
     }
 
     pub(crate) fn pause(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
-        if self.gate(&lane) != Gate::Paused {
+        if !self.gate(&lane).paused {
             self.emit(Event::Paused { lane }, events);
         }
         Reply::Done
     }
 
     pub(crate) fn resume(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
-        if self.gate(&lane) != Gate::Open {
+        if self.gate(&lane) != Gate::OPEN {
             self.emit(Event::Resumed { lane }, events);
         }
         Reply::Done
     }
 
     pub(crate) fn drain(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
-        if self.gate(&lane) != Gate::Draining {
+        if !self.gate(&lane).draining {
             self.emit(Event::Draining { lane }, events);
         }
         Reply::Done

@@ -1,17 +1,16 @@
 //! Places in line, and when a task will probably start.
 
 use crate::id::TaskId;
-use crate::lane::Gate;
 use crate::line::NONE;
 use crate::ordered::Place;
 use crate::scheduler::Scheduler;
 use crate::task::Phase;
 use crate::time::Millis;
 
-/// What somebody is told who was refused by a lane that has measured nothing yet.
-const RETRY_AFTER_UNKNOWN: Millis = Millis::from_secs(5);
-const RETRY_AFTER_MIN: Millis = Millis::from_secs(1);
-const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
+/// What somebody is told who was refused by a lane that has measured nothing yet, or is draining.
+pub(crate) const RETRY_AFTER_UNKNOWN: Millis = Millis::from_secs(5);
+pub(crate) const RETRY_AFTER_MIN: Millis = Millis::from_secs(1);
+pub(crate) const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
 
 impl Scheduler {
     /// A waiting task's place in the line of its home lane, by level and arrival, counted from one.
@@ -22,12 +21,12 @@ impl Scheduler {
 
     pub(crate) fn ahead(&self, slot: u32) -> usize {
         let task = &self.tasks[slot];
-        self.line.position(self.lanes.route(task.route).home(), task.place())
+        self.position_in(self.lanes.route(task.route).home(), task.place())
     }
 
     /// How many tasks would stand before a new task of this priority in a home lane.
     pub(crate) fn ahead_of_newcomer(&self, home: u32, priority: u8) -> usize {
-        self.line.position(home, Place::new(priority, self.arrivals))
+        self.position_in(home, Place::new(priority, self.arrivals))
     }
 
     /// When a waiting task will probably start; `None` when there is nothing to judge by.
@@ -36,13 +35,28 @@ impl Scheduler {
         matches!(self.tasks[slot].phase, Phase::Waiting).then(|| self.starts_in(slot, self.ahead(slot)))?
     }
 
-    /// The latest of what each lane that has no slot says.
+    /// The latest of what each lane that has no slot says; `None` if one of them cannot say.
     pub(crate) fn starts_in(&self, slot: u32, ahead: usize) -> Option<Millis> {
-        let route = self.lanes.route(self.tasks[slot].route);
-        let closed = route.lanes.iter().filter(|lane| !self.lanes[**lane].open);
-        let estimates =
-            closed.map(|lane| self.estimate(*lane, if *lane == route.home() { ahead } else { 0 }));
-        estimates.max().flatten()
+        let task = &self.tasks[slot];
+        let route = self.lanes.route(task.route);
+        let parent = self.parent_of(slot);
+        let is_closed = |lane: &u32| !self.lanes[*lane].open && !self.can_borrow(parent, *lane);
+        let mut latest = None;
+        for lane in route.lanes.iter().copied().filter(is_closed) {
+            let others = self.lanes[lane].waiting.saturating_sub(1);
+            let is_home = lane == route.home();
+            let ahead = if is_home { ahead } else { self.share_ahead(others, task.urgency()) };
+            latest = latest.max(Some(self.estimate(lane, ahead)?));
+        }
+        latest
+    }
+
+    /// How many of `others` in a lane that is not its home probably stand before a task: a lane keeps no order of
+    /// its own, so they are taken to be as urgent as all that stand in the line.
+    pub(crate) fn share_ahead(&self, others: u32, urgency: u8) -> usize {
+        let as_urgent: u32 = self.in_line[urgency as usize..].iter().sum();
+        let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.waiting_in_line.max(1));
+        share as usize
     }
 
     /// When a lane will probably have a slot for a task with `ahead` others before it: from the moving average
@@ -50,7 +64,7 @@ impl Scheduler {
     pub(crate) fn estimate(&self, number: u32, ahead: usize) -> Option<Millis> {
         let lane = &self.lanes[number];
         let settings = self.settings(number);
-        if lane.gate == Gate::Paused {
+        if lane.gate.paused {
             return None;
         }
         let by_rate = settings.rate_limit.map(|rate| {

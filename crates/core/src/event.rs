@@ -28,7 +28,7 @@ pub enum Event {
         priority: u8,
         /// Who runs it.
         handler: Handler,
-        /// When it has waited too long.
+        /// When it has waited too long; not known of one that is held behind another and does not wait yet.
         wait_until: Option<Timestamp>,
         /// When it is too late to start, its parents' deadlines counted in.
         deadline: Option<Timestamp>,

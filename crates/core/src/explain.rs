@@ -1,7 +1,6 @@
 //! Why does it wait? A question that changes nothing.
 
 use crate::id::TaskId;
-use crate::lane::Gate;
 use crate::line::NONE;
 use crate::name::LaneName;
 use crate::scheduler::Scheduler;
@@ -124,7 +123,7 @@ impl Scheduler {
         let lane = &self.lanes[number];
         let settings = self.settings(number);
         let name = || lane.name.clone();
-        if lane.gate == Gate::Paused {
+        if lane.gate.paused {
             blockers.push(Blocker::Paused { lane: name() });
         }
         if let Some(rate) = settings.rate_limit

@@ -118,6 +118,14 @@ impl FairShare {
         }
     }
 
+    /// Gives back what an empty table has grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.keys.is_empty() {
+            self.keys = Slab::new();
+            self.index.shrink();
+        }
+    }
+
     fn forget(&mut self, key: u32) {
         let fair = self.keys.remove(key as usize);
         self.index.remove(self.index.hash(&fair.name), key);

@@ -21,7 +21,7 @@ const CLAIM_MAX: u32 = 1000;
 impl Scheduler {
     /// Starts everything that may run, best first.
     pub(crate) fn grant(&mut self, events: &mut Vec<Event>) {
-        if !self.may_grant && self.reservations.is_empty() {
+        if self.is_stopped || !self.may_grant && self.reservations.is_empty() {
             return;
         }
         while let Some(slot) = self.next_to_start() {
@@ -94,7 +94,8 @@ impl Scheduler {
         }
     }
 
-    /// Keeps slots free for a task that was passed over too often, if no lane of it is reserved already.
+    /// Keeps slots free for a task that was passed over too often, if no lane of it is reserved already. Of a
+    /// lane that has slots for all there is nothing to keep.
     ///
     /// Being passed over while its conversation is busy starves nobody: nobody else takes that slot. Only
     /// where a lane that held it up was also given to later tasks, the task might wait for ever.
@@ -105,8 +106,10 @@ impl Scheduler {
             return;
         }
         let lanes = &self.lanes.route(task.route).lanes;
-        let is_free =
-            |lane: &u32| self.lanes[*lane].reserved == crate::line::NONE && self.lanes[*lane].passable;
+        let is_free = |lane: &u32| {
+            let is_kept = self.lanes[*lane].reserved != crate::line::NONE;
+            self.lanes[*lane].passable && (!is_kept || self.settings(*lane).max_concurrency.is_none())
+        };
         if task.handler != Handler::External && lanes.iter().all(is_free) {
             let task = task.id;
             self.emit(Event::Reserved { task }, events);
@@ -169,7 +172,7 @@ impl Scheduler {
         let kept = u32::from(this.reserved != crate::line::NONE);
         let has_slot = slots.is_none_or(|slots| this.running + kept < slots);
         let ready_at = rate.map_or(Timestamp::default(), |rate| this.bucket.ready_at(rate));
-        let passable = this.gate != crate::lane::Gate::Paused && ready_at <= self.now;
+        let passable = !this.gate.paused && ready_at <= self.now;
         if ready_at > self.now {
             self.timers.add_lane(ready_at, lane);
         }

@@ -39,6 +39,13 @@ impl Index {
         }
     }
 
+    /// Gives back what an empty table has grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.table.is_empty() {
+            self.table = HashTable::new();
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

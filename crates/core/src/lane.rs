@@ -12,27 +12,30 @@ use crate::bucket::Bucket;
 use crate::index::Index;
 use crate::line::NONE;
 use crate::name::{GLOBAL, LaneName, MAIN};
+use crate::ordered::{Ordered, Place};
 use crate::settings::Order;
 use crate::stats::RunTime;
 use crate::time::Timestamp;
 
-/// Whether a lane lets work in and out.
+/// Whether a lane lets work in and out. A lane can be shut on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Gate {
-    /// Both.
-    #[default]
-    Open,
+pub struct Gate {
     /// Work may wait, none starts.
-    Paused,
-    /// Nothing new is accepted; what was accepted runs.
-    Draining,
+    pub paused: bool,
+    /// Nothing new is accepted; what was accepted runs, unless it is paused as well.
+    pub draining: bool,
+}
+
+impl Gate {
+    /// Work is let in and out.
+    pub const OPEN: Gate = Gate { paused: false, draining: false };
 }
 
 /// A named limit, while something is in it or there is something to remember of it.
 pub(crate) struct Lane {
     pub(crate) name: LaneName,
     pub(crate) class: u32,
-    /// How widely it is shared, by kind: 0 for `global`, 3 for the lanes of one conversation.
+    /// How widely it is shared, by all appearances: 0 for `global`, 5 for the lanes of one conversation.
     pub(crate) width: u8,
     pub(crate) gate: Gate,
     /// Whether it can give a slot, as the line last heard.
@@ -60,12 +63,16 @@ pub(crate) struct Lane {
     pub(crate) last_change: Timestamp,
     /// It is on the list of changed lanes.
     pub(crate) touched: bool,
+    /// The waiting tasks whose home it is, in order, unless it is a conversation's.
+    pub(crate) roll: Option<Box<Ordered<Place>>>,
+    /// Tells it from an earlier lane that had its number.
+    pub(crate) birth: u64,
 }
 
 impl Lane {
     /// Whether something was told or decided about it that must not be forgotten.
     pub(crate) fn is_remarkable(&self) -> bool {
-        self.under_pressure || self.warned || self.critical || self.gate != Gate::Open
+        self.under_pressure || self.warned || self.critical || self.gate != Gate::OPEN
     }
 }
 
@@ -102,6 +109,7 @@ pub(crate) struct Lanes {
     by_name: Index,
     routes: Slab<Route>,
     by_names: Index,
+    births: u64,
     /// The route that was found last.
     recent: Cell<u32>,
 }
@@ -127,6 +135,7 @@ impl Lanes {
             by_name: Index::new(seed),
             routes: Slab::new(),
             by_names: Index::new(seed ^ 1),
+            births: 0,
             recent: Cell::new(NONE),
         }
     }
@@ -157,7 +166,7 @@ impl Lanes {
             name: name.clone(),
             class: book.class_of(name),
             width: width(name, book),
-            gate: Gate::Open,
+            gate: Gate::OPEN,
             open: true,
             passable: true,
             running: 0,
@@ -173,7 +182,10 @@ impl Lanes {
             run_time: RunTime::default(),
             last_change: Timestamp::default(),
             touched: false,
+            roll: None,
+            birth: self.births,
         };
+        self.births += 1;
         let number = self.lanes.insert(lane) as u32;
         let lanes = &self.lanes;
         self.by_name.insert(hash, number, |hasher, lane| hasher.hash_one(&lanes[lane as usize].name));
@@ -250,13 +262,27 @@ impl Lanes {
             self[*lane].routes += 1;
         }
         let mut way = lanes.clone();
-        way.sort_by_key(|lane| by_width(&self[*lane]));
+        let home = lanes[0];
+        way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
         let number = self.routes.insert(Route { lanes, way, tasks: 0, leaf: NONE }) as u32;
         let (routes, lanes) = (&self.routes, &self.lanes);
         self.by_names.insert(hash, number, |hasher, route| {
             hasher.hash_one(&names_of(&routes[route as usize], lanes)[..])
         });
         number
+    }
+
+    /// Gives back what empty tables have grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.routes.is_empty() {
+            self.routes = Slab::new();
+            self.by_names.shrink();
+        }
+        if self.lanes.is_empty() {
+            self.lanes = Slab::new();
+            self.by_name.shrink();
+        }
+        self.lanes.shrink_to_fit();
     }
 
     /// Remembers where the plain tasks of a route stand.
@@ -288,7 +314,8 @@ impl Lanes {
         }
         let lanes = &self.lanes;
         for (_, route) in &mut self.routes {
-            route.way.sort_by_key(|lane| by_width(&lanes[*lane as usize]));
+            let home = route.home();
+            route.way.sort_by_key(|lane| by_width(&lanes[*lane as usize], *lane == home));
             route.leaf = NONE;
         }
     }
@@ -321,16 +348,20 @@ fn names_of<'a>(route: &Route, lanes: &'a Slab<Lane>) -> SmallVec<[&'a LaneName;
     names.take(route.lanes.len() - usize::from(!is_global_home)).collect()
 }
 
-fn by_width(lane: &Lane) -> (u8, LaneName) {
-    (lane.width, lane.name.clone())
+/// Orders the lanes of a route, the most widely shared first. Where nothing else tells, the home lane is taken for
+/// the narrowest: it is what the task is about, the others are what it needs.
+fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
+    let width = if is_home && (2..=3).contains(&lane.width) { 4 } else { lane.width };
+    (width, lane.name.clone())
 }
 
 fn width(name: &LaneName, book: &Book) -> u8 {
     match name.as_str() {
         "global" => 0,
-        _ if name.is_session() => 3,
+        _ if name.is_session() => 5,
         "main" | "subagent" | "cron" => 1,
         _ if book.is_declared(name) => 1,
-        _ => 2,
+        _ if book.has_block(name) => 2,
+        _ => 3,
     }
 }

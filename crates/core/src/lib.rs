@@ -74,8 +74,8 @@ pub use rejection::{BadTask, LaneFull, Rejection};
 pub use retry::{Retry, RetryStrategy};
 pub use scheduler::Scheduler;
 pub use settings::{
-    Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LaneSettings, Order, PRIORITY_MAX, Period,
-    RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
+    Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
+    Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
 };
 pub use settings_text::{SETTING_KEYS, SettingError, duration};
 pub use spec::{CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec};

@@ -31,24 +31,22 @@ pub(crate) const EXTERNAL: u32 = 1;
 pub(crate) struct Line {
     pub(crate) nodes: Slab<Node>,
     edges: Index,
-    /// Where the list of a lane's, a key's, a home lane's nodes begins.
-    heads: [Vec<u32>; 3],
+    /// Where the list of a lane's and of a key's nodes begins.
+    heads: [Vec<u32>; 2],
 }
 
-/// The three sorts of lists on which nodes hang, by what they have in common.
+/// The two sorts of lists on which nodes hang, by what they have in common.
 #[derive(Clone, Copy)]
 enum By {
     Lane,
     Key,
-    Home,
 }
 
 impl Line {
     pub(crate) fn new(seed: u64) -> Line {
         let mut nodes = Slab::new();
-        let root = Step { lane: NONE, key: NONE, home: NONE, kind: NONE };
         for half in [INTERNAL, EXTERNAL] {
-            let key = nodes.insert(Node::new(root, NONE, 0, false));
+            let key = nodes.insert(Node::new(Step::NONE, NONE, 0, false));
             debug_assert_eq!(key as u32, half);
         }
         Line { nodes, edges: Index::new(seed), heads: Default::default() }
@@ -77,7 +75,6 @@ impl Line {
         self.count_child(parent, true);
         self.enlist(By::Lane, step.lane, id);
         self.enlist(By::Key, step.key, id);
-        self.enlist(By::Home, step.home, id);
         // With a child, or with a second node for its lane, a closed node may count as passed over.
         self.refresh(parent);
         let elder = self.nodes[id as usize].next_by[By::Lane as usize];
@@ -98,6 +95,9 @@ impl Line {
         }
         let next = std::mem::replace(&mut heads[number as usize], id);
         self.nodes[id as usize].next_by[by as usize] = next;
+        if next != NONE {
+            self.nodes[next as usize].previous_by[by as usize] = id;
+        }
     }
 
     /// Takes a node off a list.
@@ -105,12 +105,15 @@ impl Line {
         if number == NONE {
             return;
         }
-        let next = self.nodes[id as usize].next_by[by as usize];
-        let before =
-            self.listed(by, number).find(|other| self.nodes[*other as usize].next_by[by as usize] == id);
-        match before {
-            Some(before) => self.nodes[before as usize].next_by[by as usize] = next,
-            None => self.heads[by as usize][number as usize] = next,
+        let node = &self.nodes[id as usize];
+        let (previous, next) = (node.previous_by[by as usize], node.next_by[by as usize]);
+        if next != NONE {
+            self.nodes[next as usize].previous_by[by as usize] = previous;
+        }
+        if previous == NONE {
+            self.heads[by as usize][number as usize] = next;
+        } else {
+            self.nodes[previous as usize].next_by[by as usize] = next;
         }
     }
 
@@ -166,19 +169,18 @@ impl Line {
         }
     }
 
-    /// The node where the plain tasks of a route stand and its fair key, if `leaf` is still that node.
-    pub(crate) fn leaf_of(&self, route: u32, leaf: u32) -> Option<u32> {
-        let node = self.nodes.get(leaf as usize).filter(|node| node.route == route)?;
+    /// The fair key of the plain tasks of a route, if `leaf` is still the node where they stand.
+    pub(crate) fn key_of_route(&self, route: u32, leaf: u32) -> Option<u32> {
+        let mut node = self.nodes.get(leaf as usize).filter(|node| node.route == route)?;
+        while node.step.key == NONE {
+            node = self.nodes.get(node.parent as usize)?;
+        }
         Some(node.step.key)
     }
 
-    /// Notes that the plain tasks of a route stand in a node which has the fair key in its own step.
-    pub(crate) fn set_route(&mut self, leaf: u32, route: u32) -> bool {
-        let node = &mut self.nodes[leaf as usize];
-        if node.step.key != NONE {
-            node.route = route;
-        }
-        node.step.key != NONE
+    /// Notes that the plain tasks of a route stand in this node.
+    pub(crate) fn set_route(&mut self, leaf: u32, route: u32) {
+        self.nodes[leaf as usize].route = route;
     }
 
     pub(crate) fn insert(&mut self, leaf: u32, place: Place, task: u32) {
@@ -216,7 +218,6 @@ impl Line {
             self.edges.remove(self.edges.hash((parent, step)), id);
             self.delist(By::Lane, step.lane, id);
             self.delist(By::Key, step.key, id);
-            self.delist(By::Home, step.home, id);
             self.unlink(id, parent);
             self.nodes.remove(id as usize);
             self.count_child(parent, false);
@@ -353,11 +354,8 @@ impl Line {
         search
     }
 
-    /// The home lane and kind of the tasks of a leaf, from the step that holds its fair key.
-    pub(crate) fn home_and_kind(&self, mut leaf: u32) -> (u32, u32) {
-        while self.nodes[leaf as usize].step.key == NONE {
-            leaf = self.nodes[leaf as usize].parent;
-        }
+    /// The home lane and kind of the tasks of a leaf of the external half.
+    pub(crate) fn home_and_kind(&self, leaf: u32) -> (u32, u32) {
         let step = self.nodes[leaf as usize].step;
         (step.home, step.kind)
     }
@@ -392,17 +390,6 @@ impl Line {
                 _ => return self.best(id),
             }
         }
-    }
-
-    /// How many tasks with this home lane stand before `place`, by level and arrival.
-    pub(crate) fn position(&self, home: u32, place: Place) -> usize {
-        self.listed(By::Home, home).map(|id| self.position_below(id, place)).sum()
-    }
-
-    fn position_below(&self, id: u32, place: Place) -> usize {
-        let mut position = 0;
-        self.below(id, &mut |node| position += node.tasks.position(place));
-        position
     }
 
     /// All tasks that need a slot of this lane.

@@ -4,17 +4,22 @@ use crate::line::NONE;
 use crate::ordered::{Ordered, Place};
 use crate::seats::SeatSet;
 
-/// One step down the tree.
+/// One step down the tree: a lane, a fair key, both, or at the end of the external half what workers ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Step {
     /// The lane that tasks below need, or `NONE`.
     pub(crate) lane: u32,
     /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
     pub(crate) key: u32,
-    /// With `key`: the home lane of all tasks below.
+    /// At the end of the external half: the home lane of the tasks here.
     pub(crate) home: u32,
-    /// With `key`, in the external half: the kind of all tasks below.
+    /// With `home`: their kind.
     pub(crate) kind: u32,
+}
+
+impl Step {
+    /// The step that leads nowhere, to be filled in.
+    pub(crate) const NONE: Step = Step { lane: NONE, key: NONE, home: NONE, kind: NONE };
 }
 
 /// How tasks compare: level, then whose turn it is (the fair key's tag), then arrival. Smaller is earlier.
@@ -84,8 +89,9 @@ pub(crate) struct Node {
     pub(crate) seats: Option<Box<Seats>>,
     /// The route whose plain tasks stand here, or `NONE`.
     pub(crate) route: u32,
-    /// The next node on each of its lists.
-    pub(crate) next_by: [u32; 3],
+    /// Its neighbours on each of its lists.
+    pub(crate) next_by: [u32; 2],
+    pub(crate) previous_by: [u32; 2],
 }
 
 /// The many children of a node, those that have a seat.
@@ -125,7 +131,8 @@ impl Node {
             tasks: Ordered::default(),
             seats: None,
             route: NONE,
-            next_by: [NONE; 3],
+            next_by: [NONE; 2],
+            previous_by: [NONE; 2],
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
 use crate::id::{Fence, TaskId};
 use crate::name::LaneName;
 use crate::settings_text::SettingError;
@@ -79,6 +80,11 @@ pub enum Rejection {
         /// When the last one was.
         last: Timestamp,
     },
+    /// `now` lies behind [`Timestamp::MAX`].
+    TimeTooLate {
+        /// When this step was said to be.
+        now: Timestamp,
+    },
     /// A setting makes no sense.
     BadSetting(Box<SettingError>),
     /// Something asked of a task makes no sense.
@@ -144,15 +150,22 @@ impl Rejection {
             | Rejection::IdTaken { .. }
             | Rejection::ParentNotRunning { .. }
             | Rejection::ClockWentBack { .. }
+            | Rejection::TimeTooLate { .. }
             | Rejection::BadSetting(_)
             | Rejection::BadTask(_) => "INVALID",
         }
     }
 
-    /// When asking again could help.
+    /// When asking again could help. A deadline that cannot be met could be as soon as the lanes have caught up
+    /// by as much as the task would be late.
     pub fn retry_after(&self) -> Option<Millis> {
         match self {
             Rejection::LaneFull(full) => Some(full.retry_after),
+            Rejection::LaneDraining { .. } => Some(RETRY_AFTER_UNKNOWN),
+            Rejection::DeadlineUnmeetable { starts_in, deadline } => {
+                let too_late = Millis(starts_in.0.saturating_sub(deadline.0));
+                Some(too_late.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX))
+            }
             _ => None,
         }
     }
@@ -187,6 +200,9 @@ impl fmt::Display for Rejection {
             Rejection::NoSuchLetter { letter } => write!(f, "there is no dead letter {letter}"),
             Rejection::ClockWentBack { now, last } => {
                 write!(f, "the clock went back: it is {now}, but the last step was at {last}")
+            }
+            Rejection::TimeTooLate { .. } => {
+                write!(f, "a step can be at {} ms at the latest", Timestamp::MAX)
             }
             Rejection::BadSetting(error) => error.fmt(f),
             Rejection::BadTask(bad) => bad.fmt(f),

@@ -15,7 +15,7 @@ pub struct Retry {
     pub initial_delay: Millis,
     /// `fixed`: the delay before each retry.
     pub fixed_delay: Millis,
-    /// No delay is longer than this.
+    /// `exponential`: no delay is longer than this.
     pub max_delay: Millis,
     /// Spreads each delay over its upper half, by a number that follows from the task and the attempt.
     pub jitter: bool,
@@ -56,10 +56,10 @@ impl Retry {
             RetryStrategy::Fixed => self.fixed_delay.0,
             RetryStrategy::Exponential => {
                 let doublings = (retry - 1).min(63);
-                u64::try_from(u128::from(self.initial_delay.0) << doublings).unwrap_or(u64::MAX)
+                let doubled = u128::from(self.initial_delay.0) << doublings;
+                u64::try_from(doubled).unwrap_or(u64::MAX).min(self.max_delay.0)
             }
         };
-        let full = full.min(self.max_delay.0);
         let delay = if self.jitter { full - mix(seed, retry) % (full / 2 + 1) } else { full };
         Some(Millis(delay))
     }
@@ -83,6 +83,9 @@ mod tests {
         let delays: Vec<u64> = (1..=11).filter_map(|n| retry.delay(n, 0)).map(|delay| delay.0).collect();
         assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
         assert_eq!(retry.delay(41, 0), None);
+        // The cap is one of growth: a delay that somebody chose is not cut.
+        let fixed = Retry { strategy: RetryStrategy::Fixed, fixed_delay: Millis(60_000), ..retry };
+        assert_eq!(fixed.delay(1, 0), Some(Millis(60_000)));
         let spread = Retry { jitter: true, ..retry };
         let jittered: Vec<u64> = (0..200).filter_map(|seed| spread.delay(5, seed)).map(|d| d.0).collect();
         assert!(jittered.iter().all(|delay| (800..=1600).contains(delay)), "{jittered:?}");

@@ -128,14 +128,20 @@ impl Scheduler {
         self.plan(slot);
     }
 
+    /// Sets when a task that was accepted before and waits from `from` on has waited too long. It may wait even
+    /// where new ones start at once or are refused.
+    pub(crate) fn time_wait(&mut self, slot: u32, from: Timestamp) {
+        let home = self.lanes.route(self.tasks[slot].route).home();
+        let own = self.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
+        let wait = own.or(self.settings(home).wait_timeout).filter(|length| *length > Millis(0));
+        self.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
+    }
+
     pub(crate) fn on_redelivered(&mut self, slot: u32) {
         self.end_attempt(slot, false);
         self.refund(slot);
         self.tasks[slot].redeliveries += 1;
-        let home = self.lanes.route(self.tasks[slot].route).home();
-        let own = self.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
-        let wait = own.or(self.settings(home).wait_timeout);
-        self.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| self.now + length);
+        self.time_wait(slot, self.now);
         self.each_lane(slot, |this, lane| {
             this.lanes[lane].waiting += 1;
             this.seen(lane).retried += 1;

@@ -15,7 +15,7 @@ use crate::lane::Lanes;
 use crate::letters::Letters;
 use crate::line::Line;
 use crate::rejection::Rejection;
-use crate::settings::PRIORITY_MAX;
+use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
 use crate::time::Timestamp;
 use crate::timers::Timers;
@@ -40,7 +40,9 @@ use crate::view::TaskView;
 ///
 /// Call `step` for each command, and with [`Command::Tick`] at [`next_wakeup`](Scheduler::next_wakeup); keep
 /// the events; then tell the world. Run what [`Event::Granted`] says, end runs that [`Event::Stopping`]
-/// names, and report each run's end with [`Command::Finish`] under its fence.
+/// names, and report each run's end with [`Command::Finish`] under its fence. End also a run whose task got
+/// [`Event::Ended`] while it ran, as a force release does: its slots are another's already, nobody asks it to
+/// stop first, and whatever it reports is refused.
 ///
 /// # Where to look
 ///
@@ -76,8 +78,8 @@ pub struct Scheduler {
     pub(crate) ended_runs: VecDeque<TaskId>,
     /// The last fence that was given out.
     pub(crate) fences: u64,
-    /// How many tasks stand in the line, by their own priority.
-    pub(crate) in_line: [u32; PRIORITY_MAX as usize + 1],
+    /// How many tasks stand in the line, by their level without what waiting has added.
+    pub(crate) in_line: [u32; LEVEL_MAX as usize + 1],
     /// How many stand in the line, all together.
     pub(crate) waiting_in_line: u32,
     /// Something changed that may let a task start: a lane opened, or one joined the line behind open lanes.
@@ -86,7 +88,8 @@ pub struct Scheduler {
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[u32; 2]>,
-    pub(crate) touched: Vec<u32>,
+    /// The lanes whose numbers changed, each with its birth.
+    pub(crate) touched: Vec<(u32, u64)>,
     pub(crate) gone: Vec<LaneChange>,
     /// The tasks that the last step or event ended, if somebody asked for them.
     pub(crate) departed: Vec<TaskView>,
@@ -126,7 +129,7 @@ impl Scheduler {
             ended: 0,
             ended_runs: VecDeque::new(),
             fences: 0,
-            in_line: [0; PRIORITY_MAX as usize + 1],
+            in_line: [0; LEVEL_MAX as usize + 1],
             waiting_in_line: 0,
             may_grant: false,
             reservations: BTreeSet::new(),
@@ -149,6 +152,9 @@ impl Scheduler {
         command: Command,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
+        if now > Timestamp::MAX {
+            return Err(Rejection::TimeTooLate { now });
+        }
         if now < self.now {
             return Err(Rejection::ClockWentBack { now, last: self.now });
         }
@@ -158,9 +164,7 @@ impl Scheduler {
         let reply = self.decide(command, events);
         if reply.is_ok() {
             self.expire(events);
-            if !self.is_stopped {
-                self.grant(events);
-            }
+            self.grant(events);
         }
         self.settle(events);
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
@@ -190,7 +194,8 @@ impl Scheduler {
 
     /// The lanes whose numbers the last `step` or `apply` changed, with their numbers now.
     pub fn changes(&self) -> impl Iterator<Item = LaneChange> {
-        let live = self.touched.iter().map(|lane| self.lane_change(*lane));
+        let live = self.touched.iter().filter_map(|touched| self.still_there(*touched));
+        let live = live.map(|lane| self.lane_change(lane));
         self.gone.iter().cloned().chain(live)
     }
 

@@ -10,6 +10,8 @@ use crate::time::{Millis, Timestamp};
 pub const COUNT_MAX: u32 = 1_000_000_000;
 /// Priorities run from 0 to this; larger is more urgent.
 pub const PRIORITY_MAX: u8 = 9;
+/// The highest level that a priority and a deadline give together.
+pub const LEVEL_MAX: u8 = PRIORITY_MAX + 8;
 /// The largest weight of a fair key.
 pub const WEIGHT_MAX: u32 = 1_000;
 /// How long an attempt that was told to stop may take before its slot is given to another.
@@ -115,7 +117,8 @@ impl Period {
 pub struct Ageing {
     /// One level for each of these that a task has waited.
     pub after: Millis,
-    /// Ageing raises no task above this level (and never above the highest that waits).
+    /// Ageing raises no task above this level, 0 to 9, and never above the highest that waits. [`LEVEL_MAX`]: the
+    /// latter alone holds.
     pub max: u8,
 }
 
@@ -348,7 +351,7 @@ impl Settings {
             rate_limit: asked.rate_limit.and_then(Switch::on),
             ageing: asked
                 .ageing
-                .unwrap_or(Switch::On(Ageing { after: Millis::from_secs(60), max: PRIORITY_MAX }))
+                .unwrap_or(Switch::On(Ageing { after: Millis::from_secs(60), max: LEVEL_MAX }))
                 .on(),
             boost: asked.boost.and_then(Switch::on),
             pressure_threshold: asked.pressure_threshold.unwrap_or(50),

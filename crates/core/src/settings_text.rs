@@ -9,7 +9,8 @@ use crate::time::Millis;
 /// Why a setting was refused: which one, and what would be right. It never repeats the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
-    /// The setting; for an unknown one what was asked for, cut to the length of a name.
+    /// The setting's whole name, as in [`SETTING_KEYS`]; for an unknown one the first 64 characters of what was
+    /// asked for, without control characters.
     pub setting: String,
     /// What would be right, as the end of a sentence that starts with the setting.
     pub expected: String,
@@ -184,7 +185,7 @@ impl LaneSettings {
         let retry = self.retry.unwrap_or(Retry::STANDARD);
         let rate = self.rate_limit.and_then(Switch::on).unwrap_or(RateLimit { per: Period::Minute, max: 1 });
         let ageing = self.ageing.and_then(Switch::on);
-        let ageing = ageing.unwrap_or(Ageing { after: Millis::from_secs(60), max: PRIORITY_MAX });
+        let ageing = ageing.unwrap_or(Ageing { after: Millis::from_secs(60), max: LEVEL_MAX });
         let boost = self.boost.and_then(Switch::on);
         let boost = boost.unwrap_or(Boost { strategy: BoostStrategy::Standard, deadline: None });
         match key {
@@ -192,6 +193,8 @@ impl LaneSettings {
                 let strategy = one_of(key, text, STRATEGIES)?;
                 self.retry = Some(match strategy {
                     RetryStrategy::None => Retry::NONE,
+                    // After `none`, which has no retries, the standard ones are meant.
+                    _ if retry == Retry::NONE => Retry { strategy, ..Retry::STANDARD },
                     _ => Retry { strategy, ..retry },
                 });
             }
@@ -274,7 +277,8 @@ impl LaneSettings {
         within("max_redelivery", self.max_redelivery, 0, COUNT_MAX)?;
         within("retry.max_retries", self.retry.map(|retry| retry.max_retries), 0, COUNT_MAX)?;
         within("rate_limit.max", self.rate_limit.and_then(Switch::on).map(|rate| rate.max), 1, COUNT_MAX)?;
-        within("ageing.max", ageing.map(|ageing| ageing.max.into()), 0, PRIORITY_MAX.into())?;
+        let bound = ageing.map(|ageing| ageing.max).filter(|max| *max != LEVEL_MAX);
+        within("ageing.max", bound.map(u32::from), 0, PRIORITY_MAX.into())?;
         within("pressure_threshold", self.pressure_threshold, 1, COUNT_MAX)?;
         within("alerts.warning", self.alert_warning, 1, COUNT_MAX)?;
         within("alerts.critical", self.alert_critical, 1, COUNT_MAX)?;
@@ -360,6 +364,19 @@ mod tests {
             settings.set(key, text).unwrap();
             assert!(!seen.contains(&settings), "{key} = {text} changed nothing of its own");
             seen.push(settings);
+        }
+    }
+
+    #[test]
+    fn a_strategy_after_none_has_the_standard_values() {
+        for strategy in ["exponential", "fixed"] {
+            let (mut settings, mut fresh) = (LaneSettings::default(), LaneSettings::default());
+            settings.set("retry.max_retries", "7").unwrap();
+            settings.set("retry", "none").unwrap();
+            settings.set("retry", strategy).unwrap();
+            fresh.set("retry", strategy).unwrap();
+            assert_eq!(settings, fresh);
+            assert_eq!(settings.retry.map(|retry| retry.max_retries), Some(3));
         }
     }
 

@@ -32,7 +32,7 @@ pub struct TaskSpec {
     pub priority: Option<u8>,
     /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
     pub fair_key: Option<LaneName>,
-    /// How long it may wait; zero: it starts now or is refused.
+    /// How long it may wait in line, and again each time it joins it; zero: it starts now or is refused.
     pub wait_timeout: Option<Millis>,
     /// How long an attempt may take.
     pub timeout: Option<Millis>,

@@ -245,7 +245,9 @@ impl Scheduler {
         for slot in state.reservations.iter().filter_map(|task| this.tasks.find(*task)).collect::<Vec<_>>() {
             this.reservations.insert(slot);
             for lane in this.lanes.route(this.tasks[slot].route).lanes.clone() {
-                this.lanes[lane].reserved = slot;
+                if this.settings(lane).max_concurrency.is_some() {
+                    this.lanes[lane].reserved = slot;
+                }
             }
         }
         this.rebuild();

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::command::{Reply, ToolBatch, ToolLane};
 use crate::event::Event;
 use crate::id::TaskId;
-use crate::lane::{Gate, canonical};
+use crate::lane::canonical;
 use crate::line::NONE;
 use crate::name::{GLOBAL, LaneName, MAIN};
 use crate::rejection::{BadTask, LaneFull, Rejection};
@@ -20,7 +20,7 @@ pub const BATCH_CALLS_MAX: usize = 1000;
 /// For how long an idempotency key is remembered: 24 hours.
 pub const KEY_WINDOW: Millis = Millis::from_secs(24 * 3600);
 
-/// A lane that a new task names: the lane if it exists, and what holds for it.
+/// A lane that a new task names: its number, `NONE` if there is no such lane yet, and its name.
 struct Named<'a> {
     lane: u32,
     name: &'a LaneName,
@@ -46,10 +46,15 @@ impl Scheduler {
     fn join_earlier(&mut self, spec: &TaskSpec, events: &mut Vec<Event>) -> Result<Option<Reply>, Rejection> {
         let Some(asked) = &spec.idempotency else { return Ok(None) };
         let Some(known) = self.keys.get(&asked.key).copied() else { return Ok(None) };
+        let live = self.tasks.find(known.task);
+        if live.is_some_and(|slot| self.tasks[slot].is_being_cancelled()) {
+            // Its key is as good as free: nothing will come of it that the caller could wait for.
+            return Ok(None);
+        }
         if known.fingerprint != asked.fingerprint {
             return Err(Rejection::KeyConflict { task: known.task });
         }
-        if self.tasks.find(known.task).is_some() {
+        if live.is_some() {
             self.emit(Event::Joined { task: known.task }, events);
         }
         Ok(Some(Reply::Accepted { task: known.task, joined: true }))
@@ -68,9 +73,9 @@ impl Scheduler {
         self.check_chain(&spec)?;
         let deadline = self.deadline_of(&spec)?;
         let (priority, handler, wait_timeout) = self.check_lanes(&spec, deadline)?;
-        // A task that must not start yet does not wait yet.
+        // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
         let waits_from = self.now + spec.run_after.unwrap_or_default();
-        let wait_until = wait_timeout.map(|length| waits_from + length);
+        let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
     }
 
@@ -134,11 +139,11 @@ impl Scheduler {
         let Some(slot) = running else {
             return Err(Rejection::ParentNotRunning { task: parent.task });
         };
-        if self.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
-            return Err(Rejection::ChainTooDeep);
-        }
         if parent.detached {
             return Ok(());
+        }
+        if self.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
+            return Err(Rejection::ChainTooDeep);
         }
         for ancestor in self.ancestors(Some(slot)) {
             for lane in &*self.lanes.route(self.tasks[ancestor].route).lanes {
@@ -173,20 +178,27 @@ impl Scheduler {
         delayed || handler == Handler::External || self.first_closed(spec, named).is_some()
     }
 
-    /// The first lane that has no slot for the new task, neither a free one nor one that a parent lends.
-    fn first_closed<'a>(&self, spec: &TaskSpec, named: &'a [Named<'a>]) -> Option<&'a Named<'a>> {
+    /// The lanes that have no slot for the new task, neither a free one nor one that a parent lends.
+    fn closed<'a>(
+        &self,
+        spec: &TaskSpec,
+        named: &'a [Named<'a>],
+    ) -> impl Iterator<Item = &'a Named<'a>> + use<'a, '_> {
         let parent = spec.parent.filter(|parent| !parent.detached);
         let parent = parent.and_then(|parent| self.tasks.find(parent.task));
-        named.iter().find(|named| {
+        named.iter().filter(move |named| {
             named.lane != NONE && !self.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
         })
+    }
+
+    fn first_closed<'a>(&self, spec: &TaskSpec, named: &'a [Named<'a>]) -> Option<&'a Named<'a>> {
+        self.closed(spec, named).next()
     }
 
     /// No lane is draining; what belongs to running work is no new work.
     fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
         let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
-        let is_draining =
-            |named: &&Named<'_>| named.lane != NONE && self.lanes[named.lane].gate == Gate::Draining;
+        let is_draining = |named: &&Named<'_>| named.lane != NONE && self.lanes[named.lane].gate.draining;
         match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
             Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
             None => Ok(()),
@@ -230,10 +242,14 @@ impl Scheduler {
         priority: u8,
     ) -> Result<(), Rejection> {
         let Some(deadline) = deadline.filter(|_| spec.run_after.is_none()) else { return Ok(()) };
-        let Some(closed) = self.first_closed(spec, named) else { return Ok(()) };
         let home = named[0].lane;
-        let ahead = if home == NONE { 0 } else { self.ahead_of_newcomer(home, priority) };
-        match self.estimate(closed.lane, if closed.lane == home { ahead } else { 0 }) {
+        let ahead = |lane: u32| match lane == home {
+            true => self.ahead_of_newcomer(home, priority),
+            false => self.share_ahead(self.lanes[lane].waiting, priority),
+        };
+        let closed = self.closed(spec, named);
+        // One lane that is known to be too late is enough, whatever is known of the others.
+        match closed.filter_map(|closed| self.estimate(closed.lane, ahead(closed.lane))).max() {
             Some(starts_in) if self.now + starts_in > deadline => {
                 Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.now) })
             }
@@ -271,8 +287,9 @@ impl Scheduler {
         }
         self.check_batch_room(&specs)?;
         for (mut event, after) in specs {
-            if let Event::Submitted { spec, .. } = &mut event {
+            if let Event::Submitted { spec, wait_until, .. } = &mut event {
                 spec.after = after;
+                *wait_until = wait_until.filter(|_| after.is_none());
             }
             self.emit(event, events);
         }

@@ -113,6 +113,11 @@ pub(crate) struct Passed {
 }
 
 impl Task {
+    /// Its priority with what a deadline has added, but not what waiting has.
+    pub(crate) fn urgency(&self) -> u8 {
+        self.priority + self.boosted
+    }
+
     /// Its priority with what waiting and a deadline have added.
     pub(crate) fn level(&self) -> u8 {
         self.priority + self.aged + self.boosted
@@ -127,6 +132,12 @@ impl Task {
             Phase::Running(attempt) => Some(attempt),
             _ => None,
         }
+    }
+
+    /// Whether it was told to stop and will not be tried again.
+    pub(crate) fn is_being_cancelled(&self) -> bool {
+        let stopping = self.attempt().and_then(|attempt| attempt.stopping);
+        matches!(stopping, Some((StopReason::Cancelled(_), _)))
     }
 
     pub(crate) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
@@ -241,6 +252,20 @@ impl Tasks {
         let task = self.slots.remove(slot as usize);
         self.by_id.remove(self.by_id.hash(task.id), slot);
         task
+    }
+
+    /// How many tasks there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Gives back what an empty table has grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.slots.is_empty() {
+            self.slots = Slab::new();
+            self.running = Ordered::default();
+            self.by_id.shrink();
+        }
     }
 
     /// Boxes an attempt, in a box that was used before if there is one.

@@ -14,6 +14,10 @@ pub struct Timestamp(pub u64);
 pub struct Millis(pub u64);
 
 impl Timestamp {
+    /// The last moment at which a step can be: the year 2445, if the origin is that of Unix. So neither
+    /// nanoseconds nor the sum of a moment and a length ever overflow.
+    pub const MAX: Timestamp = Timestamp(15_000_000_000_000);
+
     /// Later than anything that happens: "no such moment".
     pub const NEVER: Timestamp = Timestamp(u64::MAX);
 

@@ -129,6 +129,17 @@ impl Timers {
         self.held.retain(is_held);
     }
 
+    /// Gives back what empty lists have grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.tasks.is_empty() {
+            self.tasks = Ordered::default();
+        }
+        self.looks.retain(|_| false);
+        self.looks.shrink_to_fit();
+        self.stray_looks.clear();
+        self.stray_looks.shrink_to_fit();
+    }
+
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }

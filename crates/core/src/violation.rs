@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::scheduler::Scheduler;
-use crate::settings::Handler;
+use crate::settings::{Handler, LEVEL_MAX};
 use crate::task::{Phase, Task};
 use crate::time::Timestamp;
 
@@ -82,7 +82,7 @@ impl Scheduler {
         let lane = &self.lanes[number];
         let settings = self.settings(number);
         let ready = settings.rate_limit.is_none_or(|rate| lane.bucket.ready_at(rate) <= self.now);
-        let passable = lane.gate != crate::lane::Gate::Paused && ready;
+        let passable = !lane.gate.paused && ready;
         let kept = u32::from(lane.reserved != NONE);
         let open = passable && settings.max_concurrency.is_none_or(|slots| lane.running + kept < slots);
         if (lane.passable, lane.open) != (passable, open) {
@@ -125,11 +125,11 @@ impl Scheduler {
         if let Some(wrong) = self.line.disagreement(is_closed) {
             return Some(wrong);
         }
-        let mut in_line = [0; 10];
+        let mut in_line = [0; LEVEL_MAX as usize + 1];
         let mut under_key: BTreeMap<u32, u32> = BTreeMap::new();
         let mut best: Option<((u8, u64, u64), u32)> = None;
         for (slot, task) in self.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
-            in_line[task.priority as usize] += 1;
+            in_line[task.urgency() as usize] += 1;
             *under_key.entry(task.key).or_default() += 1;
             let tag = self.fair.keys[task.key as usize].tag;
             let rank = (u8::MAX - task.level(), tag, task.arrival);
@@ -141,7 +141,7 @@ impl Scheduler {
             }
         }
         if in_line != self.in_line || in_line.iter().sum::<u32>() != self.waiting_in_line {
-            return Some(format!("in line by priority {:?}, not {in_line:?}", self.in_line));
+            return Some(format!("in line by level {:?}, not {in_line:?}", self.in_line));
         }
         let told = self.line.best(EXTERNAL);
         if told != best.map(|(_, slot)| slot) {

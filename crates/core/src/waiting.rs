@@ -3,6 +3,7 @@
 use crate::grant::{gate_of, slot_of};
 use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::node::Step;
+use crate::ordered::{Ordered, Place};
 use crate::scheduler::Scheduler;
 use crate::settings::Handler;
 use crate::task::{Passed, Phase, Task};
@@ -12,11 +13,11 @@ impl Scheduler {
     /// Puts a task into the line, at the place that its level and arrival give it.
     pub(crate) fn join_line(&mut self, slot: u32) {
         let task = &self.tasks[slot];
-        self.in_line[task.priority as usize] += 1;
+        self.in_line[task.urgency() as usize] += 1;
         self.waiting_in_line += 1;
         let (number, route) = (task.route, self.lanes.route(task.route));
         let is_plain = task.rare.is_none() && task.handler != Handler::External;
-        let known = if is_plain { self.line.leaf_of(number, route.leaf) } else { None };
+        let known = if is_plain { self.line.key_of_route(number, route.leaf) } else { None };
         if let Some(key) = known {
             let leaf = route.leaf;
             self.fair.keys[key as usize].waiting += 1;
@@ -29,12 +30,43 @@ impl Scheduler {
             let key = self.fair.join(name, || self.book.weight(name));
             self.tasks[slot].key = key;
             let leaf = self.enter_leaf(slot);
-            if is_plain && self.line.set_route(leaf, number) {
+            if is_plain {
+                self.line.set_route(leaf, number);
                 self.lanes.set_leaf(number, leaf);
             }
         }
         self.may_grant = self.may_grant || self.line.is_open(self.tasks[slot].leaf);
+        let place = self.tasks[slot].place();
+        self.with_roll(slot, |roll| roll.insert(place, slot));
         self.plan_look(slot);
+    }
+
+    /// Changes the roll of a task's home lane: its waiting tasks in order, for their positions. The lanes of a
+    /// conversation have none; their lines are short.
+    fn with_roll(&mut self, slot: u32, change: impl FnOnce(&mut Ordered<Place>)) {
+        let home = self.lanes.route(self.tasks[slot].route).home();
+        let lane = &mut self.lanes[home];
+        if !lane.name.is_session() {
+            let roll = lane.roll.get_or_insert_default();
+            change(roll);
+            if roll.is_empty() {
+                lane.roll = None;
+            }
+        }
+    }
+
+    /// How many tasks with this home lane stand before `place`, by level and arrival.
+    pub(crate) fn position_in(&self, home: u32, place: Place) -> usize {
+        if !self.lanes[home].name.is_session() {
+            return self.lanes[home].roll.as_ref().map_or(0, |roll| roll.position(place));
+        }
+        let views = [slot_of(home), gate_of(home)];
+        let tasks = views.into_iter().flat_map(|view| self.line.tasks_of_lane(view));
+        let is_before = |slot: &u32| {
+            let task = &self.tasks[*slot];
+            task.place() < place && self.lanes.route(task.route).home() == home
+        };
+        tasks.filter(is_before).count()
     }
 
     pub(crate) fn enter_leaf(&mut self, slot: u32) -> u32 {
@@ -44,33 +76,43 @@ impl Scheduler {
         leaf
     }
 
-    /// The node of the line where a task belongs, by the lanes that it needs and its fair key.
+    /// The node of the line where a task belongs: down its lanes, the most widely shared first, and before the
+    /// lanes of conversations down its fair key. A key that is a conversation's own shares that one's step.
     pub(crate) fn leaf_for(&mut self, slot: u32) -> u32 {
         let task = &self.tasks[slot];
         let parent = self.parent_of(slot);
         let is_external = task.handler == Handler::External;
         let mut node = if is_external { EXTERNAL } else { INTERNAL };
         let route = self.lanes.route(task.route);
-        let tag = self.fair.keys[task.key as usize].tag;
-        let kind = if is_external { task.kind } else { NONE };
-        let mut key_step = Some(Step { lane: NONE, key: task.key, home: route.home(), kind });
+        let fair = &self.fair.keys[task.key as usize];
+        let mut key = Some(task.key);
         for lane in &*route.way {
             let this = &self.lanes[*lane];
             let (view, closed) = match parent.and_then(|parent| self.lender(Some(parent), *lane)) {
                 Some(_) => (gate_of(*lane), !this.passable),
                 None => (slot_of(*lane), !this.open),
             };
-            let has_key = if this.width == 3 { key_step.take() } else { None };
-            let (step, tag) = match has_key {
-                Some(step) => (Step { lane: view, ..step }, tag),
-                None => (Step { lane: view, key: NONE, home: NONE, kind: NONE }, 0),
-            };
+            let mut step = Step { lane: view, ..Step::NONE };
+            if this.name.is_session()
+                && let Some(key) = key.take()
+            {
+                if this.name == fair.name {
+                    step.key = key;
+                } else {
+                    node = self.line.child(node, Step { key, ..Step::NONE }, fair.tag, false);
+                }
+            }
+            let tag = if step.key == NONE { 0 } else { fair.tag };
             node = self.line.child(node, step, tag, closed);
         }
-        match key_step {
-            Some(step) => self.line.child(node, step, tag, false),
-            None => node,
+        if let Some(key) = key {
+            node = self.line.child(node, Step { key, ..Step::NONE }, fair.tag, false);
         }
+        if is_external {
+            let step = Step { home: route.home(), kind: task.kind, ..Step::NONE };
+            node = self.line.child(node, step, 0, false);
+        }
+        node
     }
 
     /// Moves a waiting task to where it belongs now.
@@ -87,16 +129,20 @@ impl Scheduler {
 
     pub(crate) fn relevel(&mut self, slot: u32, change: impl FnOnce(&mut Task)) {
         let task = &mut self.tasks[slot];
-        let (leaf, old_place, old_priority) = (task.leaf, task.place(), task.priority);
+        let (leaf, old_place, old_urgency) = (task.leaf, task.place(), task.urgency());
         change(task);
-        let (place, priority) = (task.place(), task.priority);
+        let (place, urgency) = (task.place(), task.urgency());
         if matches!(self.tasks[slot].phase, Phase::Waiting) {
             if place != old_place {
                 self.line.insert(leaf, place, slot);
                 self.line.remove(leaf, old_place);
+                self.with_roll(slot, |roll| {
+                    roll.remove(old_place);
+                    roll.insert(place, slot);
+                });
             }
-            self.in_line[old_priority as usize] -= 1;
-            self.in_line[priority as usize] += 1;
+            self.in_line[old_urgency as usize] -= 1;
+            self.in_line[urgency as usize] += 1;
             self.plan_look(slot);
         }
         self.plan(slot);
@@ -111,9 +157,12 @@ impl Scheduler {
         if let Some(rare) = &mut task.rare {
             rare.passed = Passed::default();
         }
-        self.in_line[task.priority as usize] -= 1;
+        self.in_line[task.urgency() as usize] -= 1;
         self.waiting_in_line -= 1;
         self.line.remove(leaf, place);
+        self.with_roll(slot, |roll| {
+            roll.remove(place);
+        });
         self.fair.leave(key, self.waiting_in_line == 0);
         if self.reservations.contains(&slot) {
             self.unreserve(slot);
@@ -123,8 +172,10 @@ impl Scheduler {
     pub(crate) fn on_reserved(&mut self, slot: u32) {
         self.reservations.insert(slot);
         self.each_lane(slot, |this, lane| {
-            this.lanes[lane].reserved = slot;
-            this.refresh_lane(lane);
+            if this.settings(lane).max_concurrency.is_some() {
+                this.lanes[lane].reserved = slot;
+                this.refresh_lane(lane);
+            }
         });
     }
 

@@ -156,9 +156,36 @@ fn a_clock_that_goes_back() {
     let told = lanes.step(Timestamp(999), submit(10, spec(&["main"])), &mut events);
     assert_eq!(told, Err(Rejection::ClockWentBack { now: Timestamp(999), last: Timestamp(1000) }));
     assert!(events.is_empty() && lanes.state() == before);
-    // Nor does the end of time overflow.
-    lanes.step(Timestamp(u64::MAX - 1), submit(10, spec(&["main"])), &mut events).unwrap();
+}
+
+/// Up to the end of time everything works, even a rate that is counted in nanoseconds; after it nothing.
+#[test]
+fn times_beyond_the_last() {
+    let mut lanes = busy();
+    let before = lanes.state();
+    let mut events = Vec::new();
+    for now in [u64::MAX, u64::MAX - 1, Timestamp::MAX.0 + 1].map(Timestamp) {
+        for command in [Command::Tick, submit(10, spec(&["main"]))] {
+            let told = lanes.step(now, command, &mut events);
+            assert_eq!(told, Err(Rejection::TimeTooLate { now }));
+            assert_eq!(told.unwrap_err().code(), "INVALID");
+        }
+    }
+    assert!(events.is_empty() && lanes.state() == before);
+    let rate = Some(Switch::On(RateLimit { per: laneway_core::Period::Hour, max: 2 }));
+    let settings = LaneSettings { rate_limit: rate, lease: Some(Millis::MAX), ..LaneSettings::default() };
+    let block = Block { lanes: Pattern::new("main").unwrap(), settings: Some(settings) };
+    lanes.step(Timestamp::MAX, Command::Configure(vec![block]), &mut events).unwrap();
+    let mut long = spec(&["main"]);
+    (long.deadline, long.wait_timeout, long.timeout) =
+        (Some(Millis::MAX), Some(Millis::MAX), Some(Millis::MAX));
+    for task in 10..13 {
+        lanes.step(Timestamp::MAX, submit(task, long.clone()), &mut events).unwrap();
+    }
     assert_eq!(lanes.violation(), None);
+    let running = (10..13).filter(|task| lanes.task(TaskId(*task)).unwrap().running.is_some()).count();
+    assert_eq!(running, 2);
+    assert!(lanes.next_wakeup().unwrap() > Timestamp::MAX);
 }
 
 #[test]
@@ -188,6 +215,7 @@ fn lanes_that_take_nothing() {
     let mut lanes = busy();
     let draining = Rejection::LaneDraining { lane: lane("closing") };
     assert_eq!(refused(&mut lanes, submit(10, spec(&["main", "closing"]))), draining);
+    assert_eq!(draining.retry_after(), Some(Millis::from_secs(5)));
     let mut hasty = spec(&["one"]);
     hasty.wait_timeout = Some(Millis(0));
     let full = refused(&mut lanes, submit(10, hasty));
@@ -196,7 +224,14 @@ fn lanes_that_take_nothing() {
     assert_eq!(full.retry_after(), Some(Millis::from_secs(5)));
     let mut late = spec(&["main"]);
     late.deadline = Some(Millis(0));
-    assert_eq!(refused(&mut lanes, submit(10, late)).code(), "DEADLINE_UNMEETABLE");
+    let unmeetable = refused(&mut lanes, submit(10, late));
+    assert_eq!(unmeetable.code(), "DEADLINE_UNMEETABLE");
+    assert_eq!(unmeetable.retry_after(), Some(Millis::from_secs(1)));
+    let too_late = |starts_in: u64| {
+        let starts_in = Millis::from_secs(starts_in);
+        Rejection::DeadlineUnmeetable { starts_in, deadline: Millis::from_secs(10) }.retry_after()
+    };
+    assert_eq!([17, 1000].map(too_late), [7, 300].map(|secs| Some(Millis::from_secs(secs))));
 }
 
 #[test]

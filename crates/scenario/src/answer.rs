@@ -1,6 +1,6 @@
 //! Answers to questions, in words.
 
-use laneway_core::{Blocker, DeadLetter, Gate, LaneStats, LaneView, Scheduler, TaskId, TaskStatus, TaskView};
+use laneway_core::{Blocker, DeadLetter, LaneStats, LaneView, Scheduler, TaskId, TaskStatus, TaskView};
 
 use crate::script::Query;
 use crate::tell::{Teller, count, limit};
@@ -43,12 +43,9 @@ fn or_else(lines: Vec<String>, otherwise: &str) -> Vec<String> {
 fn show(lane: &LaneView<'_>) -> String {
     let numbers = format!("{}: {} running, {} waiting", lane.name, lane.running, lane.waiting);
     let retrying = if lane.retrying > 0 { format!(", {} retrying", lane.retrying) } else { String::new() };
-    let gate = match lane.gate {
-        Gate::Open => "",
-        Gate::Paused => ", paused",
-        Gate::Draining => ", draining",
-    };
-    format!("{numbers}{retrying}, {}{gate}", limit(lane.settings.max_concurrency))
+    let paused = if lane.gate.paused { ", paused" } else { "" };
+    let draining = if lane.gate.draining { ", draining" } else { "" };
+    format!("{numbers}{retrying}, {}{paused}{draining}", limit(lane.settings.max_concurrency))
 }
 
 fn place(lanes: &Scheduler, teller: &Teller, task: TaskId) -> String {

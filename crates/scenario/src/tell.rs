@@ -161,9 +161,9 @@ impl Teller {
             Event::Boosted { task, levels } => {
                 self.tell_level("boosted", *task, |known| known.boosted = *levels)
             }
-            Event::Reprioritised { task, priority } => {
-                self.tell_level("reprioritised", *task, |known| known.priority = *priority)
-            }
+            Event::Reprioritised { task, priority } => self.tell_level("reprioritised", *task, |known| {
+                (known.priority, known.aged) = (*priority, 0);
+            }),
             Event::Noticed { task, waited, ahead } => {
                 let rest = format!("{}: queued for {waited}, {ahead} ahead", self.name(*task));
                 told("noticed", rest, Tone::Waiting)

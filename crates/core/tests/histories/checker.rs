@@ -136,7 +136,10 @@ impl Checker {
                 assert!(*levels > seen.boosted, "{task} lost its boost");
                 seen.boosted = *levels;
             }
-            Event::Reprioritised { task, priority } => self.seen(*task).priority = *priority,
+            Event::Reprioritised { task, priority } => {
+                let seen = self.seen(*task);
+                (seen.priority, seen.aged) = (*priority, 0);
+            }
             Event::Noticed { task, .. } => {
                 self.in_line(*task);
             }

@@ -2,7 +2,7 @@
 
 use laneway_core::{
     BadTask, CHAIN_DEPTH_MAX, CancelReason, Command, End, Event, Gate, KEY_WINDOW, LaneFull, LaneName,
-    LetterGone, Millis, Parent, Rejection, Reply, Selector, TaskId, TaskSpec, Timestamp,
+    LetterGone, Millis, Parent, Rejection, Reply, Selector, StopReason, TaskId, TaskSpec, Timestamp,
 };
 
 use crate::naive::{Key, NEVER, Naive, Phase, Task};
@@ -50,9 +50,12 @@ impl Naive {
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
-            Command::Pause { lane } => Ok(self.set_gate(lane, Gate::Paused)),
-            Command::Resume { lane } => Ok(self.set_gate(lane, Gate::Open)),
-            Command::Drain { lane } => Ok(self.set_gate(lane, Gate::Draining)),
+            Command::Pause { lane } => Ok(self.pause(lane)),
+            Command::Resume { lane } => Ok(self.set_gate(lane, Gate::OPEN)),
+            Command::Drain { lane } => {
+                let gate = Gate { draining: true, ..self.gate(&lane) };
+                Ok(self.set_gate(lane, gate))
+            }
             Command::Redrive { letter, task } => {
                 let dead = self.letters.iter().find(|dead| dead.task == letter);
                 let spec = dead.ok_or(Rejection::NoSuchLetter { letter })?.spec.clone();
@@ -75,6 +78,7 @@ impl Naive {
     fn submit(&mut self, id: TaskId, spec: TaskSpec) -> Result<Reply, Rejection> {
         if let Some(asked) = &spec.idempotency
             && let Some(known) = self.keys.iter().find(|known| known.key == asked.key)
+            && !self.is_being_cancelled(known.task)
         {
             let task = known.task;
             if known.fingerprint != asked.fingerprint {
@@ -100,7 +104,9 @@ impl Naive {
         let wait = spec.wait_timeout.or(home.wait_timeout);
         // What may not wait and was accepted starts in this step.
         let waits_from = self.now + spec.run_after.unwrap_or_default();
-        let wait_until = wait.filter(|length| length.0 > 0).map(|length| waits_from + length);
+        // One that is held behind another does not wait yet.
+        let wait = wait.filter(|length| length.0 > 0 && spec.after.is_none());
+        let wait_until = wait.map(|length| waits_from + length);
         let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
         let handler = home.handler;
         let boxed = Box::new(spec.clone());
@@ -108,6 +114,7 @@ impl Naive {
         if let Some(asked) = &spec.idempotency {
             let until = self.now + KEY_WINDOW;
             let (key, fingerprint) = (asked.key.clone(), asked.fingerprint);
+            self.keys.retain(|known| known.key != key);
             self.keys.push(Key { key, task: id, fingerprint, until });
         }
         let mut task = new_task(id, spec, lanes, self.arrivals, self.now);
@@ -127,6 +134,13 @@ impl Naive {
         Ok(Reply::Accepted { task: id, joined: false })
     }
 
+    fn is_being_cancelled(&self, task: TaskId) -> bool {
+        let live = self.tasks.iter().find(|live| live.id == task);
+        live.is_some_and(|live| {
+            live.phase == Phase::Running && matches!(live.stopping, Some((StopReason::Cancelled(_), _)))
+        })
+    }
+
     /// How deep the new task is in its chain, if its parent may ask for it.
     fn check_chain(&self, spec: &TaskSpec) -> Result<u8, Rejection> {
         let Some(Parent { task, detached }) = spec.parent else { return Ok(1) };
@@ -134,6 +148,9 @@ impl Naive {
         let running = running
             .filter(|parent| parent.phase == Phase::Running && (detached || parent.stopping.is_none()));
         let parent = running.ok_or(Rejection::ParentNotRunning { task })?;
+        if detached {
+            return Ok(1);
+        }
         if parent.depth >= CHAIN_DEPTH_MAX {
             return Err(Rejection::ChainTooDeep);
         }
@@ -178,7 +195,7 @@ impl Naive {
 
     fn check_lanes(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Result<(), Rejection> {
         let is_child = Naive::waiting_parent(spec.parent).is_some();
-        let draining = lanes.iter().find(|lane| self.gate(lane) == Gate::Draining && !is_child);
+        let draining = lanes.iter().find(|lane| self.gate(lane).draining && !is_child);
         if let Some(lane) = draining {
             return Err(Rejection::LaneDraining { lane: lane.clone() });
         }
@@ -251,7 +268,7 @@ impl Naive {
             return Err(Rejection::NotWaiting { task });
         }
         if self.tasks[index].priority != priority {
-            self.tasks[index].priority = priority;
+            (self.tasks[index].priority, self.tasks[index].aged) = (priority, 0);
             self.emit(Event::Reprioritised { task, priority });
             if self.tasks[index].phase == Phase::InLine {
                 self.plan_look(index);
@@ -272,22 +289,32 @@ impl Naive {
         Reply::Released(tasks)
     }
 
+    fn pause(&mut self, lane: LaneName) -> Reply {
+        let gate = self.gate(&lane);
+        if !gate.paused {
+            let keeps = |task: &&mut Task| task.lanes.contains(&lane);
+            self.tasks.iter_mut().filter(keeps).for_each(|task| task.reserved = false);
+            self.gates.retain(|(other, _)| *other != lane);
+            self.emit(Event::Paused { lane: lane.clone() });
+            self.gates.push((lane, Gate { paused: true, ..gate }));
+        }
+        Reply::Done
+    }
+
+    /// Drains or resumes a lane.
     fn set_gate(&mut self, lane: LaneName, gate: Gate) -> Reply {
         if self.gate(&lane) == gate {
             return Reply::Done;
         }
         self.gates.retain(|(other, _)| *other != lane);
         self.told.iter_mut().filter(|(other, _)| *other == lane).for_each(|(_, told)| told.drained = false);
-        if gate == Gate::Paused {
-            let keeps = |task: &&mut Task| task.lanes.contains(&lane);
-            self.tasks.iter_mut().filter(keeps).for_each(|task| task.reserved = false);
-        }
-        self.emit(match gate {
-            Gate::Open => Event::Resumed { lane: lane.clone() },
-            Gate::Paused => Event::Paused { lane: lane.clone() },
-            Gate::Draining => Event::Draining { lane: lane.clone() },
-        });
-        if gate != Gate::Open {
+        let event = if gate.draining {
+            Event::Draining { lane: lane.clone() }
+        } else {
+            Event::Resumed { lane: lane.clone() }
+        };
+        self.emit(event);
+        if gate != Gate::OPEN {
             self.gates.push((lane, gate));
         }
         Reply::Done

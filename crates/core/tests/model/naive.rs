@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use laneway_core::{
     Block, CancelReason, DeadLetter, End, Event, Fence, Gate, Handler, LaneName, LaneSettings, Millis, Name,
-    Outcome, Parent, Pattern, Rejection, Reply, STOP_GRACE, Settings, StopReason, TaskId, TaskSpec,
-    Timestamp,
+    Outcome, Parent, Pattern, RateLimit, Rejection, Reply, STOP_GRACE, Settings, StopReason, TaskId,
+    TaskSpec, Timestamp,
 };
 
 pub(crate) const NEVER: Timestamp = Timestamp::NEVER;
@@ -143,7 +143,7 @@ impl Naive {
     }
 
     pub(crate) fn gate(&self, name: &LaneName) -> Gate {
-        self.gates.iter().find(|(lane, _)| lane == name).map_or(Gate::Open, |(_, gate)| *gate)
+        self.gates.iter().find(|(lane, _)| lane == name).map_or(Gate::OPEN, |(_, gate)| *gate)
     }
 
     /// Slots taken, a lent one once.
@@ -181,6 +181,7 @@ impl Naive {
         for settings in blocks.iter().filter_map(|block| block.settings.as_ref()) {
             settings.check().map_err(|error| Rejection::BadSetting(Box::new(error)))?;
         }
+        let before = self.limits();
         for block in &blocks {
             self.blocks.retain(|(pattern, _)| *pattern != block.lanes);
             if let Some(settings) = &block.settings {
@@ -189,6 +190,7 @@ impl Naive {
         }
         if !blocks.is_empty() {
             self.emit(Event::Configured { blocks });
+            self.change_limits(before);
             self.rejoin_all();
         }
         let mut labels: Vec<Pattern> = self.blocks.iter().map(|(pattern, _)| pattern.clone()).collect();
@@ -199,6 +201,47 @@ impl Naive {
             self.drop_letters(&label, most);
         }
         Ok(Reply::Done)
+    }
+
+    /// The lanes in use, each with its rate and whether its slots are limited.
+    fn limits(&self) -> Vec<(LaneName, Option<RateLimit>, bool)> {
+        let named = self.tasks.iter().flat_map(|task| task.lanes.clone());
+        let mut lanes: Vec<LaneName> =
+            named.chain(self.buckets.iter().map(|(lane, _)| lane.clone())).collect();
+        lanes.sort();
+        lanes.dedup();
+        let limits = |lane: LaneName| {
+            let settings = self.settings(&lane);
+            (lane, settings.rate_limit, settings.max_concurrency.is_some())
+        };
+        lanes.into_iter().map(limits).collect()
+    }
+
+    /// What a lane owes stays the same number of grants at its new rate, at most a whole bucket; and where slots
+    /// became limited or unlimited none are kept any more.
+    fn change_limits(&mut self, before: Vec<(LaneName, Option<RateLimit>, bool)>) {
+        let now = u128::from(self.now.0) * 1_000_000;
+        for (lane, old, was_limited) in before {
+            let settings = self.settings(&lane);
+            if let Some((_, full_at)) = self.buckets.iter_mut().find(|(other, _)| *other == lane)
+                && settings.rate_limit != old
+            {
+                let cost =
+                    |rate: RateLimit| u128::from(rate.per.millis().0) * 1_000_000 / u128::from(rate.max);
+                let owed = match (old, settings.rate_limit) {
+                    (Some(old), Some(new)) => {
+                        let owed = (full_at.saturating_sub(now) * cost(new)).div_ceil(cost(old));
+                        owed.min(cost(new) * u128::from(new.max))
+                    }
+                    _ => 0,
+                };
+                *full_at = now + owed;
+            }
+            if settings.max_concurrency.is_some() != was_limited {
+                let names_it = |task: &&mut Task| task.lanes.contains(&lane);
+                self.tasks.iter_mut().filter(names_it).for_each(|task| task.reserved = false);
+            }
+        }
     }
 
     /// The task of a current attempt, if `fence` is its fence.
@@ -287,11 +330,9 @@ impl Naive {
             self.cancel_children(id);
             self.give_back(id);
             self.refund(index);
-            let wait = self.tasks[index].spec.wait_timeout.or(self.home_settings(index).wait_timeout);
-            let wait_until = wait.map_or(NEVER, |length| self.now + length);
+            self.time_wait(index, self.now);
             let task = &mut self.tasks[index];
             task.redeliveries += 1;
-            task.wait_until = wait_until;
             let fence = task.fence;
             self.emit(Event::Redelivered { task: id, fence });
             self.join_line(index);
@@ -347,6 +388,13 @@ impl Naive {
         }
     }
 
+    /// A task that waits from `from` on, though it was accepted before: not even zero ends it at once.
+    fn time_wait(&mut self, index: usize, from: Timestamp) {
+        let wait = self.tasks[index].spec.wait_timeout.or(self.home_settings(index).wait_timeout);
+        let wait = wait.filter(|length| length.0 > 0);
+        self.tasks[index].wait_until = wait.map_or(NEVER, |length| from + length);
+    }
+
     /// What a task was held behind has ended; its own time may still lie ahead.
     fn let_go(&mut self, id: TaskId) {
         let Some(index) = self.find(id) else { return };
@@ -355,6 +403,7 @@ impl Naive {
         if run_at > self.now {
             task.after = None;
             task.phase = Phase::Delayed(run_at);
+            self.time_wait(index, run_at);
         } else {
             self.ready(id);
         }
@@ -363,6 +412,9 @@ impl Naive {
     pub(crate) fn ready(&mut self, id: TaskId) {
         let Some(index) = self.find(id) else { return };
         self.tasks[index].after = None;
+        if !matches!(self.tasks[index].phase, Phase::Delayed(_)) {
+            self.time_wait(index, self.now);
+        }
         self.emit(Event::Ready { task: id });
         self.join_line(index);
     }

@@ -1,6 +1,6 @@
 //! What the clock brings the naive scheduler, found by looking at every task.
 
-use laneway_core::{AlertLevel, End, Event, Gate, LaneName, Millis, PRIORITY_MAX, StopReason, Timestamp};
+use laneway_core::{AlertLevel, End, Event, LEVEL_MAX, LaneName, Millis, StopReason, Timestamp};
 
 use crate::naive::{NEVER, Naive, Phase, Task, Told};
 
@@ -27,7 +27,7 @@ impl Naive {
         let first_held_back = |this: &Naive| {
             let highest = this.highest_in_line();
             let waiting = this.tasks.iter().filter(|task| task.phase == Phase::InLine);
-            let waiting = waiting.map(|task| (task.priority + task.aged, task.arrival, task));
+            let waiting = waiting.map(|task| (task.level(), task.arrival, task));
             let held_back =
                 waiting.filter(|(level, _, task)| *level < highest && this.level_by_waiting(task) > *level);
             held_back.map(|(level, arrival, task)| (level, arrival, task.id)).min()
@@ -40,14 +40,14 @@ impl Naive {
 
     fn highest_in_line(&self) -> u8 {
         let in_line = self.tasks.iter().filter(|task| task.phase == Phase::InLine);
-        in_line.map(|task| task.priority).max().unwrap_or_default()
+        in_line.map(|task| task.priority + task.boosted).max().unwrap_or_default()
     }
 
     /// One level for each `after` that it has waited.
     fn level_by_waiting(&self, task: &Task) -> u8 {
         let Some(ageing) = self.settings(task.home()).ageing else { return 0 };
-        let turns = (self.now.since(task.since).0 / ageing.after.0).min(PRIORITY_MAX.into()) as u8;
-        (task.priority + turns).min(ageing.max)
+        let turns = (self.now.since(task.since).0 / ageing.after.0).min(LEVEL_MAX.into()) as u8;
+        (task.priority + task.boosted + turns).min(ageing.max)
     }
 
     /// When something must happen to a task.
@@ -110,7 +110,8 @@ impl Naive {
             self.emit(Event::Noticed { task: id, waited, ahead });
         }
         let level = self.level_by_waiting(&self.tasks[index]).min(self.highest_in_line());
-        let levels = level.saturating_sub(self.tasks[index].priority);
+        let task = &self.tasks[index];
+        let levels = level.saturating_sub(task.priority + task.boosted);
         if levels > self.tasks[index].aged {
             self.tasks[index].aged = levels;
             self.emit(Event::Aged { task: id, levels });
@@ -133,7 +134,7 @@ impl Naive {
         let (settings, now) = (self.home_settings(index), self.now);
         let task = &mut self.tasks[index];
         let notice = settings.notice_after.filter(|_| !task.noticed).map(|after| task.since + after);
-        let ageing = settings.ageing.filter(|ageing| task.priority + task.aged < ageing.max);
+        let ageing = settings.ageing.filter(|ageing| task.level() < ageing.max);
         let ageing = ageing.map(|ageing| {
             let turns = now.since(task.since).0 / ageing.after.0;
             task.since + Millis(ageing.after.0 * (turns + 1))
@@ -185,7 +186,7 @@ impl Naive {
             *was_told = waiting >= threshold;
         }
         let is_empty = self.tasks.iter().all(|task| !task.lanes.contains(lane));
-        let is_draining = self.gate(lane) == Gate::Draining;
+        let is_draining = self.gate(lane).draining;
         if is_draining && is_empty && !old.drained {
             told.drained = true;
             self.emit(Event::Drained { lane: lane.clone() });

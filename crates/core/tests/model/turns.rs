@@ -1,6 +1,6 @@
 //! The naive scheduler's line: who stands in it, whose turn it is, who may run, who is passed over.
 
-use laneway_core::{Event, Fence, Gate, LaneName, Millis, Name, Order, Timestamp};
+use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Timestamp};
 
 use crate::naive::{Naive, Phase, Task};
 
@@ -9,11 +9,13 @@ const COST: u64 = 1 << 20;
 const NANOS: u128 = 1_000_000;
 
 /// One step of a task's way through the lanes, the most widely shared first: the lane and whether a parent's
-/// slot of it is lent, and where the shared lanes end the fair key, home lane and kind.
-#[derive(Clone, PartialEq)]
+/// slot of it is lent; where the shared lanes end the fair key; at the end of the way of an external task its home
+/// lane and kind.
+#[derive(Clone, Default, PartialEq)]
 struct Step {
     lane: Option<(LaneName, bool)>,
-    key: Option<(LaneName, LaneName, Option<Name>)>,
+    key: Option<LaneName>,
+    leaf: Option<(LaneName, Name)>,
 }
 
 type Rank = (u8, u64, u64);
@@ -23,21 +25,23 @@ impl Naive {
         (0..self.tasks.len()).filter(|index| self.tasks[*index].phase == Phase::InLine).collect()
     }
 
-    /// How widely a lane is shared, by kind: `global` most, the lanes of one conversation least.
-    fn width(&self, name: &LaneName) -> u8 {
+    /// How widely a lane is shared, by all appearances: `global` most, the lanes of one conversation least.
+    fn width(&self, name: &LaneName, is_home: bool) -> u8 {
         let is_declared = self.blocks.iter().any(|(pattern, _)| pattern.as_str() == name.as_str());
         match name.as_str() {
             "global" => 0,
-            _ if name.is_session() => 3,
+            _ if name.is_session() => 5,
             "main" | "subagent" | "cron" => 1,
             _ if is_declared => 1,
-            _ => 2,
+            _ if is_home => 4,
+            _ if self.block(name).is_some() => 2,
+            _ => 3,
         }
     }
 
     fn way(&self, task: &Task) -> Vec<LaneName> {
         let mut way = task.lanes.clone();
-        way.sort_by_key(|lane| (self.width(lane), lane.clone()));
+        way.sort_by_key(|lane| (self.width(lane, lane == task.home()), lane.clone()));
         way
     }
 
@@ -148,7 +152,7 @@ impl Naive {
 
     /// Neither a pause nor its rate holds work up.
     pub(crate) fn is_passable(&self, name: &LaneName) -> bool {
-        self.gate(name) != Gate::Paused && self.ready_at(name) <= self.now
+        !self.gate(name).paused && self.ready_at(name) <= self.now
     }
 
     fn has_slots(&self, name: &LaneName, kept: u32) -> bool {
@@ -280,7 +284,9 @@ impl Naive {
         let starves = task.passed >= 64 && task.blocked.iter().any(|lane| task.taken.contains(lane));
         let is_kept =
             |lane: &LaneName| self.tasks.iter().any(|task| task.reserved && task.lanes.contains(lane));
-        let is_free = |lane: &LaneName| !is_kept(lane) && self.is_passable(lane);
+        // Of a lane that has slots for all there is nothing to keep.
+        let has_enough = |lane: &LaneName| self.settings(lane).max_concurrency.is_none();
+        let is_free = |lane: &LaneName| self.is_passable(lane) && (has_enough(lane) || !is_kept(lane));
         if starves && !task.is_external() && task.lanes.iter().all(is_free) {
             let id = task.id;
             self.tasks[index].reserved = true;
@@ -290,15 +296,20 @@ impl Naive {
 
     fn path(&self, index: usize) -> Vec<Step> {
         let task = &self.tasks[index];
-        let kind = task.is_external().then(|| task.spec.kind.clone());
-        let mut key = Some((task.key.clone().expect("in line"), task.home().clone(), kind));
+        let mut key = task.key.clone();
         let mut path: Vec<Step> = vec![];
         for lane in self.way(task) {
             let is_lent = self.lender(task.parent, &lane).is_some();
-            let key = if self.width(&lane) == 3 { key.take() } else { None };
-            path.push(Step { lane: Some((lane, is_lent)), key });
+            let mut key = if lane.is_session() { key.take() } else { None };
+            let is_own = key.as_ref() == Some(&lane);
+            path.extend(key.take_if(|_| !is_own).map(|key| Step { key: Some(key), ..Step::default() }));
+            path.push(Step { lane: Some((lane, is_lent)), key, leaf: None });
         }
-        path.extend(key.map(|key| Step { lane: None, key: Some(key) }));
+        path.extend(key.map(|key| Step { key: Some(key), ..Step::default() }));
+        if task.is_external() {
+            let leaf = Some((task.home().clone(), task.spec.kind.clone()));
+            path.push(Step { leaf, ..Step::default() });
+        }
         path
     }
 

@@ -1,0 +1,48 @@
+//! A program that is about to end starts nothing any more, whatever happens meanwhile.
+#![allow(clippy::unwrap_used)]
+
+use laneway_core::{
+    Block, Command, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Scheduler,
+    TaskId, TaskSpec, TaskStatus, Timestamp,
+};
+
+fn submit(task: u128, lane: &str, run_after: Option<Millis>) -> Command {
+    let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::new(lane).unwrap()]);
+    spec.run_after = run_after;
+    Command::Submit { task: TaskId(task), spec: Box::new(spec) }
+}
+
+#[test]
+fn nothing_starts_after_stop_granting_but_what_a_worker_claims() {
+    let external = LaneSettings { handler: Some(Handler::External), ..LaneSettings::default() };
+    let external = Block { lanes: Pattern::new("x").unwrap(), settings: Some(external) };
+    let mut lanes = Scheduler::new(1);
+    let mut events = Vec::new();
+    let mut step = |lanes: &mut Scheduler, now: u64, command: Command| {
+        events.clear();
+        lanes.step(Timestamp(now), command, &mut events).unwrap();
+        assert_eq!(lanes.violation(), None);
+        events.iter().filter(|event| matches!(event, Event::Granted { .. })).count()
+    };
+    step(&mut lanes, 0, Command::Configure(vec![external]));
+    assert_eq!(step(&mut lanes, 0, submit(1, "one", None)), 1);
+    assert_eq!(step(&mut lanes, 0, submit(2, "one", None)), 0);
+    assert_eq!(step(&mut lanes, 0, submit(3, "two", Some(Millis(50)))), 0);
+    assert_eq!(step(&mut lanes, 0, submit(4, "x", None)), 0);
+    lanes.stop_granting();
+    // Neither what is new, nor what the clock lets into the line, nor what a slot becomes free for.
+    assert_eq!(step(&mut lanes, 10, submit(5, "main", None)), 0);
+    assert_eq!(step(&mut lanes, 60, Command::Tick), 0);
+    let finish = Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success };
+    assert_eq!(step(&mut lanes, 70, finish), 0);
+    assert_eq!(step(&mut lanes, 100_000, Command::Tick), 0);
+    assert!(lanes.tasks().all(|task| task.status == TaskStatus::Queued));
+    let claim = Command::Claim {
+        worker: Name::new("worker").unwrap(),
+        lanes: vec![Pattern::new("x").unwrap()],
+        kinds: vec![],
+        max: 1,
+        lease: None,
+    };
+    assert_eq!(step(&mut lanes, 100_000, claim), 1);
+}
