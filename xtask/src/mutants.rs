@@ -26,6 +26,7 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<(), String> {
     let mutants = parse(&read(&list)?)?;
     let copy = root.join("target/mutants/tree");
     copy_tree(root, &copy)?;
+    build(&copy)?;
     if let Some(test) = failing_test(&copy)? {
         return Err(format!("without any bug planted, {test} fails already"));
     }
@@ -101,6 +102,17 @@ fn copy_tree(root: &Path, copy: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Builds everything once, which may take its time.
+fn build(copy: &Path) -> Result<(), String> {
+    let status = Command::new("cargo")
+        .args(["test", "--quiet", "--no-run", "--package", "laneway-core", "--lib", "--tests"])
+        .env("CARGO_TARGET_DIR", copy.join("../build"))
+        .current_dir(copy)
+        .status()
+        .map_err(|error| format!("cargo did not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the core's tests do not build".to_owned()) }
 }
 
 /// The core's tests, those first that catch most for the least time.

@@ -106,10 +106,8 @@ impl Scheduler {
             return;
         }
         let lanes = &self.lanes.route(task.route).lanes;
-        let is_free = |lane: &u32| {
-            let is_kept = self.lanes[*lane].reserved != crate::line::NONE;
-            self.lanes[*lane].passable && (!is_kept || self.settings(*lane).max_concurrency.is_none())
-        };
+        let is_free =
+            |lane: &u32| self.lanes[*lane].reserved == crate::line::NONE && self.lanes[*lane].passable;
         if task.handler != Handler::External && lanes.iter().all(is_free) {
             let task = task.id;
             self.emit(Event::Reserved { task }, events);
