@@ -1,0 +1,24 @@
+//! A panic inside a future is a failure of that future, and of nothing else.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
+
+/// Drives a future to its end or its panic, whose message is the error. The future is not polled again after a
+/// panic, so it does not matter in which state that left it.
+pub(crate) async fn catch<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
+    poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(panic) => Poll::Ready(Err(message(&*panic))),
+    })
+    .await
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("without a message"))
+}

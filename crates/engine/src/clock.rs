@@ -1,0 +1,75 @@
+//! The one place where time is read.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use laneway_core::{Millis, Timestamp};
+use tokio::time::Instant;
+
+/// Tells the time, in milliseconds since 1970.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now. What goes back is held at the latest time that was told.
+    fn now(&self) -> Timestamp;
+}
+
+/// The wall clock as it was at the start, and from there on the steady clock of tokio: durations are right
+/// whoever sets the wall clock meanwhile, and under tokio's paused time this clock is paused too.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    wall: Timestamp,
+    start: Instant,
+}
+
+impl SteadyClock {
+    /// Reads the wall clock, for the first and last time.
+    pub fn start() -> SteadyClock {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        SteadyClock { wall: Timestamp(since_1970.as_millis() as u64), start: Instant::now() }
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        self.wall + millis(self.start.elapsed())
+    }
+}
+
+/// A clock that never goes back behind what the log knows, and goes on from there.
+pub(crate) struct Flow {
+    clock: Box<dyn Clock>,
+    ahead: Millis,
+    latest: Timestamp,
+    /// The time that is lived through again.
+    held: Option<Timestamp>,
+}
+
+impl Flow {
+    pub(crate) fn new(clock: Box<dyn Clock>) -> Flow {
+        Flow { clock, ahead: Millis(0), latest: Timestamp(0), held: None }
+    }
+
+    pub(crate) fn now(&mut self) -> Timestamp {
+        self.latest = self.latest.max(self.clock.now() + self.ahead);
+        self.held.unwrap_or(self.latest)
+    }
+
+    /// Lets it be this time, for what happened and could not be kept; `None`: it is now again.
+    pub(crate) fn hold(&mut self, at: Option<Timestamp>) {
+        self.held = at;
+    }
+
+    /// Whatever the wall clock says, it is later than this.
+    pub(crate) fn pass(&mut self, known: Timestamp) {
+        let behind = known.since(self.now());
+        self.ahead = Millis(self.ahead.0 + behind.0);
+    }
+
+    /// How long it is until then.
+    pub(crate) fn until(&mut self, at: Timestamp) -> Duration {
+        Duration::from_millis(at.since(self.now()).0)
+    }
+}
+
+/// A duration in whole milliseconds, rounded down.
+pub(crate) fn millis(duration: Duration) -> Millis {
+    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

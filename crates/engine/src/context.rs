@@ -1,0 +1,105 @@
+//! What a handler knows of its run, and what it can do.
+
+use std::sync::Arc;
+
+use laneway_core::{Fence, LaneName, TaskId, Timestamp};
+
+use crate::error::{Error, RunError};
+use crate::handle::Handle;
+use crate::stop::StopSignal;
+use crate::task::Task;
+use crate::task_handle::TaskHandle;
+use crate::tools::Tools;
+use crate::watch::Update;
+
+/// One attempt of a task, as its handler sees it.
+#[derive(Clone)]
+pub struct Context {
+    pub(crate) task: TaskId,
+    pub(crate) fence: Fence,
+    pub(crate) attempt: u32,
+    pub(crate) timeout_at: Option<Timestamp>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) lanes: Arc<[LaneName]>,
+    pub(crate) stop: StopSignal,
+    pub(crate) handle: Handle,
+}
+
+impl Context {
+    /// The task.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// Larger than that of any attempt before: for systems that can refuse whoever lost his lease.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Which attempt, counted from one.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// When this attempt will have taken too long.
+    pub fn timeout_at(&self) -> Option<Timestamp> {
+        self.timeout_at
+    }
+
+    /// The task's deadline, its parents' counted in.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// The lanes that the task named, the home lane first.
+    pub fn lanes(&self) -> &[LaneName] {
+        &self.lanes
+    }
+
+    /// Tells when to stop: at a cancellation, a timeout, a shutdown. A handler that goes on is dropped after a
+    /// short while.
+    pub fn stop(&self) -> &StopSignal {
+        &self.stop
+    }
+
+    /// The engine, for everything else.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Tells watchers how far it is. Not kept.
+    pub fn progress(&self, value: serde_json::Value) {
+        let update = Update::Progress { task: self.task, fence: self.fence, value: Arc::new(value) };
+        self.tell(&update);
+    }
+
+    /// Tells watchers some more of the text that it produces. Not kept.
+    pub fn delta(&self, text: impl Into<Arc<str>>) {
+        self.tell(&Update::Delta { task: self.task, fence: self.fence, text: text.into() });
+    }
+
+    fn tell(&self, update: &Update) {
+        self.handle.watchers().tell(update, |lane| self.lanes.contains(lane));
+    }
+
+    /// Asks for another task and may wait for it: meanwhile it lends the child the slots of lanes that both name,
+    /// and if this task ends first the child is cancelled.
+    pub async fn submit(&self, task: Task) -> Result<TaskHandle, Error> {
+        self.handle.submit(task.parent(self.task, false)).await
+    }
+
+    /// Asks for another task that goes its own way.
+    pub async fn submit_detached(&self, task: Task) -> Result<TaskHandle, Error> {
+        self.handle.submit(task.parent(self.task, true)).await
+    }
+
+    /// Runs a future as a child of this task.
+    pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
+        self.handle.run(task.parent(self.task, false), future).await
+    }
+
+    /// The tool lanes of a conversation; their calls are children of this task.
+    pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
+        self.handle.tools(session).parent(self.task)
+    }
+}

@@ -1,0 +1,219 @@
+//! What follows from what was decided and kept: answers, runs, ends, updates.
+
+use std::sync::Arc;
+
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Reply, TaskId, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::call::{Accepted, Ask, Ending, Waiter, Wants};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::error::{Error, RunError};
+use crate::handler;
+use crate::outbox::Told;
+use crate::slot::Slot;
+use crate::stop::{StopSignal, Stopped};
+use crate::task::SLOT_KIND;
+use crate::turn::Turn;
+use crate::watch::{Update, lane_of_event, task_of_event};
+use crate::workers::Claim;
+
+/// A grant, as the loop needs it.
+pub(crate) struct Grant {
+    pub(crate) task: TaskId,
+    pub(crate) fence: Fence,
+    pub(crate) attempt: u32,
+    pub(crate) lease: Millis,
+    pub(crate) timeout_at: Option<Timestamp>,
+}
+
+/// What is needed to start a handler.
+pub(crate) struct Start {
+    pub(crate) kind: Name,
+    payload: Option<BlobId>,
+    grant: Grant,
+    deadline: Option<Timestamp>,
+    lanes: Arc<[LaneName]>,
+    stop: StopSignal,
+}
+
+impl Engine {
+    /// Tells everybody what was decided, now that it is kept.
+    pub(crate) fn publish(&mut self, asks: Vec<Ask>, turn: Turn) {
+        let is_claim_in_vain = turn.events.is_empty() && !asks.is_empty();
+        for (ask, (reply, span)) in asks.into_iter().zip(&turn.replies) {
+            self.answer(ask.wants, reply.clone(), &turn.events[span.clone()]);
+        }
+        let mut departed = turn.departed.iter();
+        for event in &turn.events {
+            let view = matches!(event, Event::Ended { .. }).then(|| departed.next()).flatten();
+            self.effect(event, &turn, view.map_or(0, |view| view.attempts));
+        }
+        if !is_claim_in_vain {
+            self.tools.offers.notify_waiters();
+        }
+        if !self.tools.watchers.is_empty() {
+            self.tell_watchers(turn);
+        }
+    }
+
+    fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
+        let told = match (wants, reply) {
+            (Wants::Nothing, _) => return,
+            (Wants::Reply(answer), reply) => Told::Reply(answer, reply),
+            (wants, Err(error)) => Told::Refusal(wants, error),
+            (Wants::Slot(answer), Ok(reply)) => {
+                if let Reply::Accepted { task, .. } = reply {
+                    self.slots.insert(task, answer);
+                }
+                return;
+            }
+            (Wants::Task(answer), Ok(reply)) => match self.accepted(&reply, events) {
+                Some(accepted) => Told::Task(answer, accepted),
+                None => return,
+            },
+            (Wants::Batch(answer), Ok(_)) => {
+                let submitted = events.iter().filter_map(|event| match event {
+                    Event::Submitted { task, .. } => Some(*task),
+                    _ => None,
+                });
+                Told::Batch(answer, submitted.map(|task| self.wait_for(task)).collect())
+            }
+            (Wants::Claim(answer), Ok(_)) => Told::Claims(answer, self.claims(events)),
+        };
+        self.outbox.push(told);
+    }
+
+    fn accepted(&mut self, reply: &Reply, events: &[Event]) -> Option<Accepted> {
+        let Reply::Accepted { task, joined } = *reply else { return None };
+        let is_live = !joined || events.contains(&Event::Joined { task });
+        let waiter = is_live.then(|| self.wait_for(task));
+        Some(Accepted { task, joined, waiter })
+    }
+
+    fn wait_for(&mut self, task: TaskId) -> Waiter {
+        let (tell, waiter) = oneshot::channel();
+        self.waiters.entry(task).or_default().push(tell);
+        waiter
+    }
+
+    /// What a worker got, of what is still there.
+    fn claims(&self, events: &[Event]) -> Vec<Claim> {
+        let granted = events.iter().filter_map(|event| match event {
+            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker: Some(_), .. } => {
+                let view = self.scheduler.task(*task)?;
+                Some(Claim {
+                    task: *task,
+                    fence: *fence,
+                    attempt: *attempt,
+                    kind: view.kind,
+                    lanes: view.lanes,
+                    payload: None,
+                    lease_until: *lease_until,
+                    timeout_at: *timeout_at,
+                    blob: view.payload,
+                })
+            }
+            _ => None,
+        });
+        granted.collect()
+    }
+
+    fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
+        match event {
+            Event::Granted { task, attempt, fence, lease, timeout_at, worker: None, .. } => {
+                let grant = Grant {
+                    task: *task,
+                    fence: *fence,
+                    attempt: *attempt,
+                    lease: *lease,
+                    timeout_at: *timeout_at,
+                };
+                self.start(grant, turn.at);
+            }
+            Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
+            Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
+                self.runs.remove(*task, Stopped::Revoked);
+            }
+            Event::Ended { task, end } => {
+                self.runs.remove(*task, stopped_by(end));
+                if let Some(answer) = self.slots.remove(task) {
+                    self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
+                }
+                let ending = || Ending { end: end.clone(), attempts, result: turn.result_of(*task, end) };
+                self.tell_waiters(*task, ending);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn tell_waiters(&mut self, task: TaskId, ending: impl Fn() -> Ending) {
+        for waiter in self.waiters.remove(&task).unwrap_or_default() {
+            self.outbox.push(Told::Ending(waiter, ending()));
+        }
+    }
+
+    /// Starts what was granted: whoever waits for the slot has it, else the handler of its kind runs it.
+    pub(crate) fn start(&mut self, grant: Grant, now: Timestamp) {
+        let Grant { task, fence, timeout_at, .. } = grant;
+        let stop = self.runs.insert(task, fence, grant.lease, now);
+        if let Some(answer) = self.slots.remove(&task) {
+            if let Some(handle) = self.handle() {
+                let slot = Slot::new(task, fence, timeout_at, stop, handle);
+                self.outbox.push(Told::Slot(answer, Ok(slot)));
+            }
+            return;
+        }
+        let Some(view) = self.scheduler.task(task) else { return };
+        if view.kind.as_str() == SLOT_KIND {
+            // Its caller was told that the store is away, and has gone.
+            drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
+            return;
+        }
+        let (kind, payload) = (view.kind, view.payload);
+        let (deadline, lanes) = (view.deadline, view.lanes.into());
+        self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
+    }
+
+    /// Runs the handler of the kind, or keeps the attempt until there is one.
+    pub(crate) fn start_handler(&mut self, start: Start) {
+        let Some(handler) = self.tools.handlers.get(&start.kind) else {
+            return self.runs.park(start.grant.task, start);
+        };
+        let Some(handle) = self.handle() else { return };
+        let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
+        let Start { payload, deadline, lanes, stop, .. } = start;
+        let context = Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle };
+        let journal = self.journal.clone();
+        self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
+    }
+
+    fn tell_watchers(&self, turn: Turn) {
+        let at = turn.at;
+        for event in turn.events {
+            let (task, lane) = (task_of_event(&event), lane_of_event(&event).cloned());
+            let own_lanes = |task: TaskId| {
+                let ended = turn.departed.iter().find(|view| view.id == task);
+                ended.map(|view| view.lanes.clone()).or_else(|| Some(self.scheduler.task(task)?.lanes))
+            };
+            let update = Update::Event { at, event: Arc::new(event) };
+            self.tools.watchers.tell(&update, |name| {
+                lane.as_ref() == Some(name)
+                    || task.and_then(own_lanes).is_some_and(|lanes| lanes.contains(name))
+            });
+        }
+        for change in turn.changes {
+            let lane = change.lane.clone();
+            self.tools.watchers.tell(&Update::Lane { at, change }, |name| *name == lane);
+        }
+    }
+}
+
+/// What to tell a run whose task ended otherwise than by its own report.
+fn stopped_by(end: &End) -> Stopped {
+    match end {
+        End::Cancelled { reason } => Stopped::Cancelled(*reason),
+        End::TimedOut => Stopped::Timeout,
+        _ => Stopped::Revoked,
+    }
+}

@@ -1,0 +1,316 @@
+//! The one loop: take what was asked, decide it, keep it, then tell the world.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use laneway_core::{BlobId, Command, Outcome, Scheduler, TaskId, Timestamp};
+use laneway_store::{Durability, Head, StoreError};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
+
+use crate::call::{Ask, Call, Ending, Look, Report, Wants};
+use crate::clock::Flow;
+use crate::error::{Error, RunError};
+use crate::handle::{Handle, Shared, Toolbox};
+use crate::ids::Ids;
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::outbox::Told;
+use crate::recovery::Outage;
+use crate::runs::Runs;
+use crate::saver::Saver;
+use crate::slot::Slot;
+use crate::stop::Stopped;
+
+/// The most that is decided and kept together.
+const BATCH_MAX: usize = 512;
+
+/// The loop's own: nobody else touches any of it.
+///
+/// | question | file |
+/// |---|---|
+/// | how is a batch decided and kept? | `turn.rs`, `journal.rs` |
+/// | what follows from an event? | `effects.rs`, `runs.rs` |
+/// | what if the store is away, or another was faster? | `recovery.rs` |
+/// | how does the log stay short? | `saver.rs` |
+pub(crate) struct Engine {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) head: Head,
+    pub(crate) flow: Flow,
+    pub(crate) journal: Journal,
+    pub(crate) tools: Toolbox,
+    shared: Weak<Shared>,
+    /// Where handlers run, whoever has the engine.
+    pub(crate) runtime: tokio::runtime::Handle,
+    /// When whoever keeps the time comes next.
+    alarm: Option<Timestamp>,
+    calls: mpsc::Receiver<Call>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    /// Who waits for a slot.
+    pub(crate) slots: HashMap<TaskId, oneshot::Sender<Result<Slot, RunError>>>,
+    /// Who waits for the end of a task.
+    pub(crate) waiters: HashMap<TaskId, Vec<oneshot::Sender<Ending>>>,
+    /// What to tell when the engine is free.
+    pub(crate) outbox: Vec<Told>,
+    pub(crate) runs: Runs,
+    /// The payloads of dead letters.
+    pub(crate) letters: HashMap<TaskId, BlobId>,
+    /// Decided again as soon as the store can be reached.
+    pub(crate) kept: Vec<Ask>,
+    pub(crate) outage: Option<Outage>,
+    /// What cannot be read, so that nothing more is decided.
+    pub(crate) broken: Option<StoreError>,
+    pub(crate) saver: Saver,
+    pub(crate) closing: Option<Closing>,
+    pub(crate) stop_grace: Duration,
+}
+
+/// The way to the end.
+pub(crate) struct Closing {
+    deadline: Instant,
+    /// When runs that were told to stop have had their time.
+    give_up: Option<Instant>,
+    done: Vec<oneshot::Sender<()>>,
+}
+
+impl Engine {
+    pub(crate) fn new(journal: Journal, options: Options, durability: Durability) -> (Engine, Handle) {
+        let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        let ids = Ids::new();
+        let mut scheduler = Scheduler::new(ids.seed());
+        scheduler.keep_departed();
+        let tools = Toolbox {
+            ids: Arc::new(ids),
+            handlers: options.handlers,
+            watchers: Arc::default(),
+            journal: Arc::new(Mutex::new(Some(journal.clone()))),
+            offers: Arc::new(Notify::new()),
+        };
+        let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
+        let engine = Engine {
+            scheduler,
+            head: Head::EMPTY,
+            flow: Flow::new(options.clock),
+            journal,
+            tools,
+            shared: handle.downgrade(),
+            runtime: tokio::runtime::Handle::current(),
+            alarm: None,
+            calls: calls_in,
+            reports: reports_in,
+            slots: HashMap::new(),
+            waiters: HashMap::new(),
+            outbox: Vec::new(),
+            runs: Runs::default(),
+            letters: HashMap::new(),
+            kept: Vec::new(),
+            outage: None,
+            broken: None,
+            saver: Saver::new(options.snapshot_every, options.history_max),
+            closing: None,
+            stop_grace: options.stop_grace,
+        };
+        (engine, handle)
+    }
+
+    /// A handle for a run; none when nobody holds one, which is the end.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.shared.upgrade().map(Handle::from_shared)
+    }
+
+    pub(crate) async fn run(mut self) {
+        let (mut calls, mut reports) = (Vec::new(), Vec::new());
+        let sleep = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(sleep);
+        loop {
+            let wake = self.plan(sleep.as_mut());
+            let is_open = tokio::select! {
+                biased;
+                taken = self.reports.recv_many(&mut reports, BATCH_MAX) => taken > 0,
+                taken = self.calls.recv_many(&mut calls, BATCH_MAX) => taken > 0,
+                () = sleep.as_mut(), if wake => true,
+            };
+            if !is_open {
+                break;
+            }
+            self.take_more(&mut reports, &mut calls);
+            if self.outage_is_over().await {
+                self.turn(&mut reports, &mut calls).await;
+            } else {
+                self.refuse(&mut reports, &mut calls);
+            }
+            self.outbox.drain(..).for_each(Told::tell);
+            if self.is_done() {
+                break;
+            }
+        }
+        self.end().await;
+    }
+
+    /// Sets the alarm to the next thing that is due; says whether there is one.
+    fn plan(&mut self, sleep: std::pin::Pin<&mut Sleep>) -> bool {
+        let Some(wake) = self.set_alarm() else { return false };
+        if sleep.deadline() != wake {
+            sleep.reset(wake);
+        }
+        true
+    }
+
+    /// Notes when something is due next.
+    pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
+        self.alarm = self.due_at();
+        let due = self.alarm.map(|at| Instant::now() + self.flow.until(at));
+        [due, self.other_alarm()].into_iter().flatten().min()
+    }
+
+    /// Whether something is due before the alarm that was set.
+    pub(crate) fn is_alarm_late(&self) -> bool {
+        let due = self.due_at();
+        self.closing.is_some() || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
+    }
+
+    /// Whether something is due now.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_other_due = self.other_alarm().is_some_and(|at| at <= Instant::now());
+        is_other_due || self.due_at().is_some_and(|at| at <= self.flow.now())
+    }
+
+    /// When the scheduler or a lease wants to be looked at.
+    fn due_at(&self) -> Option<Timestamp> {
+        let is_waiting = self.outage.is_some() || self.broken.is_some();
+        let due = [self.scheduler.next_wakeup(), self.runs.next_renewal()];
+        due.into_iter().flatten().min().filter(|_| !is_waiting)
+    }
+
+    /// When the store is tried again, or a shutdown loses its patience.
+    fn other_alarm(&self) -> Option<Instant> {
+        let outage = self.outage.as_ref().map(|outage| outage.retry_at);
+        let closing = self.closing.as_ref().map(|closing| closing.give_up.unwrap_or(closing.deadline));
+        [outage, closing].into_iter().flatten().min()
+    }
+
+    /// What is there already, so that it is decided together.
+    pub(crate) fn take_more(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        while reports.len() < BATCH_MAX
+            && let Ok(report) = self.reports.try_recv()
+        {
+            reports.push(report);
+        }
+        while calls.len() < BATCH_MAX
+            && let Ok(call) = self.calls.try_recv()
+        {
+            calls.push(call);
+        }
+    }
+
+    /// Decides everything, keeps it, and tells.
+    pub(crate) async fn turn(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        let mut asks = std::mem::take(&mut self.kept);
+        let mut looks = Vec::new();
+        asks.extend(reports.drain(..).filter_map(|report| self.heed(report)));
+        self.sort(calls, &mut asks, &mut looks);
+        let now = self.flow.now();
+        let renewals = self.runs.renewals(now);
+        asks.extend(renewals.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
+        self.decide_and_keep(asks).await;
+        for look in looks {
+            look(self.readable());
+        }
+    }
+
+    /// Answers everything with why it cannot be done now; reports of runs are kept.
+    fn refuse(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        let (mut asks, mut looks) = (Vec::new(), Vec::new());
+        let reported: Vec<Ask> = reports.drain(..).filter_map(|report| self.heed(report)).collect();
+        self.kept.extend(reported);
+        self.sort(calls, &mut asks, &mut looks);
+        for ask in asks {
+            ask.wants.refuse(self.trouble().unwrap_or(Error::Closed));
+        }
+        for look in looks {
+            look(self.readable());
+        }
+    }
+
+    /// The state, if it is that of the log.
+    fn readable(&self) -> Result<&Scheduler, Error> {
+        self.trouble().map_or(Ok(&self.scheduler), Err)
+    }
+
+    fn sort(&mut self, calls: &mut Vec<Call>, asks: &mut Vec<Ask>, looks: &mut Vec<Look>) {
+        for call in calls.drain(..) {
+            match call {
+                Call::Ask(ask) => asks.push(*ask),
+                Call::Look(look) => looks.push(look),
+                Call::Shutdown { deadline, done } => {
+                    self.scheduler.stop_granting();
+                    let closing =
+                        self.closing.get_or_insert(Closing { deadline, give_up: None, done: Vec::new() });
+                    closing.deadline = closing.deadline.min(deadline);
+                    closing.done.push(done);
+                }
+            }
+        }
+    }
+
+    /// What a report asks for.
+    fn heed(&mut self, report: Report) -> Option<Ask> {
+        match report {
+            Report::HandlerAdded { kind } => {
+                let starts = self.runs.unpark(|start| start.kind == kind);
+                starts.into_iter().for_each(|start| self.start_handler(start));
+                None
+            }
+            Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
+            Report::Finish { task, fence, outcome, result } => {
+                let stop = self.runs.get(task, fence).and_then(|run| run.stop.reason());
+                // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
+                let command = match (outcome, stop) {
+                    (Outcome::Stopped, Some(Stopped::Shutdown)) => Command::Lapse { task, fence },
+                    (outcome, _) => Command::Finish { task, fence, outcome },
+                };
+                let mut ask = Ask::new(command, Wants::Nothing);
+                ask.result = result;
+                Some(ask)
+            }
+        }
+    }
+
+    /// Whether everything has ended that a shutdown waits for; tells what runs for too long to stop.
+    pub(crate) fn is_done(&mut self) -> bool {
+        let Some(closing) = &mut self.closing else { return false };
+        let now = Instant::now();
+        if self.runs.is_quiet() || closing.give_up.is_some_and(|at| at <= now) {
+            return true;
+        }
+        if closing.give_up.is_none() && closing.deadline <= now {
+            // The runs have their grace, and their reports a moment to be kept.
+            closing.give_up = Some(now + self.stop_grace + Duration::from_secs(1));
+            self.runs.tell_all(Stopped::Shutdown);
+        }
+        false
+    }
+
+    /// Closes the store and tells everybody that it is over: who waits hears that from its dropped sender.
+    pub(crate) async fn end(mut self) {
+        self.outbox.drain(..).for_each(Told::tell);
+        self.calls.close();
+        self.reports.close();
+        self.runs.tell_all(Stopped::Shutdown);
+        let is_sound = self.outage.is_none() && self.broken.is_none();
+        let last = if is_sound { self.saver.last(&self.journal, &self.scheduler) } else { None };
+        self.saver.finish(&self.journal, self.head, last).await;
+        self.tools.watchers.close();
+        drop(self.tools.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
+        // Closing a store may wait for its threads, which must not hold up other tasks. The join only fails when
+        // the runtime ends, and the store with it.
+        drop(tokio::task::spawn_blocking(move || drop(self)).await);
+        for done in done {
+            // Whoever does not listen any more need not be told.
+            let _gone = done.send(());
+        }
+    }
+}

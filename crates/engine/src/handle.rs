@@ -1,0 +1,337 @@
+//! What a program holds in its hand.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
+use laneway_store::{Durability, Log, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::call::{Ask, Call, Ending, Report, Wants};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::error::{Error, Failure, RunError};
+use crate::handler::{Handlers, typed};
+use crate::ids::Ids;
+use crate::inline::Inline;
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::slot::{Slot, Wait};
+use crate::task::Task;
+use crate::task_handle::TaskHandle;
+use crate::tools::Tools;
+use crate::watch::{Filter, Updates, Watchers};
+
+/// A queue that runs. Clones are the same queue.
+///
+/// It ends with [`shutdown`](Handle::shutdown), or when the last handle, slot and run is gone; all methods return
+/// [`Error::Closed`] after that. A handler that holds a clone of its own keeps the queue alive for ever:
+/// [`Context::handle`] is there for it.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+/// What all handles and the loop share.
+pub(crate) struct Shared {
+    pub(crate) calls: mpsc::Sender<Call>,
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    pub(crate) tools: Toolbox,
+    pub(crate) updates_max: usize,
+    pub(crate) durability: Durability,
+    inline: Option<Inline>,
+}
+
+impl Shared {
+    /// The engine, where there is no loop.
+    pub(crate) fn inline(&self) -> Option<&Inline> {
+        self.inline.as_ref()
+    }
+
+    fn poke(&self) {
+        if let Some(inline) = &self.inline {
+            inline.poke();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.inline.is_some() {
+            // The engine goes with this, so nothing more happens.
+            self.tools.watchers.close();
+        }
+    }
+}
+
+/// What the loop needs of what is shared. It does not hold the rest, so that it ends when nobody else does.
+#[derive(Clone)]
+pub(crate) struct Toolbox {
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) handlers: Arc<Handlers>,
+    pub(crate) watchers: Arc<Watchers>,
+    /// Taken when the loop ends, so that the store is closed although handles are left.
+    pub(crate) journal: Arc<Mutex<Option<Journal>>>,
+    /// Told when a worker may find something.
+    pub(crate) offers: Arc<Notify>,
+}
+
+impl Handle {
+    /// A queue that forgets everything with the process.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
+    pub fn in_memory(options: Options) -> Handle {
+        let journal = Journal::in_memory(options.history_max);
+        let (engine, handle) = Engine::new(journal, options, Durability::Memory);
+        if let Some(inline) = handle.0.inline() {
+            inline.adopt(engine, Arc::downgrade(&handle.0));
+        }
+        handle
+    }
+
+    /// The queue in this store. What was accepted there goes on; attempts that a former process left behind are
+    /// over, since only one process has the store: the lane's rule decides whether they are retried or `lost`.
+    ///
+    /// Handlers are best registered right away. A task of a kind that has none is granted all the same and waits
+    /// for it, keeping its slots.
+    pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
+        let durability = store.durability();
+        let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
+        engine.recover().await?;
+        tokio::spawn(engine.run());
+        Ok(handle)
+    }
+
+    pub(crate) fn new(
+        calls: mpsc::Sender<Call>,
+        reports: mpsc::UnboundedSender<Report>,
+        tools: Toolbox,
+        updates_max: usize,
+        durability: Durability,
+    ) -> Handle {
+        let is_in_memory = matches!(tools.journal(), Some(Journal::Memory(_)));
+        let inline = is_in_memory.then(Inline::default);
+        Handle(Arc::new(Shared { calls, reports, tools, updates_max, durability, inline }))
+    }
+
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Handle {
+        Handle(shared)
+    }
+
+    /// What has become of a task when it is accepted.
+    pub fn durability(&self) -> Durability {
+        self.0.durability
+    }
+
+    /// Says who runs tasks of a kind: a function of the attempt's [`Context`] and the payload. Takes the place of
+    /// an earlier one for attempts to come.
+    ///
+    /// A panic is a failed attempt. A payload that cannot be read as `P` is a failure that no retry helps.
+    pub fn handler<P, R, F, Fut>(&self, kind: impl Into<Arc<str>>, function: F) -> Result<(), Error>
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        F: Fn(Context, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let kind = Name::new(kind)?;
+        self.0.tools.handlers.insert(kind.clone(), typed(function));
+        self.report(Report::HandlerAdded { kind });
+        Ok(())
+    }
+
+    /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
+    /// anything, when this returns.
+    pub async fn submit(&self, task: Task) -> Result<TaskHandle, Error> {
+        let (mut spec, payload) = task.for_handler()?;
+        let mut payloads = Vec::new();
+        if let Some(payload) = payload {
+            let blob = self.new_blob();
+            spec.payload = Some(blob);
+            payloads.push((blob, payload));
+        }
+        self.accept(Command::Submit { task: self.new_id(), spec }, payloads).await
+    }
+
+    pub(crate) async fn accept(
+        &self,
+        command: Command,
+        payloads: Vec<(BlobId, Bytes)>,
+    ) -> Result<TaskHandle, Error> {
+        let (answer, accepted) = oneshot::channel();
+        let mut ask = Ask::new(command, Wants::Task(answer));
+        ask.payloads = payloads;
+        self.send(ask).await?;
+        let accepted = accepted.await.map_err(|_| Error::Closed)??;
+        Ok(TaskHandle::new(accepted, self.clone()))
+    }
+
+    /// Waits for a slot of each lane of the task, then runs the future in the caller's own task.
+    ///
+    /// A timeout or a cancellation drops the future before the slot is free; a panic in it is a failure. Dropping
+    /// what this returns leaves the line or gives the slot back. There is one attempt, and it ends with the
+    /// program: only tasks of named handlers outlive it.
+    pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
+        self.take(task).await?.run(future).await
+    }
+
+    /// Waits for a slot of each of these lanes, the first of which is the home lane.
+    pub async fn slot<L: AsRef<str>>(&self, lanes: impl IntoIterator<Item = L>) -> Result<Slot, RunError> {
+        self.take(of_lanes(lanes)).await
+    }
+
+    /// A slot of each of these lanes if there is one now; else it is refused with when to come back.
+    pub async fn try_slot<L: AsRef<str>>(
+        &self,
+        lanes: impl IntoIterator<Item = L>,
+    ) -> Result<Slot, RunError> {
+        self.take(of_lanes(lanes).wait_timeout(Duration::ZERO)).await
+    }
+
+    /// Waits for a slot of each lane that the task names.
+    pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
+        let spec = task.for_slot()?;
+        let (answer, slot) = oneshot::channel();
+        let task = self.new_id();
+        self.send(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer))).await?;
+        Wait { task, answer: slot, handle: self.clone(), is_over: false }.slot().await
+    }
+
+    /// The tool lanes of a conversation.
+    pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
+        Tools::new(self.clone(), session.into())
+    }
+
+    /// Everything that happens from now on and fits the filter.
+    pub fn subscribe(&self, filter: Filter) -> Updates {
+        self.0.tools.watchers.subscribe(filter, self.0.updates_max)
+    }
+
+    /// Waits for the end of a task that is live or remembered; [`NotLive`](laneway_core::Rejection::NotLive) if
+    /// it is neither.
+    pub async fn wait_for(&self, task: TaskId) -> Result<Ending, Error> {
+        let mut updates = self.subscribe(Filter { task: Some(task), lane: None });
+        loop {
+            match self.ending_of(task).await {
+                Err(Error::Rejected(_)) => {}
+                known => return known,
+            }
+            if self.task(task).await?.is_none() {
+                // It may have ended between the two looks.
+                return self.ending_of(task).await;
+            }
+            if updates.next().await.is_none() {
+                return Err(Error::Closed);
+            }
+        }
+    }
+
+    /// How a task that is over and remembered ended.
+    pub async fn ending_of(&self, task: TaskId) -> Result<Ending, Error> {
+        let found = self.journal()?.finished(task).await?;
+        let not_live = Error::Rejected(laneway_core::Rejection::NotLive { task });
+        found
+            .map(|(finished, result)| Ending { end: finished.end, attempts: finished.attempts, result })
+            .ok_or(not_live)
+    }
+
+    /// A payload, as JSON.
+    pub async fn payload(&self, payload: BlobId) -> Result<Option<Bytes>, Error> {
+        Ok(self.journal()?.payload(payload).await?)
+    }
+
+    /// Takes nothing new, lets what runs here finish for as long as `patience`, then stops it. What waits is kept
+    /// where the store keeps it; else those who wait are told [`Error::Closed`]. Returns when everything has
+    /// ended and the store is closed.
+    pub async fn shutdown(&self, patience: Duration) {
+        let (done, closed) = oneshot::channel();
+        let deadline = Instant::now() + patience;
+        if self.call(Call::Shutdown { deadline, done }).await.is_ok() {
+            // An answer that never comes means that the loop has ended too.
+            drop(closed.await);
+        }
+    }
+
+    /// Looks at the state. Waits for decisions that are being kept.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Scheduler) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, told) = oneshot::channel();
+        let look = Box::new(move |lanes: Result<&Scheduler, Error>| {
+            // Whoever does not listen any more need not be told.
+            drop(answer.send(lanes.map(question)));
+        });
+        self.call(Call::Look(look)).await?;
+        told.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Has a command decided and kept, and returns the answer: the way for whoever makes commands of its own.
+    pub async fn ask(&self, command: Command) -> Result<Reply, Error> {
+        let (answer, reply) = oneshot::channel();
+        self.send(Ask::new(command, Wants::Reply(answer))).await?;
+        reply.await.map_err(|_| Error::Closed)?
+    }
+
+    pub(crate) async fn send(&self, ask: Ask) -> Result<(), Error> {
+        self.call(Call::Ask(Box::new(ask))).await
+    }
+
+    async fn call(&self, call: Call) -> Result<(), Error> {
+        self.0.calls.send(call).await.map_err(|_| Error::Closed)?;
+        self.0.poke();
+        Ok(())
+    }
+
+    pub(crate) fn report(&self, report: Report) {
+        // When the loop has ended there is nobody to tell, and nothing to free.
+        drop(self.0.reports.send(report));
+        self.0.poke();
+    }
+
+    pub(crate) fn journal(&self) -> Result<Journal, Error> {
+        self.0.tools.journal().ok_or(Error::Closed)
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.0.tools.watchers
+    }
+
+    pub(crate) fn offered(&self) -> Notified<'_> {
+        self.0.tools.offers.notified()
+    }
+
+    pub(crate) async fn closed(&self) {
+        self.0.calls.closed().await;
+    }
+
+    pub(crate) fn new_id(&self) -> TaskId {
+        self.0.tools.ids.task()
+    }
+
+    pub(crate) fn new_blob(&self) -> BlobId {
+        self.0.tools.ids.blob()
+    }
+}
+
+impl Toolbox {
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn of_lanes<L: AsRef<str>>(lanes: impl IntoIterator<Item = L>) -> Task {
+    let mut lanes = lanes.into_iter();
+    let home = lanes.next();
+    let home = Task::new(home.as_ref().map_or("", AsRef::as_ref));
+    lanes.fold(home, Task::lane)
+}

@@ -1,0 +1,114 @@
+//! Named handlers: who runs tasks of a kind, and how one attempt is run.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Name, Outcome};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::Report;
+use crate::catch::catch;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::journal::Journal;
+
+type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
+
+/// Runs tasks of one kind.
+pub(crate) type Handler = Arc<dyn Fn(Context, Bytes) -> Work + Send + Sync>;
+
+/// All handlers of a program, by kind.
+#[derive(Default)]
+pub(crate) struct Handlers(Mutex<HashMap<Name, Handler>>);
+
+impl Handlers {
+    /// Takes the place of an earlier handler of the kind.
+    pub(crate) fn insert(&self, kind: Name, handler: Handler) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, handler);
+    }
+
+    pub(crate) fn get(&self, kind: &Name) -> Option<Handler> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+}
+
+/// Wraps a function of typed values into one of bytes. A payload that does not fit is hopeless.
+pub(crate) fn typed<P, R, F, Fut>(function: F) -> Handler
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+    F: Fn(Context, P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move |context, payload| {
+        let function = Arc::clone(&function);
+        Box::pin(async move {
+            let payload: P = serde_json::from_slice(&payload)
+                .map_err(|error| Failure::fatal(format!("the payload does not fit: {error}")))?;
+            let result = function(context, payload).await?;
+            let result = serde_json::to_vec(&result)
+                .map_err(|error| Failure::fatal(format!("the result cannot be written: {error}")))?;
+            Ok(result.into())
+        })
+    })
+}
+
+/// Runs one attempt to its end and reports that. Whoever is told to stop is given `grace` to do so by itself; then
+/// its future is dropped, and only then the slot is free.
+pub(crate) async fn run(
+    handler: Handler,
+    context: Context,
+    journal: Journal,
+    payload: Option<BlobId>,
+    grace: Duration,
+) {
+    let (handle, stop) = (context.handle().clone(), context.stop().clone());
+    let (task, fence) = (context.task(), context.fence());
+    let (outcome, result) = {
+        let work = async move {
+            let payload = load(&journal, payload).await?;
+            handler(context, payload).await
+        };
+        let mut work = std::pin::pin!(work);
+        let ended = tokio::select! {
+            biased;
+            ended = catch(work.as_mut()) => Some(ended),
+            _ = stop.wait() => tokio::time::timeout(grace, catch(work.as_mut())).await.ok(),
+        };
+        match ended {
+            None => (Outcome::Stopped, None),
+            Some(Ok(Ok(result))) => (Outcome::Success, Some(result)),
+            Some(Ok(Err(failure))) => {
+                let Failure { error, retryable } = failure;
+                (Outcome::Failure { error: error.into(), retryable }, None)
+            }
+            Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
+        }
+    };
+    handle.report(Report::Finish { task, fence, outcome, result });
+}
+
+/// How long to wait before a payload is asked for again, at first and at most.
+const LOAD_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// The payload, as soon as the store can be reached; nothing is read as `null`.
+async fn load(journal: &Journal, payload: Option<BlobId>) -> Result<Bytes, Failure> {
+    let Some(id) = payload else { return Ok(Bytes::from_static(b"null")) };
+    let (mut pause, longest) = LOAD_PAUSES;
+    loop {
+        match journal.payload(id).await {
+            Ok(Some(payload)) => return Ok(payload),
+            Ok(None) => return Err(Failure::fatal("its payload is missing in the store")),
+            Err(error) if error.kind() == laneway_store::ErrorKind::Corrupt => {
+                return Err(Failure::fatal(error));
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(longest);
+    }
+}

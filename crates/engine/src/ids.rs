@@ -1,0 +1,62 @@
+//! Numbers that nobody else chooses.
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU128;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use laneway_core::{BlobId, TaskId};
+use laneway_store::BatchId;
+
+/// Makes ids: UUIDs of version 7, which sort by their time of making.
+pub(crate) struct Ids {
+    /// Keyed by the operating system's randomness.
+    chance: RandomState,
+    made: AtomicU32,
+}
+
+impl Ids {
+    pub(crate) fn new() -> Ids {
+        Ids { chance: RandomState::new(), made: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.chance.hash_one("seed")
+    }
+
+    pub(crate) fn task(&self) -> TaskId {
+        TaskId(self.uuid())
+    }
+
+    pub(crate) fn blob(&self) -> BlobId {
+        BlobId(NonZeroU128::new(self.uuid()).unwrap_or(NonZeroU128::MIN))
+    }
+
+    pub(crate) fn batch(&self) -> BatchId {
+        BatchId(self.uuid())
+    }
+
+    /// 48 bits of time, a counter of 32 bits, 42 bits of chance, and the six bits that say what it is.
+    fn uuid(&self) -> u128 {
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let chance = u128::from(self.chance.hash_one((millis, number)) >> 22);
+        let (high, low) = (u128::from(number >> 20), u128::from(number & 0xf_ffff));
+        (millis & 0xffff_ffff_ffff) << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | chance
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_are_uuids() {
+        let ids = Ids::new();
+        let some: std::collections::BTreeSet<TaskId> = (0..10_000).map(|_| ids.task()).collect();
+        assert_eq!(some.len(), 10_000);
+        let text = ids.task().to_string();
+        assert_eq!(&text[14..15], "7");
+        assert!("89ab".contains(&text[19..20]));
+    }
+}

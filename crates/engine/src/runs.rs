@@ -1,0 +1,111 @@
+//! The attempts that run here, and the renewal of their leases.
+
+use std::collections::HashMap;
+
+use laneway_core::{Command, Fence, Millis, TaskId, Timestamp};
+
+use crate::effects::Start;
+use crate::stop::{StopSignal, Stopped};
+
+/// An attempt that runs here.
+pub(crate) struct Run {
+    pub(crate) fence: Fence,
+    pub(crate) stop: StopSignal,
+    lease: Millis,
+    renew_at: Timestamp,
+    /// What is needed to start it, as long as nobody can.
+    pub(crate) parked: Option<Box<Start>>,
+}
+
+/// All attempts that run here.
+#[derive(Default)]
+pub(crate) struct Runs {
+    by_task: HashMap<TaskId, Run>,
+    /// No lease needs renewal before this. It may be too early, never too late.
+    next_renewal: Option<Timestamp>,
+}
+
+impl Runs {
+    pub(crate) fn insert(&mut self, task: TaskId, fence: Fence, lease: Millis, now: Timestamp) -> StopSignal {
+        let stop = StopSignal::default();
+        let renew_at = now + third(lease);
+        let run = Run { fence, stop: stop.clone(), lease, renew_at, parked: None };
+        self.by_task.insert(task, run);
+        self.next_renewal = Some(self.next_renewal.map_or(renew_at, |next| next.min(renew_at)));
+        stop
+    }
+
+    /// Forgets an attempt that is over, whoever said so, and tells it to stop should it not know.
+    pub(crate) fn remove(&mut self, task: TaskId, reason: Stopped) {
+        if let Some(run) = self.by_task.remove(&task) {
+            run.stop.tell(reason);
+        }
+    }
+
+    pub(crate) fn tell(&self, task: TaskId, fence: Fence, reason: Stopped) {
+        if let Some(run) = self.get(task, fence) {
+            run.stop.tell(reason);
+        }
+    }
+
+    pub(crate) fn tell_all(&self, reason: Stopped) {
+        self.by_task.values().for_each(|run| run.stop.tell(reason));
+    }
+
+    pub(crate) fn get(&self, task: TaskId, fence: Fence) -> Option<&Run> {
+        self.by_task.get(&task).filter(|run| run.fence == fence)
+    }
+
+    pub(crate) fn park(&mut self, task: TaskId, start: Start) {
+        if let Some(run) = self.by_task.get_mut(&task) {
+            run.parked = Some(Box::new(start));
+        }
+    }
+
+    /// What waits for a handler that can now start it.
+    pub(crate) fn unpark(&mut self, can_start: impl Fn(&Start) -> bool) -> Vec<Start> {
+        let parked = self.by_task.values_mut();
+        parked.filter_map(|run| run.parked.take_if(|start| can_start(start)).map(|start| *start)).collect()
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.by_task.values().all(|run| run.parked.is_some())
+    }
+
+    pub(crate) fn attempts(&self) -> Vec<(TaskId, Fence)> {
+        self.by_task.iter().map(|(task, run)| (*task, run.fence)).collect()
+    }
+
+    pub(crate) fn next_renewal(&self) -> Option<Timestamp> {
+        self.next_renewal
+    }
+
+    /// Signs of life of everything that runs here, and how long they last at the least before the next.
+    pub(crate) fn signs_of_life(&self) -> (Vec<Command>, Millis) {
+        let beat = |(task, run): (&TaskId, &Run)| Command::Heartbeat { task: *task, fence: run.fence };
+        let least = self.by_task.values().map(|run| third(run.lease)).min().unwrap_or(Millis::MAX);
+        (self.by_task.iter().map(beat).collect(), least)
+    }
+
+    /// The signs of life that are due.
+    pub(crate) fn renewals(&mut self, now: Timestamp) -> Vec<Command> {
+        if self.next_renewal.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let mut due = Vec::new();
+        for (task, run) in &mut self.by_task {
+            if run.renew_at <= now {
+                run.renew_at = now + third(run.lease);
+                due.push(Command::Heartbeat { task: *task, fence: run.fence });
+            }
+        }
+        self.next_renewal = self.by_task.values().map(|run| run.renew_at).min();
+        due
+    }
+}
+
+/// A lease is renewed each third of its length.
+fn third(lease: Millis) -> Millis {
+    Millis((lease.0 / 3).max(1))
+}

@@ -1,0 +1,66 @@
+//! Keeps the log short: the state is saved from time to time, and what led to it forgotten.
+
+use laneway_core::{Scheduler, State};
+use laneway_store::{Head, Log, Retention, StoreError, Version};
+use tokio::task::JoinHandle;
+
+use crate::journal::Journal;
+
+/// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
+const BATCHES_LEFT: u64 = 64;
+
+/// Saves the state beside the loop, once at a time.
+pub(crate) struct Saver {
+    every: u64,
+    history_max: u64,
+    /// Events since the last snapshot.
+    events: u64,
+    saving: Option<JoinHandle<()>>,
+}
+
+impl Saver {
+    pub(crate) fn new(every: u64, history_max: u64) -> Saver {
+        Saver { every: every.max(1), history_max, events: 0, saving: None }
+    }
+
+    /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
+    /// to save, so a large state is saved less often: the cost of an event stays the same.
+    pub(crate) fn count(&mut self, events: u64, journal: &Journal, head: Head, scheduler: &Scheduler) {
+        let Some(log) = journal.log() else { return };
+        self.events += events;
+        let is_saving = self.saving.as_ref().is_some_and(|saving| !saving.is_finished());
+        if is_saving || self.events < self.every.max(scheduler.live_tasks() as u64) {
+            return;
+        }
+        self.events = 0;
+        let (log, state, history_max) = (log.clone(), scheduler.state(), self.history_max);
+        self.saving = Some(tokio::spawn(async move {
+            // Without a snapshot the log is only longer; the next one comes.
+            drop(save(&log, head, &state, history_max).await);
+        }));
+    }
+
+    /// The state, if there is something to save before the end.
+    pub(crate) fn last(&self, journal: &Journal, scheduler: &Scheduler) -> Option<State> {
+        (journal.log().is_some() && self.events > 0).then(|| scheduler.state())
+    }
+
+    /// Waits for what is being saved, and saves the state for the last time, so that the next open is fast.
+    pub(crate) async fn finish(&mut self, journal: &Journal, head: Head, last: Option<State>) {
+        if let Some(saving) = self.saving.take() {
+            // It fails only when the runtime ends.
+            drop(saving.await);
+        }
+        if let (Some(log), Some(state)) = (journal.log(), last) {
+            // As above.
+            drop(save(log, head, &state, self.history_max).await);
+        }
+    }
+}
+
+async fn save(log: &Log, head: Head, state: &State, history_max: u64) -> Result<(), StoreError> {
+    log.save(head, state).await?;
+    log.store().trim(Version(head.version.0.saturating_sub(BATCHES_LEFT))).await?;
+    let keep = Retention { ended_since: None, count_max: Some(history_max) };
+    log.store().trim_history(keep).await.map(drop)
+}

@@ -1,0 +1,125 @@
+//! A slot of each lane, as a value that gives them back when it is dropped.
+
+use laneway_core::{Fence, Outcome, TaskId, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::call::Report;
+use crate::catch::catch;
+use crate::error::RunError;
+use crate::handle::Handle;
+use crate::stop::{StopSignal, Stopped};
+
+/// The right to run: a slot of each lane that was asked for. Dropping it gives them back, as does a panic that
+/// unwinds through it.
+///
+/// Its lease is renewed as long as it is held. Where the lane has a timeout, or somebody cancels the task,
+/// [`stop`](Slot::stop) says so; the slots are taken away 5 s after that at the latest.
+#[must_use = "dropping a slot gives it back"]
+pub struct Slot {
+    task: TaskId,
+    fence: Fence,
+    timeout_at: Option<Timestamp>,
+    stop: StopSignal,
+    outcome: Outcome,
+    handle: Handle,
+}
+
+impl Slot {
+    pub(crate) fn new(
+        task: TaskId,
+        fence: Fence,
+        timeout_at: Option<Timestamp>,
+        stop: StopSignal,
+        handle: Handle,
+    ) -> Slot {
+        Slot { task, fence, timeout_at, stop, outcome: Outcome::Success, handle }
+    }
+
+    /// The task that holds it.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// Larger than that of any attempt before: for systems that can refuse whoever lost his lease.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// When it will have taken too long.
+    pub fn timeout_at(&self) -> Option<Timestamp> {
+        self.timeout_at
+    }
+
+    /// Tells when to stop.
+    pub fn stop(&self) -> &StopSignal {
+        &self.stop
+    }
+
+    /// Gives it back and says that the work did not succeed.
+    pub fn fail(mut self, error: impl Into<String>) {
+        self.outcome = Outcome::Failure { error: error.into().into(), retryable: false };
+    }
+
+    /// Runs a future on it, until it ends or is told to stop, in which case it is dropped before the slot is free.
+    pub(crate) async fn run<F: Future>(mut self, future: F) -> Result<F::Output, RunError> {
+        let stop = self.stop.clone();
+        // Owned by this block, so that it is dropped before the slot is.
+        let ran = {
+            let mut future = std::pin::pin!(future);
+            tokio::select! {
+                biased;
+                output = catch(future.as_mut()) => Ok(output),
+                reason = stop.wait() => Err(reason),
+            }
+        };
+        match ran {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(panic)) => {
+                let error: std::sync::Arc<str> = panic.into();
+                self.outcome = Outcome::Failure { error: error.clone(), retryable: false };
+                Err(RunError::Ended(laneway_core::End::Failed { error }))
+            }
+            Err(reason) => {
+                self.outcome = Outcome::Stopped;
+                Err(RunError::Ended(Stopped::end(reason)))
+            }
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut outcome = std::mem::replace(&mut self.outcome, Outcome::Stopped);
+        if std::thread::panicking() && outcome == Outcome::Success {
+            outcome = Outcome::Failure { error: "panicked".into(), retryable: false };
+        }
+        let (task, fence) = (self.task, self.fence);
+        self.handle.report(Report::Finish { task, fence, outcome, result: None });
+    }
+}
+
+/// Somebody who waits for a slot. Leaves the line when he is dropped before he has it.
+pub(crate) struct Wait {
+    pub(crate) task: TaskId,
+    pub(crate) answer: oneshot::Receiver<Result<Slot, RunError>>,
+    pub(crate) handle: Handle,
+    pub(crate) is_over: bool,
+}
+
+impl Wait {
+    pub(crate) async fn slot(mut self) -> Result<Slot, RunError> {
+        let answer = (&mut self.answer).await;
+        self.is_over = true;
+        answer.unwrap_or(Err(RunError::Refused(crate::error::Error::Closed)))
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // Before the report, so that a request that is still on its way is not taken up after it.
+            self.answer.close();
+            self.handle.report(Report::Leave { task: self.task });
+        }
+    }
+}

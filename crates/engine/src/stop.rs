@@ -1,0 +1,77 @@
+//! How a run learns that it should stop.
+
+use std::sync::{Arc, OnceLock};
+
+use laneway_core::{CancelReason, End, StopReason};
+use tokio::sync::Notify;
+
+/// Why a run should stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It took too long.
+    Timeout,
+    /// Its task was cancelled.
+    Cancelled(CancelReason),
+    /// Its lease is gone: whatever it reports counts no more.
+    Revoked,
+    /// The program ends.
+    Shutdown,
+}
+
+impl Stopped {
+    /// How the task of a run that stops for this reason ends, if nothing follows.
+    pub(crate) fn end(self) -> End {
+        match self {
+            Stopped::Timeout => End::TimedOut,
+            Stopped::Cancelled(reason) => End::Cancelled { reason },
+            Stopped::Revoked | Stopped::Shutdown => End::Lost,
+        }
+    }
+}
+
+impl From<StopReason> for Stopped {
+    fn from(reason: StopReason) -> Stopped {
+        match reason {
+            StopReason::Timeout => Stopped::Timeout,
+            StopReason::Cancelled(reason) => Stopped::Cancelled(reason),
+        }
+    }
+}
+
+/// Told once that a run should stop. Clones hear the same.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignal(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    reason: OnceLock<Stopped>,
+    told: Notify,
+}
+
+impl StopSignal {
+    /// Says so; only the first reason counts.
+    pub(crate) fn tell(&self, reason: Stopped) {
+        if self.0.reason.set(reason).is_ok() {
+            self.0.told.notify_waiters();
+        }
+    }
+
+    /// Why to stop, if it was told.
+    pub fn reason(&self) -> Option<Stopped> {
+        self.0.reason.get().copied()
+    }
+
+    /// Waits until it is told.
+    pub async fn wait(&self) -> Stopped {
+        loop {
+            let told = self.0.told.notified();
+            tokio::pin!(told);
+            // From here on nothing that is told is missed.
+            told.as_mut().enable();
+            match self.reason() {
+                Some(reason) => return reason,
+                None => told.await,
+            }
+        }
+    }
+}

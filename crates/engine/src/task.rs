@@ -1,0 +1,174 @@
+//! A task as a program asks for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, Source, TaskId, TaskSpec};
+use serde::Serialize;
+
+use crate::clock::millis;
+use crate::error::Error;
+
+/// One piece of work to ask for. What is not said comes from the settings of its home lane.
+///
+/// A name that cannot be one is told when the task is submitted, so that building needs no `?`.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Task {
+    /// Boxed, because tasks are moved through many futures.
+    spec: Result<Box<TaskSpec>, Box<Error>>,
+    pub(crate) payload: Option<Bytes>,
+    has_kind: bool,
+}
+
+impl Task {
+    /// Work whose home lane is `lane`.
+    pub fn new(lane: impl AsRef<str>) -> Task {
+        let spec = LaneName::new(lane).and_then(|lane| {
+            let kind = Name::new(SLOT_KIND)?;
+            Ok(Box::new(TaskSpec::new(kind, vec![lane])))
+        });
+        Task { spec: spec.map_err(|error| Box::new(error.into())), payload: None, has_kind: false }
+    }
+
+    /// It needs a slot of this lane too.
+    pub fn lane(self, lane: impl AsRef<str>) -> Task {
+        self.checked(LaneName::new(lane), |spec, lane| spec.lanes.push(lane))
+    }
+
+    /// It is a turn of this conversation: no other one runs at the same time.
+    pub fn session(self, key: impl AsRef<str>) -> Task {
+        self.checked(LaneName::session(key.as_ref()), |spec, lane| spec.lanes.push(lane))
+    }
+
+    /// Which handler runs it. Makes it durable where the store is; see [`Handle::submit`](crate::Handle::submit).
+    pub fn kind(mut self, kind: impl Into<Arc<str>>) -> Task {
+        self.has_kind = true;
+        self.checked(Name::new(kind), |spec, kind| spec.kind = kind)
+    }
+
+    /// What the handler gets, as JSON.
+    pub fn payload(mut self, payload: impl Serialize) -> Task {
+        match serde_json::to_vec(&payload) {
+            Ok(payload) => self.payload = Some(payload.into()),
+            Err(error) => self.spec = Err(Box::new(Error::Json(error.to_string().into()))),
+        }
+        self
+    }
+
+    /// Who asked; gives the priority where nothing else does. Default: a user.
+    pub fn source(self, source: Source) -> Task {
+        self.set(|spec| spec.source = source)
+    }
+
+    /// 0 to 9; larger is more urgent.
+    pub fn priority(self, priority: u8) -> Task {
+        self.set(|spec| spec.priority = Some(priority))
+    }
+
+    /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
+    pub fn fair_key(self, key: impl AsRef<str>) -> Task {
+        self.checked(LaneName::new(key), |spec, key| spec.fair_key = Some(key))
+    }
+
+    /// How long it may wait; zero: it starts now or is refused.
+    pub fn wait_timeout(self, length: Duration) -> Task {
+        self.set(|spec| spec.wait_timeout = Some(at_least_one(length)))
+    }
+
+    /// How long an attempt may take.
+    pub fn timeout(self, length: Duration) -> Task {
+        self.set(|spec| spec.timeout = Some(at_least_one(length)))
+    }
+
+    /// When it is too late to start, counted from acceptance.
+    pub fn deadline(self, length: Duration) -> Task {
+        self.set(|spec| spec.deadline = Some(at_least_one(length)))
+    }
+
+    /// How long it must wait before it may start.
+    pub fn run_after(self, length: Duration) -> Task {
+        self.set(|spec| spec.run_after = Some(at_least_one(length)))
+    }
+
+    /// What follows a failure. Only for tasks of named handlers.
+    pub fn retry(self, retry: Retry) -> Task {
+        self.set(|spec| spec.retry = Some(retry))
+    }
+
+    /// It may start only when this task has ended, however that ended.
+    pub fn after(self, task: TaskId) -> Task {
+        self.set(|spec| spec.after = Some(task))
+    }
+
+    /// A label that tasks which belong together share.
+    pub fn group(self, group: impl Into<Arc<str>>) -> Task {
+        self.checked(Name::new(group), |spec, group| spec.group = Some(group))
+    }
+
+    /// Makes asking twice, within a day, the same as asking once. The fingerprint tells a repetition from another
+    /// request under the same key. Only for tasks of named handlers.
+    pub fn idempotency(self, key: impl Into<Arc<str>>, fingerprint: u64) -> Task {
+        let key = key.into();
+        self.set(|spec| spec.idempotency = Some(Idempotency { key, fingerprint }))
+    }
+
+    /// The running task that asks for it.
+    pub(crate) fn parent(self, task: TaskId, detached: bool) -> Task {
+        self.set(|spec| spec.parent = Some(Parent { task, detached }))
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut TaskSpec)) -> Task {
+        if let Ok(spec) = &mut self.spec {
+            change(spec);
+        }
+        self
+    }
+
+    fn checked<T>(
+        mut self,
+        value: Result<T, impl Into<Error>>,
+        change: impl FnOnce(&mut TaskSpec, T),
+    ) -> Task {
+        match (&mut self.spec, value) {
+            (Ok(spec), Ok(value)) => change(spec, value),
+            (Ok(_), Err(error)) => self.spec = Err(Box::new(error.into())),
+            (Err(_), _) => {}
+        }
+        self
+    }
+
+    /// What is asked, of a named handler.
+    pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
+        let spec = self.spec.map_err(|error| *error)?;
+        match self.has_kind && spec.kind.as_str() != SLOT_KIND {
+            true => Ok((spec, self.payload)),
+            false => Err(Error::NoHandler { kind: spec.kind }),
+        }
+    }
+
+    /// What is asked, of the caller itself.
+    pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
+        let mut spec = self.spec.map_err(|error| *error)?;
+        let refused = [
+            (self.has_kind, "a kind"),
+            (self.payload.is_some(), "a payload"),
+            (spec.retry.is_some(), "retries"),
+            (spec.idempotency.is_some(), "an idempotency key"),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(Error::NotForClosures(what));
+        }
+        spec.retry = Some(Retry::NONE);
+        Ok(spec)
+    }
+}
+
+/// The kind of tasks that exist only as long as the program that asked: closures and slots.
+pub(crate) const SLOT_KIND: &str = "laneway.slot";
+
+/// A length that is not zero stays so.
+fn at_least_one(length: Duration) -> Millis {
+    if length.is_zero() { Millis(0) } else { millis(length).max(Millis(1)) }
+}

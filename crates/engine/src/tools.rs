@@ -1,0 +1,161 @@
+//! The tool calls of one model turn: reads side by side, the rest one after another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use laneway_core::{Command, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::call::{Ask, Waiter, Wants};
+use crate::error::{Error, RunError};
+use crate::handle::Handle;
+
+/// A call that a model made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolUse {
+    /// The tool: the handler of that name runs it.
+    pub tool: String,
+    /// What the handler gets.
+    pub arguments: Value,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolResult {
+    /// It was done, with this result.
+    Done(Value),
+    /// The caller's checks refused it, in these words; it was never submitted.
+    Refused(String),
+    /// It was accepted and came to another end.
+    Failed(RunError),
+}
+
+/// The tool lanes of one conversation.
+#[derive(Clone)]
+#[must_use]
+pub struct Tools {
+    handle: Handle,
+    session: Arc<str>,
+    parent: Option<TaskId>,
+    group: Option<Name>,
+    map: BTreeMap<String, ToolLane>,
+}
+
+impl ToolUse {
+    /// A call of a tool.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> ToolUse {
+        ToolUse { tool: tool.into(), arguments }
+    }
+}
+
+impl Tools {
+    pub(crate) fn new(handle: Handle, session: Arc<str>) -> Tools {
+        Tools { handle, session, parent: None, group: None, map: BTreeMap::new() }
+    }
+
+    pub(crate) fn parent(mut self, task: TaskId) -> Tools {
+        self.parent = Some(task);
+        self
+    }
+
+    /// Says where a tool belongs, in place of [`ToolLane::of_tool`].
+    pub fn tool(mut self, tool: impl Into<String>, lane: ToolLane) -> Tools {
+        self.map.insert(tool.into(), lane);
+        self
+    }
+
+    /// The label of all calls, by which those that wait can be cancelled together.
+    pub fn group(mut self, group: Name) -> Tools {
+        self.group = Some(group);
+        self
+    }
+
+    /// Where a tool belongs.
+    pub fn lane_of(&self, tool: &str) -> ToolLane {
+        self.map.get(tool).copied().unwrap_or_else(|| ToolLane::of_tool(tool))
+    }
+
+    /// Checks each call, in order; submits those that pass, all of them or none; and waits for them. Results come
+    /// in call order. A failure stops nothing. Dropping the future cancels what has not ended.
+    pub async fn batch<C, Fut>(&self, calls: Vec<ToolUse>, mut check: C) -> Result<Vec<ToolResult>, Error>
+    where
+        C: FnMut(&ToolUse) -> Fut,
+        Fut: Future<Output = Result<(), String>>,
+    {
+        let mut verdicts = Vec::with_capacity(calls.len());
+        for call in &calls {
+            verdicts.push(check(call).await.err());
+        }
+        let passed = calls.iter().zip(&verdicts).filter(|(_, refused)| refused.is_none());
+        let mut batch = self.submit(passed.map(|(call, _)| call)).await?;
+        let mut results = Vec::with_capacity(calls.len());
+        for refused in verdicts {
+            results.push(match refused {
+                Some(why) => ToolResult::Refused(why),
+                None => batch.next().await,
+            });
+        }
+        Ok(results)
+    }
+
+    async fn submit(&self, calls: impl Iterator<Item = &ToolUse>) -> Result<Running, Error> {
+        let mut payloads = Vec::new();
+        let mut submitted = Vec::new();
+        for call in calls {
+            let tool = Name::new(call.tool.as_str())?;
+            let arguments = serde_json::to_vec(&call.arguments);
+            let arguments = arguments.map_err(|error| Error::Json(error.to_string().into()))?;
+            let (task, blob) = (self.handle.new_id(), self.handle.new_blob());
+            payloads.push((blob, arguments.into()));
+            submitted.push(ToolCall { task, tool, lane: self.lane_of(&call.tool), payload: Some(blob) });
+        }
+        let mut running = Running { handle: self.handle.clone(), calls: Vec::new(), next: 0 };
+        if submitted.is_empty() {
+            return Ok(running);
+        }
+        let tasks: Vec<TaskId> = submitted.iter().map(|call| call.task).collect();
+        let batch = ToolBatch {
+            session: Arc::clone(&self.session),
+            calls: submitted,
+            parent: self.parent.map(|task| Parent { task, detached: false }),
+            group: self.group.clone(),
+        };
+        let (answer, waiters) = oneshot::channel();
+        let mut ask = Ask::new(Command::SubmitBatch(Box::new(batch)), Wants::Batch(answer));
+        ask.payloads = payloads;
+        self.handle.send(ask).await?;
+        let waiters = waiters.await.map_err(|_| Error::Closed)??;
+        running.calls = tasks.into_iter().zip(waiters).collect();
+        Ok(running)
+    }
+}
+
+/// Calls that were submitted, in order. Those that nobody waits for any more are cancelled.
+struct Running {
+    handle: Handle,
+    calls: Vec<(TaskId, Waiter)>,
+    next: usize,
+}
+
+impl Running {
+    async fn next(&mut self) -> ToolResult {
+        let Some((_, waiter)) = self.calls.get_mut(self.next) else {
+            return ToolResult::Failed(RunError::Refused(Error::Closed));
+        };
+        let ending = waiter.await;
+        self.next += 1;
+        match ending.map_err(|_| RunError::Refused(Error::Closed)).and_then(|ending| ending.into_result()) {
+            Ok(value) => ToolResult::Done(value),
+            Err(error) => ToolResult::Failed(error),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for (task, _) in &self.calls[self.next.min(self.calls.len())..] {
+            self.handle.report(crate::call::Report::Leave { task: *task });
+        }
+    }
+}

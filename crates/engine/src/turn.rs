@@ -1,0 +1,222 @@
+//! One turn of the loop: a batch of commands is decided at one time and kept in one step.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{
+    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, TaskId, TaskView, Timestamp,
+};
+use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError};
+
+use crate::call::{Ask, Wants};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::task::SLOT_KIND;
+
+/// How often an append whose fate is unknown is repeated at once, and after which pauses.
+const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
+
+/// What was decided together.
+#[derive(Default)]
+pub(crate) struct Turn {
+    pub(crate) at: Timestamp,
+    pub(crate) events: Vec<Event>,
+    pub(crate) changes: Vec<LaneChange>,
+    /// What each command answers, and which events it brought.
+    pub(crate) replies: Vec<(Result<Reply, Error>, Range<usize>)>,
+    /// The tasks that ended, in the order of their ends.
+    pub(crate) departed: Vec<TaskView>,
+    /// What the attempts that ended here produced.
+    pub(crate) results: HashMap<TaskId, Bytes>,
+    payloads: Vec<(laneway_core::BlobId, Bytes)>,
+}
+
+impl Engine {
+    /// Decides, keeps and tells. When somebody else was faster, decides again; when the store is away, everybody
+    /// is told so, and what runs here is done again later.
+    pub(crate) async fn decide_and_keep(&mut self, mut asks: Vec<Ask>) {
+        asks.retain(|ask| !matches!(&ask.wants, Wants::Slot(answer) if answer.is_closed()));
+        loop {
+            let turn = self.decide(&mut asks);
+            match self.keep(&turn).await {
+                Ok(head) => {
+                    self.head = head;
+                    let events = turn.events.len() as u64;
+                    self.publish(asks, turn);
+                    self.saver.count(events, &self.journal, self.head, &self.scheduler);
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    if let Err(error) = self.reload().await {
+                        return self.give_up(error, asks);
+                    }
+                }
+                Err(error) => return self.give_up(error, asks),
+            }
+        }
+    }
+
+    fn decide(&mut self, asks: &mut [Ask]) -> Turn {
+        let mut turn = Turn { at: self.flow.now(), ..Turn::default() };
+        let is_watched = !self.tools.watchers.is_empty();
+        let may_repeat = self.journal.log().is_some();
+        if asks.is_empty() {
+            // Nothing was asked, so the time has come for something.
+            let _nothing_to_refuse = self.scheduler.step(turn.at, Command::Tick, &mut turn.events);
+            turn.take_changes(&mut self.scheduler, is_watched);
+        }
+        for ask in asks {
+            let start = turn.events.len();
+            let finishing = match &ask.command {
+                Command::Finish { task, .. } => Some(*task),
+                _ => None,
+            };
+            let reply = self.admit(ask).and_then(|()| {
+                let command = match may_repeat {
+                    true => ask.command.clone(),
+                    false => std::mem::replace(&mut ask.command, Command::Tick),
+                };
+                Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
+            });
+            turn.take_changes(&mut self.scheduler, is_watched);
+            if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
+                turn.payloads.extend(ask.payloads.iter().cloned());
+            }
+            if let (Ok(_), Some(task), Some(result)) = (&reply, finishing, &ask.result) {
+                turn.results.insert(task, result.clone());
+            }
+            let end = turn.events.len();
+            turn.replies.push((reply, start..end));
+        }
+        turn
+    }
+
+    /// Whether this program can do what is asked; the scheduler does not know what runs here.
+    fn admit(&self, ask: &Ask) -> Result<(), Error> {
+        if self.closing.is_some() && ask.is_new_work() {
+            return Err(Error::Closed);
+        }
+        match (&ask.command, &ask.wants) {
+            (Command::Submit { spec, .. }, Wants::Slot(_)) => match spec.lanes.first() {
+                Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
+                _ => Ok(()),
+            },
+            (Command::Submit { spec, .. }, _) => self.admit_kind(&spec.kind, spec.lanes.first()),
+            (Command::SubmitBatch(batch), _) => batch.calls.iter().try_for_each(|call| {
+                let lane = LaneName::tool(&batch.session, call.lane).ok();
+                self.admit_kind(&call.tool, lane.as_ref())
+            }),
+            (Command::Redrive { letter, .. }, _) => {
+                let mut letters = self.scheduler.dead_letters();
+                match letters.find(|dead| dead.task == *letter) {
+                    Some(dead) if dead.spec.kind.as_str() == SLOT_KIND => {
+                        Err(Error::NotForClosures("a second life"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn admit_kind(&self, kind: &Name, home: Option<&LaneName>) -> Result<(), Error> {
+        let runs_here = self.tools.handlers.get(kind).is_some();
+        match runs_here || home.is_some_and(|home| self.is_external(home)) {
+            true => Ok(()),
+            false => Err(Error::NoHandler { kind: kind.clone() }),
+        }
+    }
+
+    fn is_external(&self, home: &LaneName) -> bool {
+        let handler = match self.scheduler.lane(home) {
+            Some(lane) => lane.settings.handler,
+            None => self.scheduler.settings_for(home).handler,
+        };
+        handler == Handler::External
+    }
+
+    /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
+    async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
+        if turn.events.is_empty() {
+            return Ok(self.head);
+        }
+        let entry = self.entry(turn);
+        let mut sealed = self.journal.seal(self.head, entry)?;
+        let mut pauses = REPEAT_AFTER.iter();
+        loop {
+            match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
+                (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
+                    tokio::time::sleep(*pause).await;
+                }
+                (done, _) => return done,
+            }
+        }
+    }
+
+    fn entry(&mut self, turn: &Turn) -> Entry {
+        let kept_events = if self.journal.log().is_some() { turn.events.clone() } else { Vec::new() };
+        let mut entry = Entry::of(Batch { id: self.tools.ids.batch(), at: turn.at, events: kept_events });
+        entry.payloads.clone_from(&turn.payloads);
+        let mut departed = turn.departed.iter();
+        let mut lettered = HashSet::new();
+        for event in &turn.events {
+            match event {
+                Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
+                Event::LetterGone { letter, why } => {
+                    let payload = self.letters.remove(letter);
+                    entry.dropped.extend(payload.filter(|_| !matches!(why, LetterGone::Redriven(_))));
+                }
+                Event::Ended { task, end } => {
+                    let Some(view) = departed.next() else { continue };
+                    match view.payload {
+                        Some(payload) if lettered.contains(task) => {
+                            self.letters.insert(*task, payload);
+                        }
+                        Some(payload) => entry.dropped.push(payload),
+                        None => {}
+                    }
+                    if view.kind.as_str() != SLOT_KIND {
+                        let result = turn.result_of(*task, end);
+                        entry.finished.push((finished(view, end, turn.at), result));
+                    }
+                }
+                _ => {}
+            }
+        }
+        entry
+    }
+}
+
+impl Turn {
+    /// What a task that ended so produced.
+    pub(crate) fn result_of(&self, task: TaskId, end: &End) -> Option<Bytes> {
+        self.results.get(&task).filter(|_| *end == End::Completed).cloned()
+    }
+
+    fn take_changes(&mut self, scheduler: &mut laneway_core::Scheduler, is_watched: bool) {
+        self.departed.extend(scheduler.take_departed());
+        if is_watched {
+            self.changes.extend(scheduler.changes());
+        }
+    }
+}
+
+fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
+    Finished {
+        task: view.id,
+        kind: view.kind.clone(),
+        lanes: view.lanes.clone(),
+        source: view.source,
+        priority: view.priority,
+        group: view.group.clone(),
+        parent: view.parent,
+        worker: view.running.as_ref().and_then(|running| running.worker.clone()),
+        submitted: view.submitted,
+        started: view.running.as_ref().map(|running| running.started),
+        ended: at,
+        attempts: view.attempts,
+        end: end.clone(),
+    }
+}

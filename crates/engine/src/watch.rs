@@ -1,0 +1,216 @@
+//! Watching what happens.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use laneway_core::{Event, Fence, LaneChange, LaneName, TaskId, Timestamp};
+use tokio::sync::mpsc;
+
+/// Something that happened, to whoever watches.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Update {
+    /// The scheduler decided something, and it is kept.
+    Event {
+        /// When.
+        at: Timestamp,
+        /// What.
+        event: Arc<Event>,
+    },
+    /// A lane's numbers changed.
+    Lane {
+        /// When.
+        at: Timestamp,
+        /// Its numbers now.
+        change: LaneChange,
+    },
+    /// A run says how far it is. Not kept.
+    Progress {
+        /// Which task.
+        task: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// Whatever it says.
+        value: Arc<serde_json::Value>,
+    },
+    /// A run has produced some more text. Not kept.
+    Delta {
+        /// Which task.
+        task: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// The text.
+        text: Arc<str>,
+    },
+    /// The reader was too slow: so many updates before the next one are missing.
+    Missed(u64),
+}
+
+/// Which updates to hear: those that fit everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of this task.
+    pub task: Option<TaskId>,
+    /// Of this lane, and of tasks that name it.
+    pub lane: Option<LaneName>,
+}
+
+/// A stream of updates, in order.
+pub struct Updates {
+    receiver: mpsc::Receiver<Update>,
+    watchers: Arc<Watchers>,
+    number: u64,
+}
+
+impl Updates {
+    /// The next update; `None` when the engine has ended. A reader that was too slow is told how many it missed,
+    /// where they are missing.
+    pub async fn next(&mut self) -> Option<Update> {
+        match self.try_next() {
+            Some(update) => Some(update),
+            None => self.receiver.recv().await,
+        }
+    }
+
+    /// The next update, if there is one already.
+    pub fn try_next(&mut self) -> Option<Update> {
+        // Nobody adds to the channel meanwhile, so that what was missed comes after all that was not.
+        let mut list = self.watchers.lock();
+        if let Ok(update) = self.receiver.try_recv() {
+            return Some(update);
+        }
+        let watcher = list.list.iter_mut().find(|watcher| watcher.number == self.number);
+        let missed = watcher.map_or(0, |watcher| std::mem::take(&mut watcher.missed));
+        (missed > 0).then_some(Update::Missed(missed))
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.watchers.lock().list.retain(|watcher| watcher.number != self.number);
+    }
+}
+
+/// Everybody who watches.
+#[derive(Default)]
+pub(crate) struct Watchers(Mutex<List>);
+
+#[derive(Default)]
+struct List {
+    list: Vec<Watcher>,
+    next: u64,
+    closed: bool,
+}
+
+struct Watcher {
+    number: u64,
+    filter: Filter,
+    sender: mpsc::Sender<Update>,
+    missed: u64,
+}
+
+impl Watchers {
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn subscribe(self: &Arc<Watchers>, filter: Filter, updates_max: usize) -> Updates {
+        let (sender, receiver) = mpsc::channel(updates_max.max(1));
+        let mut list = self.lock();
+        list.next += 1;
+        let number = list.next;
+        if !list.closed {
+            list.list.push(Watcher { number, filter, sender, missed: 0 });
+        }
+        drop(list);
+        Updates { receiver, watchers: Arc::clone(self), number }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().list.is_empty()
+    }
+
+    /// Tells everybody whom it concerns. `names` says whether the update is of something in a lane.
+    pub(crate) fn tell(&self, update: &Update, names: impl Fn(&LaneName) -> bool) {
+        for watcher in &mut self.lock().list {
+            let task_fits = watcher.filter.task.is_none_or(|task| task_of(update) == Some(task));
+            let fits = task_fits && watcher.filter.lane.as_ref().is_none_or(&names);
+            if fits {
+                watcher.tell(update);
+            }
+        }
+    }
+
+    /// Ends all streams.
+    pub(crate) fn close(&self) {
+        let mut list = self.lock();
+        list.closed = true;
+        list.list.clear();
+    }
+}
+
+impl Watcher {
+    fn tell(&mut self, update: &Update) {
+        // What was missed is told before anything newer, so that the gap is where it was.
+        if self.missed > 0 && self.sender.try_send(Update::Missed(self.missed)).is_ok() {
+            self.missed = 0;
+        }
+        if self.missed > 0 || self.sender.try_send(update.clone()).is_err() {
+            self.missed += 1;
+        }
+    }
+}
+
+/// The task that an update is of.
+pub(crate) fn task_of(update: &Update) -> Option<TaskId> {
+    match update {
+        Update::Event { event, .. } => task_of_event(event),
+        Update::Progress { task, .. } | Update::Delta { task, .. } => Some(*task),
+        Update::Lane { .. } | Update::Missed(_) => None,
+    }
+}
+
+pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
+    match event {
+        Event::Submitted { task, .. }
+        | Event::Joined { task }
+        | Event::Left { task }
+        | Event::Ready { task }
+        | Event::Aged { task, .. }
+        | Event::Boosted { task, .. }
+        | Event::Reprioritised { task, .. }
+        | Event::Noticed { task, .. }
+        | Event::Reserved { task }
+        | Event::Granted { task, .. }
+        | Event::Renewed { task, .. }
+        | Event::Stopping { task, .. }
+        | Event::Retrying { task, .. }
+        | Event::Redelivered { task, .. }
+        | Event::Ended { task, .. }
+        | Event::DeadLettered { task, .. } => Some(*task),
+        Event::LetterGone { letter, .. } => Some(*letter),
+        Event::Configured { .. }
+        | Event::Paused { .. }
+        | Event::Resumed { .. }
+        | Event::Draining { .. }
+        | Event::Drained { .. }
+        | Event::Pressure { .. }
+        | Event::Idle { .. }
+        | Event::Alert { .. }
+        | Event::AlertOver { .. } => None,
+    }
+}
+
+/// The lane that an event is of, where it is of a lane and not of a task.
+pub(crate) fn lane_of_event(event: &Event) -> Option<&LaneName> {
+    match event {
+        Event::Paused { lane }
+        | Event::Resumed { lane }
+        | Event::Draining { lane }
+        | Event::Drained { lane }
+        | Event::Pressure { lane, .. }
+        | Event::Idle { lane }
+        | Event::Alert { lane, .. }
+        | Event::AlertOver { lane, .. } => Some(lane),
+        _ => None,
+    }
+}

@@ -1,0 +1,36 @@
+//! What the tests of the engine share.
+#![allow(dead_code, unreachable_pub)]
+
+use std::time::Duration;
+
+use laneway_core::{Block, LaneName, LaneSettings, Pattern};
+use laneway_engine::{Handle, Options};
+
+pub fn lanes() -> Handle {
+    Handle::in_memory(Options::default())
+}
+
+pub fn lane(name: &str) -> LaneName {
+    LaneName::new(name).unwrap()
+}
+
+/// A block of settings from `key=value` words.
+pub fn block(lanes: &str, words: &str) -> Block {
+    let mut settings = LaneSettings::default();
+    for word in words.split_whitespace() {
+        let (key, value) = word.split_once('=').unwrap();
+        settings.set(key, value).unwrap();
+    }
+    Block { lanes: Pattern::new(lanes).unwrap(), settings: Some(settings) }
+}
+
+pub fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// How many run and wait in a lane.
+pub async fn numbers(lanes: &Handle, name: &str) -> (u32, u32) {
+    let snapshot = lanes.snapshot().await.unwrap();
+    let lane = snapshot.iter().find(|lane| lane.lane.as_str() == name);
+    lane.map_or((0, 0), |lane| (lane.running, lane.waiting))
+}

@@ -1,0 +1,230 @@
+//! What the store has to do with it: recovery, outages, rivals, a log that stays short.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{block, numbers, secs};
+use laneway_core::{End, Reply, Retry};
+use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task};
+use laneway_store::testing::{Fault, FaultyStore};
+use laneway_store::{MemoryStore, Store};
+use laneway_store_sqlite::SqliteStore;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+/// A handle that is gone without a word, as after a crash: its runtime is dropped in the middle of everything.
+fn crash<T: Send + 'static>(store: &Arc<dyn Store>, work: impl AsyncFnOnce(Handle) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let store = Arc::clone(store);
+    let out = runtime.block_on(async { work(Handle::open(store, Options::default()).await.unwrap()).await });
+    runtime.shutdown_background();
+    out
+}
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+#[test]
+fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule() {
+    let store = memory();
+    let (once, again, waiting) = crash(&store, async |lanes: Handle| {
+        let handler = |_: Context, _: Value| std::future::pending::<Result<(), Failure>>();
+        lanes.handler("work", handler).unwrap();
+        let submit = |task: Task| {
+            let lanes = lanes.clone();
+            async move { lanes.submit(task.kind("work")).await.unwrap().id() }
+        };
+        let once = submit(Task::new("a").payload("once")).await;
+        let again = submit(Task::new("b").payload("again").retry(Retry::STANDARD)).await;
+        let waiting = submit(Task::new("b").payload("waiting")).await;
+        // Closures end with their program: neither of these comes back.
+        std::mem::forget(lanes.slot(["c"]).await.unwrap());
+        let line = tokio::spawn({
+            let lanes = lanes.clone();
+            async move { lanes.slot(["c"]).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(numbers(&lanes, "c").await, (1, 1));
+        drop(line);
+        (once, again, waiting)
+    });
+    crash(&store, async |lanes: Handle| {
+        lanes
+            .handler("work", |context: Context, payload: Value| async move {
+                Ok(json!([payload, context.attempt()]))
+            })
+            .unwrap();
+        // Nobody waits for the lease of a process that is known to be dead.
+        let at_once = tokio::time::timeout(secs(10), lanes.wait_for(once)).await.unwrap();
+        assert_eq!(at_once.unwrap().end, End::Lost);
+        assert_eq!(lanes.wait_for(again).await.unwrap().into_result(), Ok(json!(["again", 2])));
+        assert_eq!(lanes.wait_for(waiting).await.unwrap().into_result(), Ok(json!(["waiting", 1])));
+        assert_eq!(numbers(&lanes, "c").await, (0, 0));
+        let letters = lanes.dead_letters().await.unwrap();
+        assert_eq!(letters.iter().map(|dead| dead.task).collect::<Vec<_>>(), [once]);
+        let payload = lanes.payload(letters[0].spec.payload.unwrap()).await.unwrap().unwrap();
+        assert_eq!(&payload[..], br#""once""#);
+    });
+}
+
+#[tokio::test]
+async fn a_store_on_disk_is_closed_by_a_shutdown_and_opened_again() {
+    let place = tempfile::tempdir().unwrap();
+    let open = || Arc::new(SqliteStore::open(place.path()).unwrap());
+    let lanes = Handle::open(open(), Options::default()).await.unwrap();
+    lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();
+    let task = lanes.submit(Task::new("gpu").kind("render").payload(json!({"frame": 1}))).await.unwrap();
+    let id = task.id();
+    lanes.shutdown(secs(5)).await;
+    assert_eq!(task.wait().await, Err(RunError::Refused(Error::Closed)));
+    let lanes = Handle::open(open(), Options::default()).await.unwrap();
+    let claims = lanes.claim(ClaimRequest::new("w1", ["gpu"])).await.unwrap();
+    assert_eq!((claims[0].task, claims[0].payload.as_deref()), (id, Some(&br#"{"frame":1}"#[..])));
+    lanes.complete(id, claims[0].fence, Some("3".into())).await.unwrap();
+    assert_eq!(lanes.ending_of(id).await.unwrap().into_result(), Ok(json!(3)));
+    // Nobody needs the payload any more.
+    assert_eq!(lanes.wait_for(id).await.unwrap().attempts, 1);
+    lanes.shutdown(secs(5)).await;
+}
+
+#[tokio::test]
+async fn a_task_that_was_claimed_stays_its_worker_s_over_a_restart() {
+    let store = memory();
+    let (id, fence) = {
+        let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
+        lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();
+        let id = lanes.submit(Task::new("gpu").kind("render")).await.unwrap().id();
+        let claims = lanes.claim(ClaimRequest::new("w1", ["gpu"])).await.unwrap();
+        lanes.shutdown(secs(0)).await;
+        (id, claims[0].fence)
+    };
+    let lanes = Handle::open(store, Options::default()).await.unwrap();
+    lanes.heartbeat(id, fence).await.unwrap();
+    lanes.complete(id, fence, None).await.unwrap();
+    assert_eq!(lanes.ending_of(id).await.unwrap().end, End::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_and_a_rival_change_nothing_for_the_caller() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
+    for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::Overtaken] {
+        store.plan(fault);
+        let task = lanes.submit(Task::new("main").kind("work").payload(1)).await.unwrap();
+        assert_eq!(task.wait().await, Ok(json!(1)), "{fault:?}");
+        store.plan(fault);
+        assert_eq!(lanes.run(Task::new("main"), async { 2 }).await, Ok(2), "{fault:?}");
+    }
+    assert_eq!(store.planned(), 0);
+    assert_eq!(numbers(&lanes, "main").await, (0, 0));
+    let stats = lanes.stats().await.unwrap();
+    let main = &stats.iter().find(|(label, _)| label == "main").unwrap().1;
+    assert_eq!((main.accepted, main.completed), (6, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_away_nothing_is_granted_and_running_work_goes_on_and_reports_later() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    let (finish, finished) = oneshot::channel::<u32>();
+    let finished = std::sync::Mutex::new(Some(finished));
+    lanes
+        .handler("work", move |_: Context, _: Value| {
+            let finished = finished.lock().unwrap().take();
+            async move { Ok(finished.unwrap().await.unwrap()) }
+        })
+        .unwrap();
+    let task = lanes.submit(Task::new("main").kind("work")).await.unwrap();
+    let slot = lanes.slot(["main"]).await.unwrap();
+    store.go_away();
+    let refused = lanes.slot(["main"]).await.err().unwrap();
+    assert_eq!(refused.code(), "STORE_UNAVAILABLE");
+    finish.send(5).unwrap();
+    // For much longer than a lease: whatever runs here was alive all along.
+    tokio::time::sleep(secs(200)).await;
+    assert_eq!(lanes.snapshot().await.unwrap_err().code(), "STORE_UNAVAILABLE");
+    store.come_back();
+    assert_eq!(task.wait().await, Ok(json!(5)));
+    assert_eq!((slot.stop().reason(), numbers(&lanes, "main").await), (None, (1, 0)));
+    drop(slot);
+    assert_eq!(numbers(&lanes, "main").await, (0, 0));
+    assert_eq!(lanes.run(Task::new("main"), async { 7 }).await, Ok(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_although_the_caller_was_told_unavailable_runs_when_the_store_is_back() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    let (tell, mut ran) = mpsc::unbounded_channel();
+    lanes
+        .handler("work", move |_: Context, payload: u32| {
+            let tell = tell.clone();
+            async move { tell.send(payload).map_err(Failure::new) }
+        })
+        .unwrap();
+    // The append is written, its reply is lost, and so are the repetitions.
+    for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::NotWritten] {
+        store.plan(fault);
+    }
+    let refused = lanes.submit(Task::new("main").kind("work").payload(1)).await.err().unwrap();
+    assert_eq!(refused.code(), "STORE_UNAVAILABLE");
+    assert_eq!(ran.recv().await, Some(1));
+    // A slot whose caller has gone is given back.
+    for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::NotWritten] {
+        store.plan(fault);
+    }
+    assert!(lanes.slot(["cron"]).await.is_err());
+    assert_eq!(
+        lanes.run(Task::new("cron"), async { 7 }).await.map_err(|error| error.code()),
+        Err("STORE_UNAVAILABLE")
+    );
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(lanes.run(Task::new("cron"), async { 7 }).await, Ok(7));
+}
+
+#[tokio::test]
+async fn the_log_stays_short_and_nothing_is_forgotten() {
+    let store = memory();
+    let mut options = Options::default();
+    options.snapshot_every = 100;
+    options.history_max = 20;
+    let lanes = Handle::open(Arc::clone(&store), options).await.unwrap();
+    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
+    let mut last = None;
+    for number in 0..500 {
+        let task = lanes.submit(Task::new("main").kind("work").payload(number)).await.unwrap();
+        last = Some(task.id());
+        assert_eq!(task.wait().await, Ok(json!(number)));
+    }
+    lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();
+    let waits = lanes.submit(Task::new("gpu").kind("render").payload("x")).await.unwrap().id();
+    lanes.shutdown(secs(5)).await;
+    let head = store.head().await.unwrap();
+    assert!(store.read(laneway_store::Version(head.version.0 - 200)).await.is_err(), "the log was trimmed");
+    assert_eq!(store.history(None, 100).await.unwrap().len(), 20);
+    let lanes = Handle::open(store, Options::default()).await.unwrap();
+    assert_eq!(lanes.pending().await.unwrap()[0].id, waits);
+    assert_eq!(lanes.ending_of(last.unwrap()).await.unwrap().into_result(), Ok(json!(499)));
+    assert_eq!(lanes.cancel(waits).await, Ok(Reply::CancelledWhileWaiting));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recovered_task_waits_for_the_handler_of_its_kind() {
+    let store = memory();
+    let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
+    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
+    let held = lanes.slot(["cron"]).await.unwrap();
+    let id = lanes.submit(Task::new("cron").kind("work").payload(4)).await.unwrap().id();
+    lanes.shutdown(secs(0)).await;
+    drop(held);
+    let lanes = Handle::open(store, Options::default()).await.unwrap();
+    assert_eq!(numbers(&lanes, "cron").await, (1, 0));
+    tokio::time::sleep(secs(100)).await;
+    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
+    assert_eq!(lanes.wait_for(id).await.unwrap().into_result(), Ok(json!(4)));
+}

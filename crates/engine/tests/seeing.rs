@@ -1,0 +1,165 @@
+//! Watching, asking why, and changing settings while work runs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{block, lane, lanes, numbers, secs};
+use laneway_core::{Blocker, Event};
+use laneway_engine::{Context, Filter, Handle, Options, Task, Update, Updates};
+use serde_json::{Value, json};
+
+/// Everything that was told so far, as short words.
+fn told(updates: &mut Updates) -> Vec<String> {
+    std::iter::from_fn(|| updates.try_next()).map(|update| word(&update)).collect()
+}
+
+fn word(update: &Update) -> String {
+    match update {
+        Update::Event { event, .. } => {
+            let text = format!("{event:?}");
+            text.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase()
+        }
+        Update::Lane { change, .. } => {
+            let limit = change.max_concurrency.map_or("-".to_owned(), |limit| limit.to_string());
+            format!("{} {}/{}/{limit}", change.lane, change.running, change.waiting)
+        }
+        Update::Progress { value, .. } => format!("progress {value}"),
+        Update::Delta { text, .. } => format!("delta {text}"),
+        Update::Missed(count) => format!("missed {count}"),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_everything_in_order_down_to_the_last_release() {
+    let lanes = lanes();
+    lanes
+        .handler("work", |context: Context, _: Value| async move {
+            tokio::time::sleep(secs(1)).await;
+            context.progress(json!(50));
+            context.delta("hel");
+            context.delta("lo");
+            Ok(())
+        })
+        .unwrap();
+    let mut all = lanes.subscribe(Filter { task: None, lane: Some(lane("cron")) });
+    let task = lanes.submit(Task::new("cron").kind("work")).await.unwrap();
+    let mut own = lanes.subscribe(Filter { task: Some(task.id()), lane: None });
+    task.wait().await.unwrap();
+    assert_eq!(
+        told(&mut all),
+        ["submitted", "granted", "cron 1/0/1", "progress 50", "delta hel", "delta lo", "ended", "cron 0/0/1"]
+    );
+    assert_eq!(told(&mut own), ["progress 50", "delta hel", "delta lo", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_lags_is_told_how_many_it_missed() {
+    let mut options = Options::default();
+    options.updates_max = 4;
+    let lanes = Handle::in_memory(options);
+    let mut updates = lanes.subscribe(Filter::default());
+    let (mut read, mut missed) = (0, 0);
+    for _ in 0..10 {
+        lanes.pause(lane("cron")).await.unwrap();
+        lanes.resume(lane("cron")).await.unwrap();
+    }
+    let mut first = Vec::new();
+    while let Some(update) = updates.try_next() {
+        match update {
+            Update::Missed(count) => missed += count,
+            _ => {
+                read += 1;
+                first.push(missed);
+            }
+        }
+    }
+    assert_eq!(first, [0, 0, 0, 0], "the gap comes after what was not missed");
+    // Each of the twenty commands gives one event and one change of the lane.
+    assert_eq!((read, missed), (4, 36));
+    lanes.pause(lane("cron")).await.unwrap();
+    assert_eq!(told(&mut updates)[0], "paused");
+    lanes.shutdown(secs(0)).await;
+    assert_eq!(updates.next().await.map(|update| word(&update)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_does_it_wait() {
+    let lanes = lanes();
+    lanes.handler("work", |_: Context, _: Value| async { Ok(()) }).unwrap();
+    let held = lanes.take(Task::new("main").session("ann")).await.unwrap();
+    let task = lanes.submit(Task::new("main").session("ann").kind("work")).await.unwrap();
+    let explanation = lanes.explain(task.id()).await.unwrap().unwrap();
+    assert_eq!(lanes.position(task.id()).await, Ok(Some(1)));
+    let Some(Blocker::SessionBusy { turn, .. }) = explanation.blockers.first() else {
+        panic!("{explanation:?}");
+    };
+    assert_eq!(*turn, held.task());
+    drop(held);
+    let id = task.id();
+    task.wait().await.unwrap();
+    assert_eq!(lanes.explain(id).await, Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_change_while_work_runs_and_a_pause_holds_everything() {
+    let lanes = lanes();
+    lanes
+        .handler("work", |context: Context, _: Value| async move {
+            context.stop().wait().await;
+            Ok(())
+        })
+        .unwrap();
+    for _ in 0..4 {
+        lanes.submit(Task::new("cron").kind("work")).await.unwrap().detach();
+    }
+    assert_eq!(numbers(&lanes, "cron").await, (1, 3));
+    lanes.configure(vec![block("cron", "max_concurrency=3")]).await.unwrap();
+    assert_eq!(numbers(&lanes, "cron").await, (3, 1));
+    lanes.configure(vec![block("cron", "max_concurrency=1")]).await.unwrap();
+    assert_eq!(numbers(&lanes, "cron").await, (3, 1), "lowering kills nothing");
+    lanes.pause(lane("cron")).await.unwrap();
+    assert_eq!(lanes.force_release(lane("cron")).await.unwrap().len(), 3);
+    assert_eq!(numbers(&lanes, "cron").await, (0, 1));
+    let snapshot = lanes.snapshot().await.unwrap();
+    assert!(snapshot.iter().any(|at| at.lane == lane("cron") && at.gate.paused));
+    lanes.resume(lane("cron")).await.unwrap();
+    assert_eq!(numbers(&lanes, "cron").await, (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_and_histograms_count_everything() {
+    let lanes = lanes();
+    for _ in 0..20 {
+        lanes.run(Task::new("cron"), tokio::time::sleep(secs(1))).await.unwrap();
+    }
+    let stats = lanes.stats().await.unwrap();
+    let cron = &stats.iter().find(|(_, stats)| stats.accepted == 20).unwrap().1;
+    assert_eq!((cron.completed, cron.run.samples(), cron.wait.samples()), (20, 20, 20));
+    assert!(cron.run.percentile(50).unwrap().0 >= 800);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_comes_while_it_waits() {
+    let lanes = lanes();
+    let held = lanes.slot(["cron"]).await.unwrap();
+    let mut updates = lanes.subscribe(Filter::default());
+    let waiting = tokio::spawn({
+        let lanes = lanes.clone();
+        async move { lanes.slot(["cron"]).await.map(drop) }
+    });
+    let noticed: Arc<Event> = loop {
+        if let Some(Update::Event { event, .. }) = updates.next().await
+            && matches!(*event, Event::Noticed { .. })
+        {
+            break event;
+        }
+    };
+    let Event::Noticed { waited, ahead, .. } = &*noticed else { unreachable!() };
+    assert!(waited.0 >= 2000 && *ahead == 0);
+    drop(held);
+    waiting.await.unwrap().unwrap();
+}

@@ -1,0 +1,97 @@
+//! The end: what runs may finish, what waits is kept or told, nothing is left.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{lanes, numbers, secs};
+use laneway_core::{End, Retry};
+use laneway_engine::{Context, Error, Failure, Handle, Options, RunError, Stopped, Task};
+use laneway_store::{MemoryStore, Store};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+#[tokio::test(start_paused = true)]
+async fn running_work_finishes_waiting_work_is_told_and_new_work_is_refused() {
+    let lanes = lanes();
+    lanes
+        .handler("work", |_: Context, payload: Value| async move {
+            tokio::time::sleep(secs(3)).await;
+            Ok(payload)
+        })
+        .unwrap();
+    let runs = lanes.submit(Task::new("cron").kind("work").payload(1)).await.unwrap();
+    let waits = lanes.submit(Task::new("cron").kind("work").payload(2)).await.unwrap();
+    let end = tokio::spawn({
+        let lanes = lanes.clone();
+        async move { lanes.shutdown(secs(10)).await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    let refused = lanes.submit(Task::new("main").kind("work")).await.err().unwrap();
+    assert_eq!(refused.code(), "DRAINING");
+    let began = tokio::time::Instant::now();
+    end.await.unwrap();
+    assert_eq!(began.elapsed(), secs(2), "it waits for what runs, and for nothing else");
+    assert_eq!(runs.wait().await, Ok(json!(1)));
+    assert_eq!(waits.wait().await, Err(RunError::Refused(Error::Closed)));
+    assert_eq!(lanes.snapshot().await, Err(Error::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_stopped_and_follows_the_lane_s_rule_at_the_next_start() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
+    lanes
+        .handler("work", move |context: Context, _: Value| {
+            let tell = tell.clone();
+            async move {
+                tell.send(context.stop().wait().await).unwrap();
+                std::future::pending::<Result<(), Failure>>().await
+            }
+        })
+        .unwrap();
+    let once = lanes.submit(Task::new("a").kind("work")).await.unwrap();
+    let again = lanes.submit(Task::new("b").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
+    let waits = lanes.submit(Task::new("b").kind("work")).await.unwrap().id();
+    lanes.shutdown(secs(10)).await;
+    assert_eq!(told.recv().await, Some(Stopped::Shutdown));
+    assert_eq!(once.ending().await.unwrap().end, End::Lost);
+    let lanes = Handle::open(store, Options::default()).await.unwrap();
+    lanes.handler("work", |context: Context, _: Value| async move { Ok(context.attempt()) }).unwrap();
+    assert_eq!(lanes.wait_for(again).await.unwrap().into_result(), Ok(json!(2)));
+    assert_eq!(lanes.wait_for(waits).await.unwrap().into_result(), Ok(json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_loop_ends_with_the_last_handle() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
+    let slot = lanes.slot(["main"]).await.unwrap();
+    drop(lanes);
+    tokio::task::yield_now().await;
+    assert_ne!(Arc::strong_count(&store), 1, "a slot is a handle too");
+    drop(slot);
+    while Arc::strong_count(&store) > 1 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let lanes = Handle::open(store, Options::default()).await.unwrap();
+    assert_eq!(numbers(&lanes, "main").await, (0, 0), "and what it reported last was heard");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_idle_queues_do_nothing() {
+    let queues: Vec<Handle> = (0..1000).map(|_| lanes()).collect();
+    for queue in &queues {
+        queue.run(Task::new("main"), async {}).await.unwrap();
+    }
+    // Past the one alarm that the last lease had set.
+    tokio::time::sleep(secs(100)).await;
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let before = metrics.worker_park_count(0);
+    tokio::time::sleep(secs(1_000_000)).await;
+    let wakes = metrics.worker_park_count(0) - before;
+    assert!(wakes < 10, "1000 idle queues woke {wakes} times");
+}

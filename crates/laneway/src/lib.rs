@@ -1,0 +1,101 @@
+//! Lanes for agent work, inside your program.
+//!
+//! A **lane** is a named limit: how many at once, how many may wait, how often per minute. A **task** names the lanes
+//! that it needs and runs when each of them has a free slot. Nothing needs to be configured: a lane comes into
+//! being when it is named.
+//!
+//! ```
+//! use laneway::{Laneway, Task};
+//!
+//! # async fn call_model() -> &'static str { "hello" }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let lanes = Laneway::in_memory();
+//! let answer = lanes.run(Task::new("main").session("alice"), async { call_model().await }).await?;
+//! # assert_eq!(answer, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same queue, told where to keep its file, survives `kill -9`. What shall outlive the program cannot be a
+//! closure: it is a kind and a payload, and a handler that runs the kind.
+//!
+//! ```
+//! use laneway::{Context, Laneway, Task};
+//! use serde_json::{Value, json};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let place = tempfile::tempdir()?;
+//! # let dir = place.path().join("laneway-data");
+//! let lanes = Laneway::open(dir)
+//!     .handler("greet", |_: Context, payload: Value| async move { Ok(json!(format!("hello {payload}"))) })
+//!     .await?;
+//! let task = lanes.submit(Task::new("main").kind("greet").payload("bob")).await?;
+//! assert_eq!(task.wait().await?, json!("hello \"bob\""));
+//! lanes.shutdown(std::time::Duration::from_secs(5)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Handle`], which a [`Laneway`] derefs to, lists everything that can be asked.
+
+mod open;
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+pub use laneway_core::{
+    AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
+    Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, Millis, Name, Pattern,
+    Period, RateLimit, Rejection, Reply, Retry, RetryStrategy, Selector, Settings, Source, StopReason,
+    Switch, TaskId, TaskStatus, TaskView, Timestamp, ToolLane,
+};
+pub use laneway_engine::{
+    Claim, ClaimRequest, Clock, Context, Ending, Error, Failure, Filter, Handle, LaneSnapshot, OnDrop,
+    Options, RunError, Slot, SteadyClock, StopSignal, Stopped, Task, TaskHandle, ToolResult, ToolUse, Tools,
+    Update, Updates,
+};
+pub use laneway_store::{Durability, Store, StoreError};
+pub use open::Open;
+
+/// A queue that runs. Clones are the same queue.
+#[derive(Clone)]
+pub struct Laneway(Handle);
+
+impl Laneway {
+    /// A queue that forgets everything with the process.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
+    pub fn in_memory() -> Laneway {
+        Laneway(Handle::in_memory(Options::default()))
+    }
+
+    /// A queue in memory with other options than the defaults. Panics like [`in_memory`](Laneway::in_memory).
+    pub fn in_memory_with(options: Options) -> Laneway {
+        Laneway(Handle::in_memory(options))
+    }
+
+    /// The queue in this directory, which is made if it is not there: await what this returns.
+    ///
+    /// Everything that was accepted before goes on. One process has the directory at a time; another is told who.
+    pub fn open(dir: impl Into<PathBuf>) -> Open {
+        Open::new(dir.into())
+    }
+}
+
+impl Deref for Laneway {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.0
+    }
+}
+
+impl From<Handle> for Laneway {
+    fn from(handle: Handle) -> Laneway {
+        Laneway(handle)
+    }
+}
