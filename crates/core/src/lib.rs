@@ -84,8 +84,3 @@ pub use stats::{Histogram, LaneStats};
 pub use submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use time::{Millis, Timestamp};
 pub use view::{LaneView, Running, TaskStatus, TaskView};
-
-/// The sample in the README must work.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

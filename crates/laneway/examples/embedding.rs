@@ -8,7 +8,8 @@ async fn call_model(prompt: &str) -> String {
     format!("an answer to {prompt:?}")
 }
 
-#[tokio::main(flavor = "current_thread")]
+// On a paused clock, which jumps to whatever is waited for: the example takes no time and always says the same.
+#[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lanes = Laneway::in_memory();
     let answer = lanes.run(Task::new("main").session("alice"), call_model("hello")).await?;

@@ -99,3 +99,8 @@ impl From<Handle> for Laneway {
         Laneway(handle)
     }
 }
+
+/// The samples in the README must work.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
