@@ -63,6 +63,11 @@ fn wrong<T>(setting: &str, expected: impl Into<String>) -> Result<T, SettingErro
     Err(SettingError { setting: setting.to_owned(), expected: expected.into() })
 }
 
+fn unknown<T>(key: &str) -> Result<T, SettingError> {
+    let cut: String = key.chars().filter(|char| !char.is_control()).take(64).collect();
+    wrong(&cut, format!("is not a setting of a lane; there are {}", SETTING_KEYS.join(", ")))
+}
+
 fn count(setting: &str, text: &str, least: u32, most: u32) -> Result<u32, SettingError> {
     match text.parse::<u32>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -182,38 +187,14 @@ impl LaneSettings {
 
     fn assign_nested(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
         let moment = Millis(1);
-        let retry = self.retry.unwrap_or(Retry::STANDARD);
         let rate = self.rate_limit.and_then(Switch::on).unwrap_or(RateLimit { per: Period::Minute, max: 1 });
         let ageing = self.ageing.and_then(Switch::on);
         let ageing = ageing.unwrap_or(Ageing { after: Millis::from_secs(60), max: LEVEL_MAX });
         let boost = self.boost.and_then(Switch::on);
         let boost = boost.unwrap_or(Boost { strategy: BoostStrategy::Standard, deadline: None });
         match key {
-            "retry" | "retry.strategy" => {
-                let strategy = one_of(key, text, STRATEGIES)?;
-                self.retry = Some(match strategy {
-                    RetryStrategy::None => Retry::NONE,
-                    // After `none`, which has no retries, the standard ones are meant.
-                    _ if retry == Retry::NONE => Retry { strategy, ..Retry::STANDARD },
-                    _ => Retry { strategy, ..retry },
-                });
-            }
-            "retry.max_retries" => {
-                self.retry = Some(Retry { max_retries: count(key, text, 0, COUNT_MAX)?, ..retry })
-            }
-            "retry.initial_delay" => {
-                self.retry = Some(Retry { initial_delay: duration(key, text, Millis(0))?, ..retry })
-            }
-            "retry.fixed_delay" => {
-                self.retry = Some(Retry { fixed_delay: duration(key, text, Millis(0))?, ..retry })
-            }
-            "retry.max_delay" => {
-                self.retry = Some(Retry { max_delay: duration(key, text, Millis(0))?, ..retry })
-            }
-            "retry.jitter" => {
-                self.retry =
-                    Some(Retry { jitter: one_of(key, text, &[("true", true), ("false", false)])?, ..retry });
-            }
+            "retry" => self.assign_retry("retry.strategy", text)?,
+            _ if key.starts_with("retry.") => self.assign_retry(key, text)?,
             "rate_limit" => self.rate_limit = Some(switch(text, &["unlimited", "none", "off"], rate_limit)?),
             "rate_limit.per" => {
                 self.rate_limit = Some(Switch::On(RateLimit { per: one_of(key, text, PERIODS)?, ..rate }))
@@ -243,12 +224,30 @@ impl LaneSettings {
                 let deadline = switch(text, &["none", "off"], |t| duration(key, t, moment))?.on();
                 self.boost = Some(Switch::On(Boost { deadline, ..boost }));
             }
-            _ => {
-                let known = SETTING_KEYS.join(", ");
-                let cut: String = key.chars().filter(|char| !char.is_control()).take(64).collect();
-                return wrong(&cut, format!("is not a setting of a lane; there are {known}"));
-            }
+            _ => return unknown(key),
         }
+        Ok(())
+    }
+
+    fn assign_retry(&mut self, key: &str, text: &str) -> Result<(), SettingError> {
+        let old = self.retry.unwrap_or(Retry::STANDARD);
+        let no_time = Millis(0);
+        self.retry = Some(match key {
+            "retry.strategy" => match one_of(key, text, STRATEGIES)? {
+                RetryStrategy::None => Retry::NONE,
+                // After `none`, which has no retries, the standard ones are meant.
+                strategy if old == Retry::NONE => Retry { strategy, ..Retry::STANDARD },
+                strategy => Retry { strategy, ..old },
+            },
+            "retry.max_retries" => Retry { max_retries: count(key, text, 0, COUNT_MAX)?, ..old },
+            "retry.initial_delay" => Retry { initial_delay: duration(key, text, no_time)?, ..old },
+            "retry.fixed_delay" => Retry { fixed_delay: duration(key, text, no_time)?, ..old },
+            "retry.max_delay" => Retry { max_delay: duration(key, text, no_time)?, ..old },
+            "retry.jitter" => {
+                Retry { jitter: one_of(key, text, &[("true", true), ("false", false)])?, ..old }
+            }
+            _ => return unknown(key),
+        });
         Ok(())
     }
 
