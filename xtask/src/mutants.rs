@@ -119,6 +119,7 @@ fn build(copy: &Path) -> Result<(), String> {
 const TARGETS: &[&[&str]] = &[
     &["--lib"],
     &["--test", "bad_input"],
+    &["--test", "stopping"],
     &["--test", "model"],
     &["--test", "scenarios"],
     &["--test", "histories"],
