@@ -16,7 +16,7 @@ impl Scheduler {
     }
 
     /// The task, if `fence` is that of its current attempt.
-    fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
+    pub(crate) fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
         let slot = match self.live(task) {
             Err(_) if self.ended_runs.contains(&task) => return Err(Rejection::StaleLease { task, fence }),
             other => other?,
@@ -146,7 +146,8 @@ impl Scheduler {
         let (task, attempts) = (self.tasks[slot].id, self.tasks[slot].attempts);
         let class = self.lanes[self.lanes.route(self.tasks[slot].route).home()].class;
         let most = self.book.class(class).settings.dead_letters_max;
-        if most == 0 {
+        // What failed of a conversation is its messages: they are tried again, or set aside.
+        if most == 0 || self.is_message_turn(slot) {
             return;
         }
         self.drop_letters(class, most - 1, events);
