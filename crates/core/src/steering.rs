@@ -65,11 +65,10 @@ impl Scheduler {
         }
     }
 
-    /// The conversation of a running attempt.
-    fn conversation(&self, turn: TaskId, fence: Fence) -> Result<LaneName, Rejection> {
+    /// The conversation of a running attempt, if its task is a turn of one.
+    fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
         let (slot, _) = self.fenced(turn, fence)?;
-        let lane = self.conversation_of(slot).ok_or(Rejection::BadMessage(BadMessage::NoConversation))?;
-        Ok(self.lanes[lane].name.clone())
+        Ok(self.conversation_of(slot).map(|lane| self.lanes[lane].name.clone()))
     }
 
     /// The lane of the conversation that a task is a turn of.
@@ -85,7 +84,10 @@ impl Scheduler {
         open: bool,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        let session = self.conversation(turn, fence)?;
+        let Some(session) = self.conversation(turn, fence)? else {
+            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
+            return if open { refused } else { Ok(Reply::Done) };
+        };
         let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
         let is_open = known.is_some_and(|turn| turn.steering == Some(fence));
         if is_open == open {
@@ -109,7 +111,7 @@ impl Scheduler {
         fence: Fence,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        let session = self.conversation(turn, fence)?;
+        let Some(session) = self.conversation(turn, fence)? else { return Ok(Reply::Steering(vec![])) };
         let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
         let Some(known) = known else { return Ok(Reply::Steering(vec![])) };
         // What an attempt before this one took is news to this one.

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::call::Report;
 use crate::catch::catch;
 use crate::context::Context;
+use crate::effects::Payload;
 use crate::error::Failure;
 use crate::journal::Journal;
 
@@ -64,14 +65,17 @@ pub(crate) async fn run(
     handler: Handler,
     context: Context,
     journal: Journal,
-    payload: Option<BlobId>,
+    payload: Payload,
     grace: Duration,
 ) {
     let (handle, stop) = (context.handle().clone(), context.stop().clone());
     let (task, fence) = (context.task(), context.fence());
     let (outcome, result) = {
         let work = async move {
-            let payload = load(&journal, payload).await?;
+            let payload = match payload {
+                Payload::Ready(payload) => payload,
+                Payload::Stored(payload) => load(&journal, payload).await?,
+            };
             handler(context, payload).await
         };
         let mut work = std::pin::pin!(work);

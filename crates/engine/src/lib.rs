@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
+//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
@@ -26,17 +26,20 @@ mod handler;
 mod ids;
 mod inline;
 mod journal;
+mod message;
 mod options;
 mod outbox;
 mod recovery;
 mod runs;
 mod saver;
+mod sessions;
 mod slot;
 mod stop;
 mod task;
 mod task_handle;
 mod tools;
 mod turn;
+mod turn_payload;
 mod views;
 mod watch;
 mod workers;
@@ -46,12 +49,15 @@ pub use clock::{Clock, SteadyClock};
 pub use context::Context;
 pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
+pub use message::Message;
 pub use options::Options;
+pub use sessions::Heartbeat;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
 pub use tools::{ToolResult, ToolUse, Tools};
+pub use turn_payload::{SteeringMessage, TurnPayload};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};
 pub use workers::{Claim, ClaimRequest};
