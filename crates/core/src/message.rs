@@ -235,6 +235,8 @@ pub struct Message {
     pub alone: bool,
     /// It was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
+    /// Somebody gave it another place than that of its acceptance.
+    pub moved: bool,
     /// Somebody asked to send it without waiting for quiet.
     pub hastened: bool,
 }

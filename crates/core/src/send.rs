@@ -321,6 +321,7 @@ fn kept(incoming: &Incoming, at: crate::time::Timestamp, number: u64) -> Message
         turns: 0,
         alone: false,
         redelivered: false,
+        moved: false,
         hastened: false,
     }
 }

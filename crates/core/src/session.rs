@@ -179,9 +179,10 @@ impl Session {
         self.capped().next().map(|message| message.id)
     }
 
-    /// Puts a message where its number says, before the first later one.
+    /// Puts a message where its number says: before the first later one that nobody has moved.
     pub(crate) fn put_back(&mut self, message: Message) {
-        let later = self.waiting.iter().position(|waiting| waiting.number > message.number);
+        let is_later = |waiting: &Message| !waiting.moved && waiting.number > message.number;
+        let later = self.waiting.iter().position(is_later);
         self.waiting.insert(later.unwrap_or(self.waiting.len()), message);
     }
 

@@ -46,7 +46,9 @@ impl Scheduler {
             SessionChange::Configured { queue } => self.sessions[slot].queue = *queue,
             SessionChange::Moved { message, before } => {
                 let session = &mut self.sessions[slot];
-                if let Some(moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
+                if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
+                {
+                    moved.moved = true;
                     let before = before.and_then(|before| session.place_of(before));
                     session.waiting.insert(before.unwrap_or(session.waiting.len()), moved);
                 }
@@ -54,7 +56,7 @@ impl Scheduler {
             SessionChange::Hastened { message } => {
                 let session = &mut self.sessions[slot];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
-                    next.hastened = true;
+                    (next.hastened, next.moved) = (true, true);
                     session.waiting.push_front(next);
                 }
             }
@@ -155,7 +157,7 @@ impl Scheduler {
         for mut message in messages {
             message.tries = message.tries.saturating_add(1);
             message.alone |= *alone;
-            message.hastened = false;
+            (message.hastened, message.moved) = (false, false);
             message.redelivered |= *redelivered;
             session.put_back(message);
         }

@@ -199,7 +199,8 @@ fn live_status(session: &Session, id: MessageId) -> Option<MessageStatus> {
     session.turns.iter().find_map(|turn| {
         let task = turn.task;
         let steered = |list: &[crate::session::Steered]| {
-            list.iter().find(|steered| steered.message.id == id).map(|steered| steered.fence)
+            let is_it = |steered: &&crate::session::Steered| steered.message.id == id && !steered.is_copy;
+            list.iter().find(is_it).map(|steered| steered.fence)
         };
         if turn.messages.iter().any(|message| message.id == id) {
             Some(MessageStatus::InTurn { turn: task })

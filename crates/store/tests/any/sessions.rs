@@ -77,6 +77,7 @@ impl Dice {
             turns: self.byte(),
             alone: self.byte().is_multiple_of(2),
             redelivered: self.byte().is_multiple_of(2),
+            moved: self.byte().is_multiple_of(2),
             hastened: self.byte().is_multiple_of(2),
         }
     }
