@@ -121,7 +121,9 @@ const TARGETS: &[&[&str]] = &[
     &["--test", "bad_input"],
     &["--test", "stopping"],
     &["--test", "model"],
+    &["--test", "session_texts"],
     &["--test", "scenarios"],
+    &["--test", "conversations"],
     &["--test", "histories"],
 ];
 
