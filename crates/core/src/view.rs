@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::lane::Gate;
 use crate::letters::DeadLetter;
-use crate::name::{LaneName, Name};
+use crate::name::{LaneName, Name, Pattern};
 use crate::scheduler::Scheduler;
-use crate::settings::{Handler, Settings, Source};
+use crate::settings::{Handler, LaneSettings, Settings, Source};
 use crate::stats::LaneStats;
 use crate::task::Phase;
 use crate::time::{Millis, Timestamp};
@@ -170,6 +170,11 @@ impl Scheduler {
     /// What holds for a lane of this name, whether it exists or not.
     pub fn settings_for(&self, name: &LaneName) -> Settings {
         self.book.settings(name)
+    }
+
+    /// The blocks of settings as they were given, by name or pattern.
+    pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
+        self.book.blocks()
     }
 
     pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {
