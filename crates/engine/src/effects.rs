@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::handler;
 use crate::outbox::Told;
+use crate::runs::Begun;
 use crate::slot::Slot;
 use crate::stop::{StopSignal, Stopped};
 use crate::task::SLOT_KIND;
@@ -130,6 +131,10 @@ impl Engine {
                     timeout_at: *timeout_at,
                 };
                 self.start(grant, turn.at);
+            }
+            Event::Granted { task, fence, worker, .. } => {
+                let begun = Begun { fence: *fence, started: turn.at, worker: worker.clone() };
+                self.runs.note(*task, begun);
             }
             Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
             Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {

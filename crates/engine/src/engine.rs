@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_core::{BlobId, Command, Outcome, Scheduler, TaskId, Timestamp};
-use laneway_store::{Durability, Head, StoreError};
+use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -56,6 +56,8 @@ pub(crate) struct Engine {
     pub(crate) runs: Runs,
     /// The payloads of dead letters.
     pub(crate) letters: HashMap<TaskId, BlobId>,
+    /// The attempts of live tasks after which another followed.
+    pub(crate) tries: HashMap<TaskId, Vec<Try>>,
     /// Decided again as soon as the store can be reached.
     pub(crate) kept: Vec<Ask>,
     pub(crate) outage: Option<Outage>,
@@ -106,10 +108,11 @@ impl Engine {
             outbox: Vec::new(),
             runs: Runs::default(),
             letters: HashMap::new(),
+            tries: HashMap::new(),
             kept: Vec::new(),
             outage: None,
             broken: None,
-            saver: Saver::new(options.snapshot_every, options.history_max),
+            saver: Saver::new(options.snapshot_every, options.history_max, options.history_for),
             closing: None,
             stop_grace: options.stop_grace,
         };
@@ -302,7 +305,7 @@ impl Engine {
         self.runs.tell_all(Stopped::Shutdown);
         let is_sound = self.outage.is_none() && self.broken.is_none();
         let last = if is_sound { self.saver.last(&self.journal, &self.scheduler) } else { None };
-        self.saver.finish(&self.journal, self.head, last).await;
+        self.saver.finish(&self.journal, self.head, last, self.scheduler.now()).await;
         self.tools.watchers.close();
         drop(self.tools.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();

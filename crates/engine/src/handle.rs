@@ -91,7 +91,7 @@ impl Handle {
     ///
     /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
     pub fn in_memory(options: Options) -> Handle {
-        let journal = Journal::in_memory(options.history_max);
+        let journal = Journal::in_memory(options.history_max, options.history_for);
         let (engine, handle) = Engine::new(journal, options, Durability::Memory);
         if let Some(inline) = handle.0.inline() {
             inline.adopt(engine, Arc::downgrade(&handle.0));

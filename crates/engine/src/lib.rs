@@ -12,6 +12,7 @@
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
+//! | what has been? | `history.rs`, `journal.rs` |
 //! | who reads the clock? | `clock.rs` |
 
 mod call;
@@ -25,6 +26,7 @@ mod engine;
 mod error;
 mod handle;
 mod handler;
+mod history;
 mod ids;
 mod inline;
 mod journal;
@@ -49,6 +51,7 @@ pub use clock::{Clock, SteadyClock};
 pub use context::Context;
 pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
+pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use laneway_process::{Program, StartError};
 pub use options::Options;
 pub use slot::Slot;

@@ -23,6 +23,9 @@ pub struct Options {
     pub snapshot_every: u64,
     /// How many finished tasks of named handlers and workers are remembered, with their results. Default 10 000.
     pub history_max: u64,
+    /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
+    /// Default `None`: for any time.
+    pub history_for: Option<Duration>,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
@@ -69,6 +72,7 @@ impl Default for Options {
             calls_max: 1024,
             snapshot_every: 10_000,
             history_max: 10_000,
+            history_for: None,
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
             settings: None,

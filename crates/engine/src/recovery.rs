@@ -14,6 +14,7 @@ use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::outbox::Told;
+use crate::runs::Begun;
 use crate::stop::Stopped;
 use crate::task::SLOT_KIND;
 
@@ -31,10 +32,9 @@ impl Engine {
     /// Takes up what the store holds, for the first time, under these settings if any are given. Whatever ran here then
     /// is dead.
     pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
-        self.load().await?;
+        let dead = self.load().await?;
         let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
         let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
-        let dead: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
         let mut commands = Vec::new();
         if let Ok(kind) = Name::new(SLOT_KIND) {
             // First, so that none of them is granted: their callers are gone.
@@ -66,8 +66,9 @@ impl Engine {
         broken.cloned().map(Error::from)
     }
 
-    async fn load(&mut self) -> Result<(), StoreError> {
-        let Some(log) = self.journal.log() else { return Ok(()) };
+    /// Takes up the state of the log and returns what runs by it, and not at a worker.
+    async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
+        let Some(log) = self.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
         (self.head, self.scheduler) = (head, scheduler);
@@ -77,14 +78,31 @@ impl Engine {
         }
         let letters = self.scheduler.dead_letters();
         self.letters = letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
-        Ok(())
+        self.take_stock().await
+    }
+
+    /// Goes over all tasks once: what has been tried, and what runs.
+    async fn take_stock(&mut self) -> Result<Vec<TaskView>, StoreError> {
+        self.runs.forget_elsewhere();
+        let (mut tried, mut running) = (Vec::new(), Vec::new());
+        for view in self.scheduler.tasks().filter(|view| view.attempts > 0) {
+            if view.attempts > 1 || view.running.is_none() {
+                tried.push(view.id);
+            }
+            if let Some(run) = &view.running {
+                let (fence, started) = (run.fence, run.started);
+                self.runs.note(view.id, Begun { fence, started, worker: run.worker.clone() });
+                running.extend(run.worker.is_none().then_some(view));
+            }
+        }
+        self.recall_tries(tried).await?;
+        Ok(running)
     }
 
     /// Takes up what the log holds in place of what was believed here, and makes good what was missed.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
-        self.load().await?;
+        let running = self.load().await?;
         let now = self.flow.now();
-        let running: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
         for (task, fence) in self.runs.attempts() {
             let is_live = |view: &TaskView| view.running.as_ref().is_some_and(|run| run.fence == fence);
             if !running.iter().any(|view| view.id == task && is_live(view)) {
@@ -195,11 +213,6 @@ impl Engine {
         }
         self.kept.extend(asks);
     }
-}
-
-/// Whether an attempt of the task runs, and not at a worker.
-fn runs_here(view: &TaskView) -> bool {
-    view.running.as_ref().is_some_and(|running| running.worker.is_none())
 }
 
 /// What to change so that `wanted` holds in place of `held`, and nothing else.

@@ -54,11 +54,12 @@ pub use laneway_core::{
     Switch, TaskId, TaskStatus, TaskView, Timestamp, ToolLane,
 };
 pub use laneway_engine::{
-    Claim, ClaimRequest, Clock, Context, Ending, Error, Failure, Filter, Handle, LaneSnapshot, OnDrop,
-    Options, Program, RunError, Slot, SteadyClock, StopSignal, Stopped, Task, TaskHandle, ToolCalls,
-    ToolLanes, ToolResult, ToolUse, Tools, Update, Updates,
+    Claim, ClaimRequest, Clock, Context, Cursor, EndState, Ending, Error, Failure, Filter, Handle,
+    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, RunError, Slot, SteadyClock,
+    StopSignal, Stopped, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult, ToolUse, Tools,
+    Update, Updates,
 };
-pub use laneway_store::{Durability, Store, StoreError};
+pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 
 /// A queue that runs. Clones are the same queue.

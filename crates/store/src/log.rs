@@ -114,8 +114,12 @@ impl Log {
 
     /// Keeps the state that all batches up to `head` lead to.
     pub async fn save(&self, head: Head, state: &State) -> Result<(), StoreError> {
-        let record = seal_snapshot(self.store.name(), head, state)?;
-        self.store.save_snapshot(StoredSnapshot { head, record }).await
+        self.store.save_snapshot(self.seal_snapshot(head, state)?).await
+    }
+
+    /// Encodes that state, which takes a while when it is large.
+    pub fn seal_snapshot(&self, head: Head, state: &State) -> Result<StoredSnapshot, StoreError> {
+        Ok(StoredSnapshot { head, record: seal_snapshot(self.store.name(), head, state)? })
     }
 
     /// A scheduler in the state that the log leads to, and where that is.
