@@ -53,8 +53,12 @@ impl Engine {
         if !is_claim_in_vain {
             self.tools.offers.notify_waiters();
         }
-        if !self.tools.watchers.is_empty() {
+        if self.tools.watchers.is_empty() {
+            self.positions.forget();
+        } else {
+            let has_changed = !turn.events.is_empty();
             self.tell_watchers(turn);
+            self.tell_positions(has_changed);
         }
     }
 

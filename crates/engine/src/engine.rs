@@ -17,6 +17,7 @@ use crate::ids::Ids;
 use crate::journal::Journal;
 use crate::options::Options;
 use crate::outbox::Told;
+use crate::positions::Positions;
 use crate::recovery::Outage;
 use crate::runs::Runs;
 use crate::saver::Saver;
@@ -58,6 +59,7 @@ pub(crate) struct Engine {
     pub(crate) letters: HashMap<TaskId, BlobId>,
     /// The attempts of live tasks after which another followed.
     pub(crate) tries: HashMap<TaskId, Vec<Try>>,
+    pub(crate) positions: Positions,
     /// Decided again as soon as the store can be reached.
     pub(crate) kept: Vec<Ask>,
     pub(crate) outage: Option<Outage>,
@@ -90,6 +92,7 @@ impl Engine {
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
+            refusals: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
         let engine = Engine {
@@ -109,6 +112,7 @@ impl Engine {
             runs: Runs::default(),
             letters: HashMap::new(),
             tries: HashMap::new(),
+            positions: Positions::default(),
             kept: Vec::new(),
             outage: None,
             broken: None,
@@ -165,6 +169,7 @@ impl Engine {
     /// Notes when something is due next.
     pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due_at();
+        self.positions.is_alarm_set = true;
         let due = self.alarm.map(|at| Instant::now() + self.flow.until(at));
         [due, self.other_alarm()].into_iter().flatten().min()
     }
@@ -172,7 +177,9 @@ impl Engine {
     /// Whether something is due before the alarm that was set.
     pub(crate) fn is_alarm_late(&self) -> bool {
         let due = self.due_at();
-        self.closing.is_some() || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
+        self.closing.is_some()
+            || self.positions.wants_alarm()
+            || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
     }
 
     /// Whether something is due now.
@@ -188,11 +195,13 @@ impl Engine {
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
 
-    /// When the store is tried again, or a shutdown loses its patience.
+    /// When the store is tried again, a shutdown loses its patience, or places in line are looked at.
     fn other_alarm(&self) -> Option<Instant> {
         let outage = self.outage.as_ref().map(|outage| outage.retry_at);
         let closing = self.closing.as_ref().map(|closing| closing.give_up.unwrap_or(closing.deadline));
-        [outage, closing].into_iter().flatten().min()
+        // Nothing is looked at while the state here may not be that of the log.
+        let look = self.positions.due.filter(|_| self.outage.is_none() && self.broken.is_none());
+        [outage, closing, look].into_iter().flatten().min()
     }
 
     /// What is there already, so that it is decided together.

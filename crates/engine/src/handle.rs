@@ -23,6 +23,7 @@ use crate::ids::Ids;
 use crate::inline::Inline;
 use crate::journal::Journal;
 use crate::options::Options;
+use crate::refusals::{Counts, Refusals};
 use crate::slot::{Slot, Wait};
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
@@ -82,6 +83,8 @@ pub(crate) struct Toolbox {
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.
     pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// What was refused, and how often.
+    pub(crate) refusals: Arc<Mutex<Counts>>,
 }
 
 impl Handle {
@@ -247,6 +250,11 @@ impl Handle {
         &self.0.tools.handlers
     }
 
+    /// How often something was refused by this process, by lane and reason.
+    pub fn refusals(&self) -> Vec<Refusals> {
+        self.0.tools.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
+    }
+
     /// Everything that happens from now on and fits the filter.
     pub fn subscribe(&self, filter: Filter) -> Updates {
         self.0.tools.watchers.subscribe(filter, self.0.updates_max)
@@ -360,6 +368,10 @@ impl Handle {
 }
 
 impl Toolbox {
+    pub(crate) fn count_refusal(&self, error: &Error, scheduler: &Scheduler) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).add(error, scheduler);
+    }
+
     pub(crate) fn journal(&self) -> Option<Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -12,6 +12,7 @@
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
+//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
 //! | what has been? | `history.rs`, `journal.rs` |
 //! | who reads the clock? | `clock.rs` |
 
@@ -32,7 +33,9 @@ mod inline;
 mod journal;
 mod options;
 mod outbox;
+mod positions;
 mod recovery;
+mod refusals;
 mod runs;
 mod saver;
 mod slot;
@@ -54,6 +57,7 @@ pub use handle::Handle;
 pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use laneway_process::{Program, StartError};
 pub use options::Options;
+pub use refusals::Refusals;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use task::Task;

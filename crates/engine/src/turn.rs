@@ -81,6 +81,9 @@ impl Engine {
                 Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
             });
             turn.take_changes(&mut self.scheduler, is_watched);
+            if let Err(error) = &reply {
+                self.tools.count_refusal(error, &self.scheduler);
+            }
             if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
                 turn.payloads.extend(ask.payloads.iter().cloned());
             }
