@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::lane::Gate;
 use crate::letters::DeadLetter;
-use crate::name::{LaneName, Name};
+use crate::name::{LaneName, Name, Pattern};
 use crate::scheduler::Scheduler;
-use crate::settings::{Handler, Settings, Source};
+use crate::settings::{Handler, LaneSettings, Settings, Source};
 use crate::stats::LaneStats;
 use crate::task::Phase;
 use crate::time::{Millis, Timestamp};
@@ -188,6 +188,11 @@ impl Scheduler {
             retrying: 0,
             stats: &class.stats,
         })
+    }
+
+    /// The blocks of settings as they were given, by name or pattern.
+    pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
+        self.book.blocks()
     }
 
     pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {

@@ -183,7 +183,8 @@ impl Engine {
         let Some(handle) = self.handle() else { return };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, stop, .. } = start;
-        let context = Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle };
+        let context =
+            Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
         self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
     }

@@ -87,6 +87,7 @@ impl Engine {
             watchers: Arc::default(),
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
+            tool_calls: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
         let engine = Engine {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
+use laneway_process::Program;
 use laneway_store::{Durability, Log, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Call, Ending, Report, Wants};
+use crate::command;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, Failure, RunError};
@@ -24,6 +26,7 @@ use crate::options::Options;
 use crate::slot::{Slot, Wait};
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
+use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
 use crate::watch::{Filter, Updates, Watchers};
 
@@ -77,6 +80,8 @@ pub(crate) struct Toolbox {
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
     /// Told when a worker may find something.
     pub(crate) offers: Arc<Notify>,
+    /// How the calls of tools are run.
+    pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
 }
 
 impl Handle {
@@ -101,8 +106,9 @@ impl Handle {
     /// for it, keeping its slots.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
+        let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.recover().await?;
+        engine.recover(settings).await?;
         tokio::spawn(engine.run());
         Ok(handle)
     }
@@ -147,6 +153,23 @@ impl Handle {
         self.0.tools.handlers.insert(kind.clone(), typed(function));
         self.report(Report::HandlerAdded { kind });
         Ok(())
+    }
+
+    /// Says that a program runs tasks of a kind: it gets the payload on its standard input, and what it writes is told
+    /// as it comes and becomes the result, as JSON if it is JSON, else as text. Any exit code but 0 is a failure.
+    ///
+    /// It finds its task in `LANEWAY_TASK_ID` and `LANEWAY_FENCE`. A timeout or a cancellation stops all its processes
+    /// before the slot is free, except that no slot is held for longer than 5 s after that.
+    pub fn command(&self, kind: impl Into<Arc<str>>, program: Program) -> Result<(), Error> {
+        let kind = Name::new(kind)?;
+        self.0.tools.handlers.insert(kind.clone(), command::handler(program));
+        self.report(Report::HandlerAdded { kind });
+        Ok(())
+    }
+
+    /// Forgets who runs tasks of a kind. What runs goes on; what waits in line is not granted to a worker instead.
+    pub fn remove_handler(&self, kind: &Name) {
+        self.0.tools.handlers.remove(kind);
     }
 
     /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
@@ -209,6 +232,19 @@ impl Handle {
     /// The tool lanes of a conversation.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
+    }
+
+    /// Says how the calls of tools are run, from the next batch on. Default: in lanes.
+    pub fn set_tool_calls(&self, calls: ToolCalls) {
+        *self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
+    }
+
+    pub(crate) fn tool_calls(&self) -> Arc<ToolCalls> {
+        Arc::clone(&self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn handlers(&self) -> &Handlers {
+        &self.0.tools.handlers
     }
 
     /// Everything that happens from now on and fits the filter.

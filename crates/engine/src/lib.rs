@@ -10,14 +10,16 @@
 //! |---|---|
 //! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
-//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `runs.rs`, `stop.rs` |
+//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
 //! | who reads the clock? | `clock.rs` |
 
 mod call;
 mod catch;
 mod clock;
+mod command;
 mod context;
+mod direct;
 mod effects;
 mod engine;
 mod error;
@@ -35,6 +37,7 @@ mod slot;
 mod stop;
 mod task;
 mod task_handle;
+mod tool_lanes;
 mod tools;
 mod turn;
 mod views;
@@ -46,11 +49,13 @@ pub use clock::{Clock, SteadyClock};
 pub use context::Context;
 pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
+pub use laneway_process::{Program, StartError};
 pub use options::Options;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
+pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};

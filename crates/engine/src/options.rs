@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::Name;
+use laneway_core::{Block, Name};
+use laneway_process::Program;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clock::{Clock, SteadyClock};
+use crate::command;
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::handler::{Handlers, typed};
@@ -26,6 +28,9 @@ pub struct Options {
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
     /// gives its slot away after 5 s in any case.
     pub stop_grace: Duration,
+    /// The settings of all lanes, in place of those that the store holds, before anything is granted. Default `None`: as
+    /// they were. A queue in memory is [configured](crate::Handle::configure) when it is there.
+    pub settings: Option<Vec<Block>>,
     /// What tells the time.
     pub clock: Box<dyn Clock>,
     pub(crate) handlers: Arc<Handlers>,
@@ -45,6 +50,19 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Says that a program runs tasks of a kind before anything runs; see [`Handle::command`](crate::Handle::command).
+    pub fn command(self, kind: impl Into<Arc<str>>, program: Program) -> Result<Options, Error> {
+        self.handlers.insert(Name::new(kind)?, command::handler(program));
+        Ok(self)
+    }
+
+    /// Whether tasks of this kind have a handler already.
+    pub fn has_handler(&self, kind: &Name) -> bool {
+        self.handlers.get(kind).is_some()
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -53,6 +71,7 @@ impl Default for Options {
             history_max: 10_000,
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
+            settings: None,
             clock: Box::new(SteadyClock::start()),
             handlers: Arc::default(),
         }

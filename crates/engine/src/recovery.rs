@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use laneway_core::{CancelReason, Command, Name, Selector, TaskView};
+use laneway_core::{Block, CancelReason, Command, LaneSettings, Name, Pattern, Selector, TaskView};
 use laneway_store::{ErrorKind, StoreError};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::call::{Ask, Ending, Wants};
@@ -27,9 +28,12 @@ pub(crate) struct Outage {
 }
 
 impl Engine {
-    /// Takes up what the store holds, for the first time. Whatever ran here then is dead.
-    pub(crate) async fn recover(&mut self) -> Result<(), Error> {
+    /// Takes up what the store holds, for the first time, under these settings if any are given. Whatever ran here then
+    /// is dead.
+    pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
         self.load().await?;
+        let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
+        let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
         let dead: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
         let mut commands = Vec::new();
         if let Ok(kind) = Name::new(SLOT_KIND) {
@@ -45,9 +49,15 @@ impl Engine {
             }
             commands.push(Command::Lapse { task: view.id, fence: running.fence });
         }
-        let asks = commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)).collect();
+        // First of all, so that nothing is granted under others.
+        let (answer, mut settled) = oneshot::channel();
+        let configure = Command::Configure(changes.unwrap_or_default());
+        let mut asks = vec![Ask::new(configure, Wants::Reply(answer))];
+        asks.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
         self.decide_and_keep(asks).await;
-        self.trouble().map_or(Ok(()), Err)
+        self.outbox.drain(..).for_each(Told::tell);
+        self.trouble().map_or(Ok(()), Err)?;
+        settled.try_recv().map_err(|_| Error::Closed)?.map(drop)
     }
 
     /// Why nothing can be decided now.
@@ -190,4 +200,18 @@ impl Engine {
 /// Whether an attempt of the task runs, and not at a worker.
 fn runs_here(view: &TaskView) -> bool {
     view.running.as_ref().is_some_and(|running| running.worker.is_none())
+}
+
+/// What to change so that `wanted` holds in place of `held`, and nothing else.
+pub(crate) fn changes(held: &[(Pattern, LaneSettings)], wanted: &[Block]) -> Vec<Block> {
+    let is_wanted = |lanes: &Pattern| wanted.iter().any(|block| block.lanes == *lanes);
+    let gone = held.iter().filter(|(lanes, _)| !is_wanted(lanes));
+    let gone = gone.map(|(lanes, _)| Block { lanes: lanes.clone(), settings: None });
+    let is_held = |block: &&Block| {
+        let is_same = |(lanes, settings): &(Pattern, LaneSettings)| {
+            *lanes == block.lanes && Some(settings) == block.settings.as_ref()
+        };
+        !held.iter().any(is_same)
+    };
+    gone.chain(wanted.iter().filter(is_held).cloned()).collect()
 }

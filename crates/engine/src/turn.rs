@@ -218,5 +218,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
         ended: at,
         attempts: view.attempts,
         end: end.clone(),
+        tries: Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use common::{block, numbers, secs};
 use laneway_core::{End, Reply, Retry};
 use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore};
-use laneway_store::{MemoryStore, Store};
+use laneway_store::{HistoryQuery, MemoryStore, Store};
 use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -206,7 +206,7 @@ async fn the_log_stays_short_and_nothing_is_forgotten() {
     lanes.shutdown(secs(5)).await;
     let head = store.head().await.unwrap();
     assert!(store.read(laneway_store::Version(head.version.0 - 200)).await.is_err(), "the log was trimmed");
-    assert_eq!(store.history(None, 100).await.unwrap().len(), 20);
+    assert_eq!(store.history(HistoryQuery { max: 100, ..HistoryQuery::default() }).await.unwrap().len(), 20);
     let lanes = Handle::open(store, Options::default()).await.unwrap();
     assert_eq!(lanes.pending().await.unwrap()[0].id, waits);
     assert_eq!(lanes.ending_of(last.unwrap()).await.unwrap().into_result(), Ok(json!(499)));
