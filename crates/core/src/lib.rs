@@ -45,6 +45,7 @@ mod line;
 mod name;
 mod node;
 mod ordered;
+mod ranking;
 mod rejection;
 mod retry;
 mod running;

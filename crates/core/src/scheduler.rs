@@ -88,6 +88,8 @@ pub struct Scheduler {
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[u32; 2]>,
+    /// Counts steps and replayed events, to tell what the last one touched.
+    pub(crate) steps: u64,
     /// The lanes whose numbers changed, each with its birth.
     pub(crate) touched: Vec<(u32, u64)>,
     pub(crate) gone: Vec<LaneChange>,
@@ -96,7 +98,9 @@ pub struct Scheduler {
     pub(crate) keeps_departed: bool,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
-    /// The first grant above a limit, which must never be.
+    /// Tasks that the step accepted.
+    pub(crate) accepted: SmallVec<[u32; 2]>,
+    /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
 }
 
@@ -134,11 +138,13 @@ impl Scheduler {
             may_grant: false,
             reservations: BTreeSet::new(),
             passed_over: SmallVec::new(),
+            steps: 1,
             touched: Vec::new(),
             gone: Vec::new(),
             departed: Vec::new(),
             keeps_departed: false,
             is_stopped: false,
+            accepted: SmallVec::new(),
             overrun: None,
         }
     }

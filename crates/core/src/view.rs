@@ -155,14 +155,17 @@ impl Scheduler {
         }
     }
 
-    /// A lane that exists now: something is in it, or there is something to remember of it.
+    /// A lane that exists now (something is in it, or there is something to remember of it) or has a block of its
+    /// own.
     pub fn lane(&self, name: &LaneName) -> Option<LaneView<'_>> {
-        self.lanes.find(name).map(|lane| self.lane_view(lane))
+        let live = self.lanes.find(name).map(|lane| self.lane_view(lane));
+        live.or_else(|| self.empty_lanes().find(|lane| lane.name == *name))
     }
 
-    /// All lanes that exist now, by name.
+    /// All lanes that exist now or have a block of their own, by name.
     pub fn lanes(&self) -> Vec<LaneView<'_>> {
-        let mut lanes: Vec<LaneView<'_>> = self.lanes.iter().map(|(lane, _)| self.lane_view(lane)).collect();
+        let live = self.lanes.iter().map(|(lane, _)| self.lane_view(lane));
+        let mut lanes: Vec<LaneView<'_>> = live.chain(self.empty_lanes()).collect();
         lanes.sort_by(|a, b| a.name.cmp(&b.name));
         lanes
     }
@@ -170,6 +173,21 @@ impl Scheduler {
     /// What holds for a lane of this name, whether it exists or not.
     pub fn settings_for(&self, name: &LaneName) -> Settings {
         self.book.settings(name)
+    }
+
+    /// The lanes that have a block of their own and nothing in them.
+    fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
+        let empty = self.book.declared().filter(|(name, _)| self.lanes.find(name).is_none());
+        empty.map(|(name, class)| LaneView {
+            name,
+            label: &class.label,
+            settings: &class.settings,
+            gate: Gate::OPEN,
+            running: 0,
+            waiting: 0,
+            retrying: 0,
+            stats: &class.stats,
+        })
     }
 
     /// The blocks of settings as they were given, by name or pattern.
@@ -221,7 +239,7 @@ impl Scheduler {
         for level in slots.chunk_by(|a, b| self.tasks[*a].level() == self.tasks[*b].level()) {
             let mut lines: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
             for slot in level {
-                lines.entry(self.tasks[*slot].key).or_default().push_back(*slot);
+                lines.entry(self.line.key_of(self.tasks[*slot].leaf)).or_default().push_back(*slot);
             }
             let rank = |key: u32, line: &VecDeque<u32>, tags: &BTreeMap<u32, u64>| {
                 let tag = tags.get(&key).copied().unwrap_or(self.fair.keys[key as usize].tag);
