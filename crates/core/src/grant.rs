@@ -25,7 +25,8 @@ impl Scheduler {
             return;
         }
         while let Some(slot) = self.next_to_start() {
-            self.start(slot, None, None, events);
+            let runner = self.runner.clone();
+            self.start(slot, runner, None, events);
         }
         self.may_grant = false;
     }

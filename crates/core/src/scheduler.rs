@@ -14,6 +14,7 @@ use crate::kinds::Kinds;
 use crate::lane::Lanes;
 use crate::letters::Letters;
 use crate::line::Line;
+use crate::name::Name;
 use crate::rejection::Rejection;
 use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
@@ -98,6 +99,8 @@ pub struct Scheduler {
     pub(crate) keeps_departed: bool,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
+    /// Who runs what is granted here, see [`run_as`](Scheduler::run_as).
+    pub(crate) runner: Option<Name>,
     /// Tasks that the step accepted.
     pub(crate) accepted: SmallVec<[u32; 2]>,
     /// The first grant or acceptance above a limit or out of turn, which must never be.
@@ -144,6 +147,7 @@ impl Scheduler {
             departed: Vec::new(),
             keeps_departed: false,
             is_stopped: false,
+            runner: None,
             accepted: SmallVec::new(),
             overrun: None,
         }
@@ -214,6 +218,12 @@ impl Scheduler {
     /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
     pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
         self.departed.drain(..)
+    }
+
+    /// From now on says whose the attempts are that this scheduler starts, where several programs share a log: each must
+    /// know which of them are its own. It is no event, because it is over with the program.
+    pub fn run_as(&mut self, runner: Option<Name>) {
+        self.runner = runner;
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

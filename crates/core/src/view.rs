@@ -77,7 +77,7 @@ pub struct Running {
     pub timeout_at: Option<Timestamp>,
     /// It was told to stop.
     pub stopping: bool,
-    /// Who claimed it.
+    /// Who claimed it, or whose it is where several programs share a log.
     pub worker: Option<Name>,
 }
 
@@ -111,6 +111,11 @@ impl Scheduler {
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
         self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
+    }
+
+    /// The kinds of live tasks, in no particular order.
+    pub fn kinds(&self) -> impl Iterator<Item = &Name> {
+        self.kinds.names()
     }
 
     /// How many tasks are live.

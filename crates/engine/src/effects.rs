@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Reply, TaskId, Timestamp};
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::call::{Accepted, Ask, Ending, Waiter, Wants};
+use crate::call::{Accepted, Ask, Ending, Report, Waiter, Wants};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
@@ -105,7 +105,9 @@ impl Engine {
     /// What a worker got, of what is still there.
     fn claims(&self, events: &[Event]) -> Vec<Claim> {
         let granted = events.iter().filter_map(|event| match event {
-            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker: Some(_), .. } => {
+            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, .. }
+                if *worker != self.runner =>
+            {
                 let view = self.scheduler.task(*task)?;
                 Some(Claim {
                     task: *task,
@@ -126,7 +128,9 @@ impl Engine {
 
     fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
-            Event::Granted { task, attempt, fence, lease, timeout_at, worker: None, .. } => {
+            Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
+                if *worker == self.runner =>
+            {
                 let grant = Grant {
                     task: *task,
                     fence: *fence,
@@ -184,12 +188,16 @@ impl Engine {
         self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
     }
 
-    /// Runs the handler of the kind, or keeps the attempt until there is one.
+    /// Runs the handler of the kind.
     pub(crate) fn start_handler(&mut self, start: Start) {
-        let Some(handler) = self.tools.handlers.get(&start.kind) else {
-            return self.runs.park(start.grant.task, start);
-        };
         let Some(handle) = self.handle() else { return };
+        let Some(handler) = self.tools.handlers.get(&start.kind) else {
+            // It was removed, or the task is older than this program: the dead letter can be run again.
+            let error = Error::NoHandler { kind: start.kind }.to_string().into();
+            let (task, fence) = (start.grant.task, start.grant.fence);
+            let outcome = Outcome::Failure { error, retryable: false };
+            return handle.report_later(Report::Finish { task, fence, outcome, result: None });
+        };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, stop, .. } = start;
         let context =

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use laneway_core::{BlobId, Command, Outcome, Scheduler, TaskId, Timestamp};
+use laneway_core::{BlobId, Command, Name, Outcome, Scheduler, TaskId, Timestamp};
 use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
@@ -15,7 +15,7 @@ use crate::error::{Error, RunError};
 use crate::handle::{Handle, Shared, Toolbox};
 use crate::ids::Ids;
 use crate::journal::Journal;
-use crate::options::Options;
+use crate::options::{Options, UnknownKinds};
 use crate::outbox::Told;
 use crate::positions::Positions;
 use crate::recovery::Outage;
@@ -55,6 +55,9 @@ pub(crate) struct Engine {
     /// What to tell when the engine is free.
     pub(crate) outbox: Vec<Told>,
     pub(crate) runs: Runs,
+    /// Whose the attempts are that this engine starts, where others share the store.
+    pub(crate) runner: Option<Name>,
+    pub(crate) unknown_kinds: UnknownKinds,
     /// The payloads of dead letters.
     pub(crate) letters: HashMap<TaskId, BlobId>,
     /// The attempts of live tasks after which another followed.
@@ -83,8 +86,11 @@ impl Engine {
         let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
         let (reports, reports_in) = mpsc::unbounded_channel();
         let ids = Ids::new();
+        let is_shared = journal.log().is_some_and(|log| log.store().is_shared());
+        let runner = if is_shared { ids.runner() } else { None };
         let mut scheduler = Scheduler::new(ids.seed());
         scheduler.keep_departed();
+        scheduler.run_as(runner.clone());
         let tools = Toolbox {
             ids: Arc::new(ids),
             handlers: options.handlers,
@@ -110,6 +116,8 @@ impl Engine {
             waiters: HashMap::new(),
             outbox: Vec::new(),
             runs: Runs::default(),
+            runner,
+            unknown_kinds: options.unknown_kinds,
             letters: HashMap::new(),
             tries: HashMap::new(),
             positions: Positions::default(),
@@ -271,11 +279,6 @@ impl Engine {
     /// What a report asks for.
     fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
-            Report::HandlerAdded { kind } => {
-                let starts = self.runs.unpark(|start| start.kind == kind);
-                starts.into_iter().for_each(|start| self.start_handler(start));
-                None
-            }
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
             Report::Finish { task, fence, outcome, result } => {
                 let stop = self.runs.get(task, fence).and_then(|run| run.stop.reason());

@@ -105,8 +105,8 @@ impl Handle {
     /// The queue in this store. What was accepted there goes on; attempts that a former process left behind are
     /// over, since only one process has the store: the lane's rule decides whether they are retried or `lost`.
     ///
-    /// Handlers are best registered right away. A task of a kind that has none is granted all the same and waits
-    /// for it, keeping its slots.
+    /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
+    /// error, unless [`Options::unknown_kinds`] says otherwise.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
         let settings = options.settings.clone();
@@ -153,8 +153,7 @@ impl Handle {
         Fut: Future<Output = Result<R, Failure>> + Send + 'static,
     {
         let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind.clone(), typed(function));
-        self.report(Report::HandlerAdded { kind });
+        self.0.tools.handlers.insert(kind, typed(function));
         Ok(())
     }
 
@@ -165,12 +164,12 @@ impl Handle {
     /// before the slot is free, except that no slot is held for longer than 5 s after that.
     pub fn command(&self, kind: impl Into<Arc<str>>, program: Program) -> Result<(), Error> {
         let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind.clone(), command::handler(program));
-        self.report(Report::HandlerAdded { kind });
+        self.0.tools.handlers.insert(kind, command::handler(program));
         Ok(())
     }
 
-    /// Forgets who runs tasks of a kind. What runs goes on; what waits in line is not granted to a worker instead.
+    /// Forgets who runs tasks of a kind. What runs goes on; what waits fails when its turn comes, and its dead letter can
+    /// be run again.
     pub fn remove_handler(&self, kind: &Name) {
         self.0.tools.handlers.remove(kind);
     }
@@ -340,6 +339,15 @@ impl Handle {
         // When the loop has ended there is nobody to tell, and nothing to free.
         drop(self.0.reports.send(report));
         self.0.poke();
+    }
+
+    /// Reports from inside the engine, which is looked at again before it is left.
+    pub(crate) fn report_later(&self, report: Report) {
+        // As above.
+        drop(self.0.reports.send(report));
+        if let Some(inline) = &self.0.inline {
+            inline.mark();
+        }
     }
 
     pub(crate) fn journal(&self) -> Result<Journal, Error> {

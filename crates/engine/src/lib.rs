@@ -56,7 +56,7 @@ pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
 pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use laneway_process::{Program, StartError};
-pub use options::Options;
+pub use options::{Options, UnknownKinds};
 pub use refusals::Refusals;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};

@@ -34,9 +34,21 @@ pub struct Options {
     /// The settings of all lanes, in place of those that the store holds, before anything is granted. Default `None`: as
     /// they were. A queue in memory is [configured](crate::Handle::configure) when it is there.
     pub settings: Option<Vec<Block>>,
+    /// What becomes of tasks in the store that nothing here can run. Default: the store is not opened.
+    pub unknown_kinds: UnknownKinds,
     /// What tells the time.
     pub clock: Box<dyn Clock>,
     pub(crate) handlers: Arc<Handlers>,
+}
+
+/// What becomes of tasks in a store whose kind has no handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownKinds {
+    /// The store is not opened, with an error that names the kinds: nothing is started, nothing changes.
+    #[default]
+    Refuse,
+    /// They fail when their turn comes, without a second attempt. Their dead letters can be run again.
+    Fail,
 }
 
 impl Options {
@@ -76,6 +88,7 @@ impl Default for Options {
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
             settings: None,
+            unknown_kinds: UnknownKinds::Refuse,
             clock: Box::new(SteadyClock::start()),
             handlers: Arc::default(),
         }

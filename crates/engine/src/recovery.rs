@@ -2,9 +2,10 @@
 //!
 //! There is one way back: load the state and go on from there. Nothing is undone.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use laneway_core::{Block, CancelReason, Command, LaneSettings, Name, Pattern, Selector, TaskView};
+use laneway_core::{Block, CancelReason, Command, Handler, LaneSettings, Name, Pattern, Selector, TaskView};
 use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use crate::call::{Ask, Ending, Wants};
 use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
+use crate::options::UnknownKinds;
 use crate::outbox::Told;
 use crate::runs::Begun;
 use crate::stop::Stopped;
@@ -33,11 +35,12 @@ impl Engine {
     /// is dead.
     pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
         let dead = self.load().await?;
+        self.check_kinds()?;
         let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
         let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
         let mut commands = Vec::new();
-        if let Ok(kind) = Name::new(SLOT_KIND) {
-            // First, so that none of them is granted: their callers are gone.
+        if let (None, Ok(kind)) = (&self.runner, Name::new(SLOT_KIND)) {
+            // First, so that none of them is granted: their callers are gone. In a shared store they may be another's.
             let which = Selector { kind: Some(kind), ..Selector::default() };
             commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
         }
@@ -66,11 +69,27 @@ impl Engine {
         broken.cloned().map(Error::from)
     }
 
-    /// Takes up the state of the log and returns what runs by it, and not at a worker.
+    /// Whether something here runs every task that no worker does.
+    fn check_kinds(&self) -> Result<(), Error> {
+        let is_unknown = |kind: &Name| kind.as_str() != SLOT_KIND && self.tools.handlers.get(kind).is_none();
+        // Looking at each task takes a while, and is seldom needed.
+        if !self.scheduler.kinds().any(is_unknown) {
+            return Ok(());
+        }
+        let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External);
+        let kinds: BTreeSet<Name> = here.map(|view| view.kind).filter(is_unknown).collect();
+        match kinds.is_empty() || self.unknown_kinds == UnknownKinds::Fail {
+            true => Ok(()),
+            false => Err(Error::NoHandlers { kinds: kinds.into_iter().collect() }),
+        }
+    }
+
+    /// Takes up the state of the log and returns which attempts by it are this engine's.
     async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
         let Some(log) = self.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
+        scheduler.run_as(self.runner.clone());
         (self.head, self.scheduler) = (head, scheduler);
         self.flow.pass(self.scheduler.now());
         if self.closing.is_some() {
@@ -92,7 +111,8 @@ impl Engine {
             if let Some(run) = &view.running {
                 let (fence, started) = (run.fence, run.started);
                 self.runs.note(view.id, Begun { fence, started, worker: run.worker.clone() });
-                running.extend(run.worker.is_none().then_some(view));
+                let is_own = view.handler != Handler::External && run.worker == self.runner;
+                running.extend(is_own.then_some(view));
             }
         }
         self.recall_tries(tried).await?;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use laneway_core::{Command, Fence, Millis, Name, TaskId, Timestamp};
 
-use crate::effects::Start;
 use crate::stop::{StopSignal, Stopped};
 
 /// An attempt that runs here.
@@ -14,8 +13,6 @@ pub(crate) struct Run {
     started: Timestamp,
     lease: Millis,
     renew_at: Timestamp,
-    /// What is needed to start it, as long as nobody can.
-    pub(crate) parked: Option<Box<Start>>,
 }
 
 /// The beginning of an attempt.
@@ -40,7 +37,7 @@ impl Runs {
     pub(crate) fn insert(&mut self, task: TaskId, fence: Fence, lease: Millis, now: Timestamp) -> StopSignal {
         let stop = StopSignal::default();
         let renew_at = now + third(lease);
-        let run = Run { fence, stop: stop.clone(), started: now, lease, renew_at, parked: None };
+        let run = Run { fence, stop: stop.clone(), started: now, lease, renew_at };
         self.by_task.insert(task, run);
         self.next_renewal = Some(self.next_renewal.map_or(renew_at, |next| next.min(renew_at)));
         stop
@@ -86,21 +83,9 @@ impl Runs {
         self.by_task.get(&task).filter(|run| run.fence == fence)
     }
 
-    pub(crate) fn park(&mut self, task: TaskId, start: Start) {
-        if let Some(run) = self.by_task.get_mut(&task) {
-            run.parked = Some(Box::new(start));
-        }
-    }
-
-    /// What waits for a handler that can now start it.
-    pub(crate) fn unpark(&mut self, can_start: impl Fn(&Start) -> bool) -> Vec<Start> {
-        let parked = self.by_task.values_mut();
-        parked.filter_map(|run| run.parked.take_if(|start| can_start(start)).map(|start| *start)).collect()
-    }
-
     /// Whether nothing is under way.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.by_task.values().all(|run| run.parked.is_some())
+        self.by_task.is_empty()
     }
 
     pub(crate) fn attempts(&self) -> Vec<(TaskId, Fence)> {

@@ -167,9 +167,8 @@ async fn a_live_task_s_record_has_its_payload_and_what_was_tried_so_far() {
 #[tokio::test]
 async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let open =
-        async || Handle::open(Arc::new(SqliteStore::open(dir.path()).unwrap()), Options::default()).await;
-    let lanes = open().await.unwrap();
+    let open = async |options| Handle::open(Arc::new(SqliteStore::open(dir.path()).unwrap()), options).await;
+    let lanes = open(Options::default()).await.unwrap();
     let short = "handler=external lease=1s max_redelivery=2";
     lanes.configure(vec![block("gpu", short), block("main", "retry=fixed")]).await.unwrap();
     lanes.handler("stuck", |_: Context, _: Value| std::future::pending::<Result<(), Failure>>()).unwrap();
@@ -181,8 +180,8 @@ async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() 
     let second = lanes.claim_when_there_is(ClaimRequest::new("w2", ["gpu"]).lease(secs(60))).await.unwrap();
     lanes.shutdown(Duration::ZERO).await;
     drop(lanes);
-    let lanes = open().await.unwrap();
-    lanes.handler("stuck", |_: Context, _: Value| async { Ok(json!(1)) }).unwrap();
+    let done = |_: Context, _: Value| async { Ok(json!(1)) };
+    let lanes = open(Options::default().handler("stuck", done).unwrap()).await.unwrap();
     lanes.complete(render, second[0].fence, None).await.unwrap();
     let (finished, record) = over(&lanes, render).await;
     assert_eq!((finished.attempts, finished.worker), (2, Some(name("w2"))));

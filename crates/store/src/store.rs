@@ -158,6 +158,11 @@ pub trait Store: Send + Sync + 'static {
     /// What an `Ok` from [`append`](Store::append) means.
     fn durability(&self) -> Durability;
 
+    /// Whether other processes may use it at the same time. Where none can, whatever ran when it was opened is dead.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Where the log ends now.
     fn head(&self) -> Answer<'_, Head>;
 

@@ -131,6 +131,10 @@ impl Store for FaultyStore {
         self.inner.durability()
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
     fn head(&self) -> Answer<'_, Head> {
         self.unless_away(self.inner.head())
     }
