@@ -48,6 +48,11 @@ use std::path::PathBuf;
 
 pub use configured::{Config, ConfigError, Configured, FromConfig};
 pub use laneway_core::{
+    Agent, DropRule, Dropped, EffectiveQueue, Incoming, Message as WaitingMessage, MessageEnd, MessageId,
+    MessagePolicy, MessageQueue, MessageReply, MessageSettings, MessageStatus, Mode, Origin, Otherwise,
+    Place, QueueOverrides, SendOutcome, SessionChange, SessionEvent, SessionView, Sourced, Steer, TurnView,
+};
+pub use laneway_core::{
     AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
     Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, Millis, Name, Pattern,
     Period, RateLimit, Rejection, Reply, Retry, RetryStrategy, Selector, Settings, Source, StopReason,
@@ -58,6 +63,7 @@ pub use laneway_engine::{
     Options, Program, RunError, Slot, SteadyClock, StopSignal, Stopped, Task, TaskHandle, ToolCalls,
     ToolLanes, ToolResult, ToolUse, Tools, Update, Updates,
 };
+pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Store, StoreError};
 pub use open::Open;
 
