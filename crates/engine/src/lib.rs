@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
+//! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
@@ -31,6 +31,7 @@ mod history;
 mod ids;
 mod inline;
 mod journal;
+mod message;
 mod options;
 mod outbox;
 mod positions;
@@ -38,6 +39,7 @@ mod recovery;
 mod refusals;
 mod runs;
 mod saver;
+mod sessions;
 mod slot;
 mod stop;
 mod task;
@@ -46,6 +48,7 @@ mod teaching;
 mod tool_lanes;
 mod tools;
 mod turn;
+mod turn_payload;
 mod views;
 mod watch;
 mod workers;
@@ -57,14 +60,17 @@ pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
 pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use laneway_process::{Program, StartError};
+pub use message::Message;
 pub use options::{Options, UnknownKinds};
 pub use refusals::Refusals;
+pub use sessions::Heartbeat;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
 pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
+pub use turn_payload::{SteeringMessage, TurnPayload};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};
 pub use workers::{Claim, ClaimRequest};
