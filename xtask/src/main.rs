@@ -94,7 +94,7 @@ fn bench_core() -> Result<(), String> {
 
 /// A crate of its own, because the peers that it measures are no part of the normal build.
 fn bench_engine(word: &str) -> Result<(), String> {
-    let bench = ["run", "--release", "--locked", "--manifest-path", "bench/Cargo.toml", "--", word];
+    let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", word];
     let bench = if word.is_empty() { &bench[..bench.len() - 1] } else { &bench[..] };
     run("cargo", bench, &[])
 }
