@@ -42,6 +42,7 @@ mod lane;
 mod lending;
 mod letters;
 mod line;
+mod listing;
 mod name;
 mod node;
 mod ordered;

@@ -236,6 +236,11 @@ impl Tasks {
         Some(found)
     }
 
+    /// Every slot in use is smaller than this.
+    pub(crate) fn table_len(&self) -> u32 {
+        self.room() as u32
+    }
+
     pub(crate) fn get(&self, slot: u32) -> Option<&Task> {
         self.slots.get(slot as usize)
     }

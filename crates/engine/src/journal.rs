@@ -89,6 +89,14 @@ impl Journal {
     }
 }
 
+impl Memory {
+    /// Finished tasks, the newest first, from `skip` on.
+    pub(crate) fn newest(&self, skip: usize, max: usize) -> Vec<Finished> {
+        let newest = self.ages.iter().rev().skip(skip).take(max);
+        newest.filter_map(|task| self.finished.get(task)).map(|(finished, _)| finished.clone()).collect()
+    }
+}
+
 /// An entry in the form in which it is kept.
 pub(crate) enum Sealed {
     Memory(Entry),
