@@ -187,6 +187,9 @@ impl Scheduler {
                 self.tell_depth(lane, events);
             }
         }
+        for index in 0..self.accepted.len() {
+            self.check_depth(self.accepted[index]);
+        }
         if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }
@@ -194,6 +197,18 @@ impl Scheduler {
             let mut timers = std::mem::take(&mut self.timers);
             timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
             self.timers = timers;
+        }
+    }
+
+    /// Whoever was accepted and must wait found room in each of its lanes.
+    fn check_depth(&mut self, slot: u32) {
+        let Some(task) = self.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
+        for lane in &*self.lanes.route(task.route).lanes {
+            let (waiting, most) = (self.lanes[*lane].waiting, self.settings(*lane).max_queued);
+            if waiting > most {
+                let name = &self.lanes[*lane].name;
+                self.overrun = Some(format!("{waiting} wait in {name}, which has room for {most}"));
+            }
         }
     }
 

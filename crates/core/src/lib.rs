@@ -46,6 +46,7 @@ mod listing;
 mod name;
 mod node;
 mod ordered;
+mod ranking;
 mod rejection;
 mod retry;
 mod running;

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Reply, TaskId, Timestamp};
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::call::{Accepted, Ask, Ending, Waiter, Wants};
+use crate::call::{Accepted, Ask, Ending, Report, Waiter, Wants};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::handler;
 use crate::outbox::Told;
+use crate::runs::Begun;
 use crate::slot::Slot;
 use crate::stop::{StopSignal, Stopped};
 use crate::task::SLOT_KIND;
@@ -52,8 +53,12 @@ impl Engine {
         if !is_claim_in_vain {
             self.tools.offers.notify_waiters();
         }
-        if !self.tools.watchers.is_empty() {
+        if self.tools.watchers.is_empty() {
+            self.positions.forget();
+        } else {
+            let has_changed = !turn.events.is_empty();
             self.tell_watchers(turn);
+            self.tell_positions(has_changed);
         }
     }
 
@@ -101,7 +106,9 @@ impl Engine {
     /// What a worker got, of what is still there.
     fn claims(&self, events: &[Event]) -> Vec<Claim> {
         let granted = events.iter().filter_map(|event| match event {
-            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker: Some(_), .. } => {
+            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, .. }
+                if *worker != self.runner =>
+            {
                 let view = self.scheduler.task(*task)?;
                 Some(Claim {
                     task: *task,
@@ -122,7 +129,9 @@ impl Engine {
 
     fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
-            Event::Granted { task, attempt, fence, lease, timeout_at, worker: None, .. } => {
+            Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
+                if *worker == self.runner =>
+            {
                 let grant = Grant {
                     task: *task,
                     fence: *fence,
@@ -131,6 +140,10 @@ impl Engine {
                     timeout_at: *timeout_at,
                 };
                 self.start(grant, turn.at);
+            }
+            Event::Granted { task, fence, worker, .. } => {
+                let begun = Begun { fence: *fence, started: turn.at, worker: worker.clone() };
+                self.runs.note(*task, begun);
             }
             Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
             Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
@@ -176,15 +189,20 @@ impl Engine {
         self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
     }
 
-    /// Runs the handler of the kind, or keeps the attempt until there is one.
+    /// Runs the handler of the kind.
     pub(crate) fn start_handler(&mut self, start: Start) {
-        let Some(handler) = self.tools.handlers.get(&start.kind) else {
-            return self.runs.park(start.grant.task, start);
-        };
         let Some(handle) = self.handle() else { return };
+        let Some(handler) = self.tools.handlers.get(&start.kind) else {
+            // It was removed, or the task is older than this program: the dead letter can be run again.
+            let error = Error::NoHandler { kind: start.kind }.to_string().into();
+            let (task, fence) = (start.grant.task, start.grant.fence);
+            let outcome = Outcome::Failure { error, retryable: false };
+            return handle.report_later(Report::Finish { task, fence, outcome, result: None });
+        };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, stop, .. } = start;
-        let context = Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle };
+        let context =
+            Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
         self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
     }

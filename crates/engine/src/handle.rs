@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
+use laneway_process::Program;
 use laneway_store::{Durability, Log, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Call, Ending, Report, Wants};
+use crate::command;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, Failure, RunError};
@@ -21,9 +23,11 @@ use crate::ids::Ids;
 use crate::inline::Inline;
 use crate::journal::Journal;
 use crate::options::Options;
+use crate::refusals::{Counts, Refusals};
 use crate::slot::{Slot, Wait};
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
+use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
 use crate::watch::{Filter, Updates, Watchers};
 
@@ -77,6 +81,10 @@ pub(crate) struct Toolbox {
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
     /// Told when a worker may find something.
     pub(crate) offers: Arc<Notify>,
+    /// How the calls of tools are run.
+    pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// What was refused, and how often.
+    pub(crate) refusals: Arc<Mutex<Counts>>,
 }
 
 impl Handle {
@@ -86,7 +94,7 @@ impl Handle {
     ///
     /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
     pub fn in_memory(options: Options) -> Handle {
-        let journal = Journal::in_memory(options.history_max);
+        let journal = Journal::in_memory(options.history_max, options.history_for);
         let (engine, handle) = Engine::new(journal, options, Durability::Memory);
         if let Some(inline) = handle.0.inline() {
             inline.adopt(engine, Arc::downgrade(&handle.0));
@@ -97,12 +105,13 @@ impl Handle {
     /// The queue in this store. What was accepted there goes on; attempts that a former process left behind are
     /// over, since only one process has the store: the lane's rule decides whether they are retried or `lost`.
     ///
-    /// Handlers are best registered right away. A task of a kind that has none is granted all the same and waits
-    /// for it, keeping its slots.
+    /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
+    /// error, unless [`Options::unknown_kinds`] says otherwise.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
+        let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.recover().await?;
+        engine.recover(settings).await?;
         tokio::spawn(engine.run());
         Ok(handle)
     }
@@ -144,9 +153,25 @@ impl Handle {
         Fut: Future<Output = Result<R, Failure>> + Send + 'static,
     {
         let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind.clone(), typed(function));
-        self.report(Report::HandlerAdded { kind });
+        self.0.tools.handlers.insert(kind, typed(function));
         Ok(())
+    }
+
+    /// Says that a program runs tasks of a kind: it gets the payload on its standard input, and what it writes is told
+    /// as it comes and becomes the result, as JSON if it is JSON, else as text. Any exit code but 0 is a failure.
+    ///
+    /// It finds its task in `LANEWAY_TASK_ID` and `LANEWAY_FENCE`. A timeout or a cancellation stops all its processes
+    /// before the slot is free, except that no slot is held for longer than 5 s after that.
+    pub fn command(&self, kind: impl Into<Arc<str>>, program: Program) -> Result<(), Error> {
+        let kind = Name::new(kind)?;
+        self.0.tools.handlers.insert(kind, command::handler(program));
+        Ok(())
+    }
+
+    /// Forgets who runs tasks of a kind. What runs goes on; what waits fails when its turn comes, and its dead letter can
+    /// be run again.
+    pub fn remove_handler(&self, kind: &Name) {
+        self.0.tools.handlers.remove(kind);
     }
 
     /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
@@ -209,6 +234,24 @@ impl Handle {
     /// The tool lanes of a conversation.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
+    }
+
+    /// Says how the calls of tools are run, from the next batch on. Default: in lanes.
+    pub fn set_tool_calls(&self, calls: ToolCalls) {
+        *self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
+    }
+
+    pub(crate) fn tool_calls(&self) -> Arc<ToolCalls> {
+        Arc::clone(&self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn handlers(&self) -> &Handlers {
+        &self.0.tools.handlers
+    }
+
+    /// How often something was refused by this process, by lane and reason.
+    pub fn refusals(&self) -> Vec<Refusals> {
+        self.0.tools.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
     }
 
     /// Everything that happens from now on and fits the filter.
@@ -298,6 +341,15 @@ impl Handle {
         self.0.poke();
     }
 
+    /// Reports from inside the engine, which is looked at again before it is left.
+    pub(crate) fn report_later(&self, report: Report) {
+        // As above.
+        drop(self.0.reports.send(report));
+        if let Some(inline) = &self.0.inline {
+            inline.mark();
+        }
+    }
+
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
         self.0.tools.journal().ok_or(Error::Closed)
     }
@@ -324,6 +376,10 @@ impl Handle {
 }
 
 impl Toolbox {
+    pub(crate) fn count_refusal(&self, error: &Error, scheduler: &Scheduler) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).add(error, scheduler);
+    }
+
     pub(crate) fn journal(&self) -> Option<Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -10,26 +10,33 @@
 //! |---|---|
 //! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
-//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `runs.rs`, `stop.rs` |
+//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
+//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
+//! | what has been? | `history.rs`, `journal.rs` |
 //! | who reads the clock? | `clock.rs` |
 
 mod call;
 mod catch;
 mod clock;
+mod command;
 mod context;
+mod direct;
 mod effects;
 mod engine;
 mod error;
 mod handle;
 mod handler;
+mod history;
 mod ids;
 mod inline;
 mod journal;
 mod options;
 mod outbox;
+mod positions;
 mod reading;
 mod recovery;
+mod refusals;
 mod runs;
 mod saver;
 mod slot;
@@ -37,6 +44,7 @@ mod stop;
 mod submission;
 mod task;
 mod task_handle;
+mod tool_lanes;
 mod tools;
 mod turn;
 mod views;
@@ -48,12 +56,16 @@ pub use clock::{Clock, SteadyClock};
 pub use context::Context;
 pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
-pub use options::Options;
+pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
+pub use laneway_process::{Program, StartError};
+pub use options::{Options, UnknownKinds};
+pub use refusals::Refusals;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use submission::Standing;
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
+pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use laneway_core::{
     Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, TaskId, TaskView, Timestamp,
 };
-use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError};
+use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
@@ -81,6 +81,9 @@ impl Engine {
                 Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
             });
             turn.take_changes(&mut self.scheduler, is_watched);
+            if let Err(error) = &reply {
+                self.tools.count_refusal(error, &self.scheduler);
+            }
             if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
                 turn.payloads.extend(ask.payloads.iter().cloned());
             }
@@ -163,6 +166,12 @@ impl Engine {
         let mut lettered = HashSet::new();
         for event in &turn.events {
             match event {
+                Event::Retrying { task, fence, error, .. } => {
+                    self.note_try(*task, *fence, error, turn.at, &mut entry);
+                }
+                Event::Redelivered { task, fence } => {
+                    self.note_try(*task, *fence, &"the lease lapsed".into(), turn.at, &mut entry);
+                }
                 Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
                 Event::LetterGone { letter, why } => {
                     let payload = self.letters.remove(letter);
@@ -179,7 +188,8 @@ impl Engine {
                     }
                     if view.kind.as_str() != SLOT_KIND {
                         let result = turn.result_of(*task, end);
-                        entry.finished.push((finished(view, end, turn.at), result));
+                        let tries = self.take_tries(*task, &mut entry);
+                        entry.finished.push((finished(view, end, turn.at, tries), result));
                     }
                 }
                 _ => {}
@@ -203,7 +213,7 @@ impl Turn {
     }
 }
 
-fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
+fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
     Finished {
         task: view.id,
         kind: view.kind.clone(),
@@ -218,5 +228,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
         ended: at,
         attempts: view.attempts,
         end: end.clone(),
+        tries,
     }
 }

@@ -1,5 +1,7 @@
 //! Real programs: what they get, what they write, how they end, and how they are ended.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

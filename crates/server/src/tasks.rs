@@ -7,12 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId, TaskStatus};
-use laneway_engine::{Error, Standing};
+use laneway_engine::{Cursor as Place, EndState, Error, HistoryFilter, Standing, UnknownWord};
 use laneway_protocol::{
     AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Page, Scope, TaskChange,
     TaskRequest, TaskView, end_word, status_word,
 };
-use laneway_store::{Place, Version};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -124,15 +123,12 @@ enum Cursor {
 
 impl Cursor {
     fn read(text: Option<&str>) -> Answer<Cursor> {
-        let Some(text) = text else { return Ok(Cursor::Live(0)) };
-        let cursor = match text.split('-').collect::<Vec<_>>()[..] {
-            ["l", slot] => slot.parse().ok().map(Cursor::Live),
-            ["o"] => Some(Cursor::Over(None)),
-            ["o", version, index] => {
-                let place = version.parse().ok().zip(index.parse().ok());
-                place.map(|(version, index)| Cursor::Over(Some(Place { version: Version(version), index })))
-            }
-            _ => None,
+        let cursor = match text.map(|text| text.split_once('-')) {
+            None => Some(Cursor::Live(0)),
+            Some(Some(("l", slot))) => slot.parse().ok().map(Cursor::Live),
+            Some(Some(("o", ""))) => Some(Cursor::Over(None)),
+            Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Over(Some(place))),
+            Some(_) => None,
         };
         cursor.ok_or_else(bad_cursor)
     }
@@ -171,68 +167,42 @@ pub(crate) async fn list(
             None => cursor.or(Some(Cursor::Over(None))),
         };
     }
-    let Some(Cursor::Over(before)) = cursor else { return Ok(page(items, None)) };
+    let Some(Cursor::Over(after)) = cursor else { return Ok(page(items, None)) };
     if which.status.is_some_and(|status| status.is_live()) {
         return Ok(page(items, None));
     }
     if items.len() >= max {
-        return Ok(page(items, Some("o".to_owned())));
+        return Ok(page(items, Some("o-".to_owned())));
     }
-    let (over, next) = over(&app, &which, before, max - items.len()).await?;
-    items.extend(over);
-    Ok(page(items, next.map(|place| format!("o-{}-{}", place.version, place.index))))
+    let Selector { lane, kind, group } = which.selector;
+    let state = which.status.and_then(Status::over);
+    let max = (max - items.len()) as u32;
+    let filter = HistoryFilter { state, lane, kind, session: None, group, after, max };
+    let found = app.handle.history(filter).await?;
+    items.extend(found.items.iter().map(|finished| views::finished(finished, None)));
+    Ok(page(items, found.next.map(|place| format!("o-{place}"))))
 }
 
 fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView>> {
     Json(Page { items, next_cursor })
 }
 
-/// How much of the history one request looks through.
-const LOOKED_THROUGH_MAX: usize = 10_000;
-
-async fn over(
-    app: &App,
-    which: &Which,
-    mut before: Option<Place>,
-    max: usize,
-) -> Answer<(Vec<TaskView>, Option<Place>)> {
-    let mut items = Vec::new();
-    let mut looked = 0;
-    while looked < LOOKED_THROUGH_MAX {
-        let wanted = if which.is_any() { max - items.len() } else { PAGE.1 };
-        let (found, next) = app.handle.history(before, wanted as u32).await?;
-        looked += found.len();
-        let is_end = found.len() < wanted;
-        for (index, finished) in found.iter().enumerate() {
-            if which.fits(finished) {
-                items.push(views::finished(finished, None));
-            }
-            if items.len() == max && index + 1 < found.len() {
-                // The page is full in the middle of what was read: it is read again up to here.
-                let (_, place) = app.handle.history(before, index as u32 + 1).await?;
-                return Ok((items, place));
-            }
-        }
-        if is_end {
-            return Ok((items, None));
-        }
-        before = next;
-        if items.len() == max {
-            return Ok((items, before));
-        }
-    }
-    Ok((items, before))
-}
-
 #[derive(Clone, Copy)]
 enum Status {
     Live(TaskStatus),
-    Over(&'static str),
+    Over(EndState),
 }
 
 impl Status {
     fn is_live(self) -> bool {
         matches!(self, Status::Live(_))
+    }
+
+    fn over(self) -> Option<EndState> {
+        match self {
+            Status::Live(_) => None,
+            Status::Over(state) => Some(state),
+        }
     }
 
     fn live(self) -> Option<TaskStatus> {
@@ -242,9 +212,6 @@ impl Status {
         }
     }
 }
-
-const ENDS: [&str; 7] =
-    ["completed", "failed", "timed_out", "cancelled", "expired", "wait_timeout", "lost"];
 
 struct Which {
     selector: Selector,
@@ -258,33 +225,13 @@ impl Which {
             Some("queued") => Some(Status::Live(TaskStatus::Queued)),
             Some("running") => Some(Status::Live(TaskStatus::Running)),
             Some("retrying") => Some(Status::Live(TaskStatus::Retrying)),
-            Some(word) => {
-                let end = ENDS.iter().find(|end| **end == word);
-                Some(Status::Over(end.ok_or_else(|| {
-                    Refusal::invalid(format!("status must be queued, running, retrying, {}", ENDS.join(", ")))
-                })?))
-            }
+            Some(word) => Some(Status::Over(word.parse().map_err(|error: UnknownWord| {
+                Refusal::invalid(format!("status must be queued, running, retrying, or else {error}"))
+            })?)),
         };
         let selector =
             selector(query.lane.clone(), query.session.clone(), query.kind.clone(), query.group.clone())?;
         Ok(Which { selector, status })
-    }
-
-    fn is_any(&self) -> bool {
-        self.selector == Selector::default() && self.status.is_none()
-    }
-
-    fn fits(&self, finished: &laneway_store::Finished) -> bool {
-        let Selector { lane, kind, group } = &self.selector;
-        let status = match self.status {
-            Some(Status::Over(word)) => end_word(&finished.end) == word,
-            Some(Status::Live(_)) => false,
-            None => true,
-        };
-        status
-            && lane.as_ref().is_none_or(|lane| finished.lanes.contains(lane))
-            && kind.as_ref().is_none_or(|kind| finished.kind == *kind)
-            && (group.is_none() || finished.group == *group)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use laneway_core::{End, Name, Selector};
-use laneway_engine::{Handle, RunError, ToolResult, ToolUse};
+use laneway_engine::{Handle, HistoryFilter, RunError, ToolResult, ToolUse};
 use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView};
 
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::envelope::Envelope;
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Refusal};
 
-/// How much of the history is counted.
+/// How much of the history is counted at a time.
 const COUNTED_MAX: u32 = 1000;
 
 /// Counts the tasks of a group, live and over.
@@ -22,18 +22,16 @@ pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, la
     let which = Selector { group: Some(group.clone()), ..Selector::default() };
     let live = handle.read(move |lanes| lanes.page(&which, None, 0, usize::MAX).0.len()).await?;
     let mut view = GroupView { total: live as u64, ..GroupView::default() };
-    let mut before = None;
+    let mut filter = HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
     loop {
-        let (found, next) = handle.history(before, COUNTED_MAX).await?;
-        for finished in found.iter().filter(|finished| finished.group.as_ref() == Some(group)) {
-            view.total += 1;
-            view.done += 1;
-            view.failed += u64::from(finished.end != End::Completed);
-        }
-        if found.len() < COUNTED_MAX as usize {
+        let found = handle.history(filter.clone()).await?;
+        let count = found.items.len() as u64;
+        let failed = found.items.iter().filter(|finished| finished.end != End::Completed).count() as u64;
+        (view.total, view.done, view.failed) = (view.total + count, view.done + count, view.failed + failed);
+        filter.after = found.next;
+        if filter.after.is_none() {
             return Ok(view);
         }
-        before = next;
     }
 }
 
