@@ -31,6 +31,8 @@ impl Scheduler {
             Event::Idle { lane } => self.with_lane(lane, |lane| lane.under_pressure = false),
             Event::Alert { lane, level, .. } => self.on_alert(lane, *level, true),
             Event::AlertOver { lane, level } => self.on_alert(lane, *level, false),
+            Event::Session(event) => self.on_session(event),
+            Event::MessagesConfigured { settings } => self.on_messages_configured(settings),
             _ => self.on_task_event(event),
         }
     }
@@ -290,6 +292,7 @@ impl Scheduler {
         self.touched.clear();
         self.gone.clear();
         self.departed.clear();
+        self.sessions.stirred.clear();
     }
 
     pub(crate) fn lane_change(&self, number: u32) -> LaneChange {

@@ -16,7 +16,7 @@ impl Scheduler {
     }
 
     /// The task, if `fence` is that of its current attempt.
-    fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
+    pub(crate) fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
         // Few tasks run, so their list is at hand where the table of all is not.
         let running = self.tasks.running.find(fence).filter(|slot| self.tasks[*slot].id == task);
         if let Some(slot) = running {
@@ -151,7 +151,8 @@ impl Scheduler {
         let (task, attempts) = (self.tasks[slot].id, self.tasks[slot].attempts);
         let class = self.lanes[self.lanes.route(self.tasks[slot].route).home()].class;
         let most = self.book.class(class).settings.dead_letters_max;
-        if most == 0 {
+        // What failed of a conversation is its messages: they are tried again, or set aside.
+        if most == 0 || self.is_message_turn(slot) {
             return;
         }
         self.drop_letters(class, most - 1, events);

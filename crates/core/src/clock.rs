@@ -27,6 +27,8 @@ impl Scheduler {
                 self.look_at(look.slot, events);
             }
         }
+        self.start_due_turns(events);
+        self.tend_sessions(events);
         self.catch_up(events);
         self.timers.nothing_due_before(self.next_wakeup().unwrap_or(Timestamp::NEVER));
         self.grant(events);
@@ -46,6 +48,7 @@ impl Scheduler {
             self.key_ends.pop_first();
             self.keys.remove(&key);
         }
+        self.sessions.forget(self.now);
     }
 
     /// The moment of a task has come; what for depends on what it does.

@@ -174,6 +174,7 @@ impl Scheduler {
         if self.keeps_departed {
             self.departed.push(self.view(slot));
         }
+        let session = self.session_of_task(slot);
         match self.tasks[slot].phase {
             Phase::Waiting => {
                 self.leave_line(slot);
@@ -205,6 +206,9 @@ impl Scheduler {
             for lane in lanes {
                 self.drop_if_idle(lane);
             }
+        }
+        if let Some((session, fence)) = session {
+            self.on_session_task_ended(session, task.id, end, fence);
         }
     }
 

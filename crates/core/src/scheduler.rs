@@ -16,6 +16,7 @@ use crate::letters::Letters;
 use crate::line::Line;
 use crate::name::Name;
 use crate::rejection::Rejection;
+use crate::session::Sessions;
 use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
 use crate::time::Timestamp;
@@ -58,6 +59,7 @@ use crate::view::TaskView;
 /// | parents lend slots to children | `lending.rs` |
 /// | why does it wait, and for how long? | `explain.rs` |
 /// | what must always hold | `violation.rs` |
+/// | what becomes of a message to a busy session? | `send.rs`, `turns.rs`, `steering.rs` |
 pub struct Scheduler {
     pub(crate) seed: u64,
     pub(crate) now: Timestamp,
@@ -69,6 +71,7 @@ pub struct Scheduler {
     pub(crate) timers: Timers,
     pub(crate) book: Book,
     pub(crate) letters: Letters,
+    pub(crate) sessions: Sessions,
     pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
     /// When the remembered keys may be forgotten, the earliest first.
     pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
@@ -130,6 +133,7 @@ impl Scheduler {
             timers: Timers::default(),
             book: Book::default(),
             letters: Letters::default(),
+            sessions: Sessions::new(seed),
             keys: BTreeMap::new(),
             key_ends: BTreeSet::new(),
             arrivals: 0,
@@ -173,6 +177,7 @@ impl Scheduler {
         self.expire(events);
         let reply = self.decide(command, events);
         if reply.is_ok() {
+            self.tend_sessions(events);
             self.expire(events);
             self.grant(events);
         }
@@ -194,7 +199,7 @@ impl Scheduler {
     /// When to call `step` with [`Command::Tick`], if at all.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         let keys = self.key_ends.first().map(|(at, _)| *at);
-        [self.timers.next(), keys].into_iter().flatten().min()
+        [self.timers.next(), keys, self.sessions.next_due()].into_iter().flatten().min()
     }
 
     /// The time of the last step or event.
@@ -254,6 +259,7 @@ impl Scheduler {
             Command::Drain { lane } => Ok(self.drain(lane, events)),
             Command::Redrive { letter, task } => self.redrive(letter, task, events),
             Command::Discard { letter } => self.discard(letter, events),
+            Command::Session(command) => self.decide_session(*command, events),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::line::NONE;
 use crate::name::{LaneName, Name, Pattern};
 use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
+use crate::session_check::SavedSessions;
 use crate::settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::spec::Parent;
 use crate::stats::{LaneStats, RunTime};
@@ -36,6 +37,7 @@ pub struct State {
     keys: Vec<(Arc<str>, RememberedKey)>,
     reservations: Vec<TaskId>,
     ended_runs: Vec<TaskId>,
+    sessions: SavedSessions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +143,7 @@ impl Scheduler {
             keys: self.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
             ended_runs: self.ended_runs.iter().copied().collect(),
+            sessions: self.sessions.save(),
         }
     }
 
@@ -249,6 +252,7 @@ impl Scheduler {
             }
         }
         this.rebuild();
+        this.restore_sessions(&state.sessions);
         this
     }
 

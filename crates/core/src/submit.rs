@@ -38,6 +38,7 @@ impl Scheduler {
             return Ok(reply);
         }
         let submitted = self.admit(task, spec)?;
+        self.begin_turns_before(&submitted, events);
         self.emit(submitted, events);
         Ok(Reply::Accepted { task, joined: false })
     }
@@ -77,6 +78,21 @@ impl Scheduler {
         let waits_from = self.now + spec.run_after.unwrap_or_default();
         let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
+    }
+
+    /// Whether the lanes of a turn would take it now.
+    pub(crate) fn ask_room(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<(), Rejection> {
+        self.admit(task, spec).map(|_| ())
+    }
+
+    /// The acceptance of a turn whose messages were accepted before: it is not refused, and it may wait.
+    pub(crate) fn accept_unasked(&self, task: TaskId, spec: Box<TaskSpec>) -> Event {
+        let (priority, handler) = {
+            let named = self.named_lanes(&spec.lanes);
+            self.ask(&named[0], |home| (home.priority, home.handler))
+        };
+        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
     }
 
     /// Whether the lanes take the task; if so, what its home lane gives it.

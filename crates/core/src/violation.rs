@@ -21,6 +21,7 @@ impl Scheduler {
             .or_else(|| self.wrong_timer())
             .or_else(|| self.wrong_letters())
             .or_else(|| self.fair.disagreement())
+            .or_else(|| self.wrong_session())
     }
 
     /// Accepted = waiting + retrying + running + ended.

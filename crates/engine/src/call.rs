@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, End, Fence, Outcome, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, End, Fence, Outcome, Reply, Scheduler, SessionCommand, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -86,13 +86,14 @@ impl Ask {
 
     /// Whether this would bring new work.
     pub(crate) fn is_new_work(&self) -> bool {
-        matches!(
-            self.command,
+        match &self.command {
             Command::Submit { .. }
-                | Command::SubmitBatch(_)
-                | Command::Redrive { .. }
-                | Command::Claim { .. }
-        )
+            | Command::SubmitBatch(_)
+            | Command::Redrive { .. }
+            | Command::Claim { .. } => true,
+            Command::Session(command) => matches!(**command, SessionCommand::Send(_)),
+            _ => false,
+        }
     }
 }
 

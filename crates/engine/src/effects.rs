@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
@@ -16,6 +17,7 @@ use crate::slot::Slot;
 use crate::stop::{StopSignal, Stopped};
 use crate::task::SLOT_KIND;
 use crate::turn::Turn;
+use crate::turn_payload::turn_payload;
 use crate::watch::{Update, lane_of_event, task_of_event};
 use crate::workers::Claim;
 
@@ -28,10 +30,18 @@ pub(crate) struct Grant {
     pub(crate) timeout_at: Option<Timestamp>,
 }
 
+/// Where what a handler gets is.
+pub(crate) enum Payload {
+    /// In the store, if there is any.
+    Stored(Option<BlobId>),
+    /// Here: a turn that answers messages is put together from them.
+    Ready(Bytes),
+}
+
 /// What is needed to start a handler.
 pub(crate) struct Start {
     pub(crate) kind: Name,
-    payload: Option<BlobId>,
+    payload: Payload,
     grant: Grant,
     deadline: Option<Timestamp>,
     lanes: Arc<[LaneName]>,
@@ -110,16 +120,20 @@ impl Engine {
                 if *worker != self.runner =>
             {
                 let view = self.scheduler.task(*task)?;
+                let (payload, blob) = match self.payload_of(*task, view.payload) {
+                    Payload::Ready(payload) => (Some(payload), None),
+                    Payload::Stored(blob) => (None, blob),
+                };
                 Some(Claim {
                     task: *task,
                     fence: *fence,
                     attempt: *attempt,
                     kind: view.kind,
                     lanes: view.lanes,
-                    payload: None,
+                    payload,
                     lease_until: *lease_until,
                     timeout_at: *timeout_at,
-                    blob: view.payload,
+                    blob,
                 })
             }
             _ => None,
@@ -184,9 +198,16 @@ impl Engine {
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;
         }
-        let (kind, payload) = (view.kind, view.payload);
+        let (kind, payload) = (view.kind, self.payload_of(task, view.payload));
         let (deadline, lanes) = (view.deadline, view.lanes.into());
         self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
+    }
+
+    /// What a task's handler gets: its own payload, or the messages that it answers.
+    fn payload_of(&self, task: TaskId, stored: Option<BlobId>) -> Payload {
+        let content = self.scheduler.turn_content(task).filter(|_| stored.is_none());
+        let ready = content.and_then(|content| turn_payload(&content).ok());
+        ready.map_or(Payload::Stored(stored), Payload::Ready)
     }
 
     /// Runs the handler of the kind.

@@ -156,6 +156,7 @@ fn because(reason: CancelReason) -> &'static str {
         CancelReason::Released => "its slot was taken away",
         CancelReason::Parent => "the task that asked for it ended",
         CancelReason::Interrupted => "a newer message interrupted it",
+        CancelReason::Steered => "a message for the turn came first",
     }
 }
 

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::call::Report;
 use crate::catch::catch;
 use crate::context::Context;
+use crate::effects::Payload;
 use crate::error::Failure;
 use crate::journal::Journal;
 
@@ -88,7 +89,7 @@ pub(crate) async fn run(
     handler: Handler,
     context: Context,
     journal: Journal,
-    payload: Option<BlobId>,
+    payload: Payload,
     grace: Duration,
 ) {
     let (handle, stop) = (context.handle().clone(), context.stop().clone());
@@ -96,7 +97,10 @@ pub(crate) async fn run(
     let grace = handler.grace.unwrap_or(grace);
     let (outcome, result) = {
         let work = async move {
-            let payload = load(&journal, payload).await?;
+            let payload = match payload {
+                Payload::Ready(payload) => payload,
+                Payload::Stored(payload) => load(&journal, payload).await?,
+            };
             handler.start(context, payload).await
         };
         let mut work = std::pin::pin!(work);

@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
+//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
@@ -31,6 +31,7 @@ mod history;
 mod ids;
 mod inline;
 mod journal;
+mod message;
 mod options;
 mod outbox;
 mod positions;
@@ -39,6 +40,7 @@ mod recovery;
 mod refusals;
 mod runs;
 mod saver;
+mod sessions;
 mod slot;
 mod stop;
 mod submission;
@@ -47,6 +49,7 @@ mod task_handle;
 mod tool_lanes;
 mod tools;
 mod turn;
+mod turn_payload;
 mod views;
 mod watch;
 mod workers;
@@ -58,8 +61,10 @@ pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
 pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use laneway_process::{Program, StartError};
+pub use message::Message;
 pub use options::{Options, UnknownKinds};
 pub use refusals::Refusals;
+pub use sessions::Heartbeat;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
 pub use submission::Standing;
@@ -67,6 +72,7 @@ pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
 pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
+pub use turn_payload::{SteeringMessage, TurnPayload};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};
 pub use workers::{Claim, ClaimRequest};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use laneway_core::{Command, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
+use laneway_core::{CancelReason, Command, End, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -30,6 +30,8 @@ pub enum ToolResult {
     Done(Value),
     /// The caller's checks refused it, in these words; it was never submitted.
     Refused(String),
+    /// A message for the turn came first, so that it was not started any more.
+    Skipped,
     /// It was accepted and came to another end.
     Failed(RunError),
 }
@@ -167,6 +169,7 @@ impl Running {
         self.next += 1;
         match ending.map_err(|_| RunError::Refused(Error::Closed)).and_then(|ending| ending.into_result()) {
             Ok(value) => ToolResult::Done(value),
+            Err(RunError::Ended(End::Cancelled { reason: CancelReason::Steered })) => ToolResult::Skipped,
             Err(error) => ToolResult::Failed(error),
         }
     }

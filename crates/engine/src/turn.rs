@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, TaskId, TaskView, Timestamp,
+    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
+    TaskView, Timestamp,
 };
 use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
@@ -111,6 +112,13 @@ impl Engine {
                 let lane = LaneName::tool(&batch.session, call.lane).ok();
                 self.admit_kind(&call.tool, lane.as_ref())
             }),
+            (Command::Session(command), _) => match &**command {
+                SessionCommand::Send(incoming) => {
+                    let home = LaneName::new(format!("agent:{}", incoming.agent.name)).ok();
+                    self.admit_kind(&incoming.agent.kind, home.as_ref())
+                }
+                _ => Ok(()),
+            },
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
                 match letters.find(|dead| dead.task == *letter) {

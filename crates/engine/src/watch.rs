@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_core::{Event, Fence, LaneChange, LaneName, Millis, TaskId, Timestamp};
+use laneway_core::{
+    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, SessionChange, TaskId, Timestamp, Way,
+};
 use tokio::sync::mpsc;
 
 /// Something that happened, to whoever watches.
@@ -214,7 +216,26 @@ pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
         | Event::Pressure { .. }
         | Event::Idle { .. }
         | Event::Alert { .. }
-        | Event::AlertOver { .. } => None,
+        | Event::AlertOver { .. }
+        | Event::MessagesConfigured { .. } => None,
+        Event::Session(event) => turn_of(&event.change),
+    }
+}
+
+/// The turn that an event of a session is about.
+fn turn_of(change: &SessionChange) -> Option<TaskId> {
+    match change {
+        SessionChange::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
+        | SessionChange::TurnBegan { turn, .. }
+        | SessionChange::SteeringSet { turn, .. }
+        | SessionChange::Taken { turn, .. }
+        | SessionChange::Returned { turn, .. }
+        | SessionChange::Retrying { turn, .. }
+        | SessionChange::TurnOver { turn }
+        | SessionChange::Ended {
+            end: MessageEnd::Delivered { turn } | MessageEnd::Steered { turn }, ..
+        } => Some(*turn),
+        _ => None,
     }
 }
 
@@ -229,6 +250,7 @@ pub(crate) fn lane_of_event(event: &Event) -> Option<&LaneName> {
         | Event::Idle { lane }
         | Event::Alert { lane, .. }
         | Event::AlertOver { lane, .. } => Some(lane),
+        Event::Session(event) => Some(&event.session),
         _ => None,
     }
 }

@@ -48,6 +48,11 @@ use std::path::PathBuf;
 
 pub use configured::{Config, ConfigError, Configured, FromConfig};
 pub use laneway_core::{
+    Agent, DropRule, Dropped, EffectiveQueue, Incoming, Message as WaitingMessage, MessageEnd, MessageId,
+    MessagePolicy, MessageQueue, MessageReply, MessageSettings, MessageStatus, Mode, Origin, Otherwise,
+    Place, QueueOverrides, SendOutcome, SessionChange, SessionEvent, SessionView, Sourced, Steer, TurnView,
+};
+pub use laneway_core::{
     AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
     Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, Millis, Name, Pattern,
     Period, RateLimit, Rejection, Reply, Retry, RetryStrategy, Selector, Settings, Source, StopReason,
@@ -59,6 +64,7 @@ pub use laneway_engine::{
     StopSignal, Stopped, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult, ToolUse, Tools,
     Update, Updates,
 };
+pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 

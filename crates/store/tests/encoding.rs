@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    Block, Command, End, LaneName, LaneSettings, Name, Outcome, Pattern, Scheduler, Source, State, Switch,
-    TaskId, TaskSpec, Timestamp,
+    Block, Command, End, LaneName, LaneSettings, MessageId, Name, Outcome, Pattern, Scheduler, Source, State,
+    Switch, TaskId, TaskSpec, Timestamp,
 };
 use laneway_store::testing::in_format;
 use laneway_store::{
@@ -140,7 +140,8 @@ fn every_format_of_batches_can_be_read() {
     });
 }
 
-/// Something of everything: work that waits, runs, is delayed and has failed; settings; a pause; a key.
+/// Something of everything: work that waits, runs, is delayed and has failed; settings; a pause; a key; a
+/// conversation with messages that wait and some that were dropped.
 fn busy() -> Scheduler {
     let mut scheduler = Scheduler::new(0);
     let mut events = Vec::new();
@@ -155,6 +156,15 @@ fn busy() -> Scheduler {
         let key = format!("key {number}").into();
         spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64 });
         step(1000 + number as u64, Command::Submit { task: TaskId(number), spec: Box::new(spec) });
+    }
+    for number in 11..=15 {
+        let agent = laneway_core::Agent::new(Name::new("coder").unwrap());
+        let mut message =
+            laneway_core::Incoming::new(MessageId(number), "chat", agent, format!("text {number}"));
+        message.message_id = Some(format!("id {number}").into());
+        message.queue.cap = Some(2);
+        let command = laneway_core::SessionCommand::Send(Box::new(message));
+        step(1900, Command::Session(Box::new(command)));
     }
     step(2000, Command::Pause { lane: LaneName::new("agent:x").unwrap() });
     let error = "it broke".into();
