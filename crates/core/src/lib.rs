@@ -45,6 +45,7 @@ mod lane;
 mod lending;
 mod letters;
 mod line;
+mod listing;
 mod message;
 mod modes;
 mod name;
