@@ -13,6 +13,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
+  bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
+        ["bench", "engine"] => bench_engine(""),
+        ["bench", "engine", word] => bench_engine(word),
         ["bench", "sessions"] => bench_sessions(),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
@@ -105,4 +108,11 @@ fn bench_core() -> Result<(), String> {
     let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
     let memory = run("cargo", &["bench", "--package", "laneway-core", "--bench", "memory"], &[]);
     cycle.and(memory)
+}
+
+/// A crate of its own, because the peers that it measures are no part of the normal build.
+fn bench_engine(word: &str) -> Result<(), String> {
+    let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", word];
+    let bench = if word.is_empty() { &bench[..bench.len() - 1] } else { &bench[..] };
+    run("cargo", bench, &[])
 }

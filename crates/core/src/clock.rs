@@ -190,6 +190,13 @@ impl Scheduler {
                 self.tell_depth(lane, events);
             }
         }
+        // Turns of messages that were accepted before are not refused, whoever else came in the same step.
+        let is_turn = |slot: &u32| self.tasks.get(*slot).is_some() && self.is_message_turn(*slot);
+        if self.sessions.is_empty() || !self.accepted.iter().any(is_turn) {
+            for index in 0..self.accepted.len() {
+                self.check_depth(self.accepted[index]);
+            }
+        }
         if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }
@@ -197,6 +204,18 @@ impl Scheduler {
             let mut timers = std::mem::take(&mut self.timers);
             timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
             self.timers = timers;
+        }
+    }
+
+    /// Whoever was accepted and must wait found room in each of its lanes.
+    fn check_depth(&mut self, slot: u32) {
+        let Some(task) = self.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
+        for lane in &*self.lanes.route(task.route).lanes {
+            let (waiting, most) = (self.lanes[*lane].waiting, self.settings(*lane).max_queued);
+            if waiting > most {
+                let name = &self.lanes[*lane].name;
+                self.overrun = Some(format!("{waiting} wait in {name}, which has room for {most}"));
+            }
         }
     }
 

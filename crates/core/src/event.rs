@@ -100,7 +100,7 @@ pub enum Event {
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
-        /// Which worker claimed it, if one did.
+        /// Which worker claimed it, if one did; else whose it is, where several programs share a log.
         worker: Option<Name>,
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,

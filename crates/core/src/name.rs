@@ -186,6 +186,11 @@ impl Pattern {
         !self.0.contains('*')
     }
 
+    /// The one lane's name that this is.
+    pub fn exact(&self) -> Option<LaneName> {
+        self.is_exact().then(|| LaneName(Arc::clone(&self.0)))
+    }
+
     /// Whether `name` fits.
     pub fn matches(&self, name: &LaneName) -> bool {
         matches(self.0.as_bytes(), name.0.as_bytes())

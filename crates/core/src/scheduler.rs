@@ -14,6 +14,7 @@ use crate::kinds::Kinds;
 use crate::lane::Lanes;
 use crate::letters::Letters;
 use crate::line::Line;
+use crate::name::Name;
 use crate::rejection::Rejection;
 use crate::session::Sessions;
 use crate::settings::LEVEL_MAX;
@@ -91,6 +92,8 @@ pub struct Scheduler {
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[u32; 2]>,
+    /// Counts steps and replayed events, to tell what the last one touched.
+    pub(crate) steps: u64,
     /// The lanes whose numbers changed, each with its birth.
     pub(crate) touched: Vec<(u32, u64)>,
     pub(crate) gone: Vec<LaneChange>,
@@ -99,7 +102,11 @@ pub struct Scheduler {
     pub(crate) keeps_departed: bool,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
-    /// The first grant above a limit, which must never be.
+    /// Who runs what is granted here, see [`run_as`](Scheduler::run_as).
+    pub(crate) runner: Option<Name>,
+    /// Tasks that the step accepted.
+    pub(crate) accepted: SmallVec<[u32; 2]>,
+    /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
 }
 
@@ -138,11 +145,14 @@ impl Scheduler {
             may_grant: false,
             reservations: BTreeSet::new(),
             passed_over: SmallVec::new(),
+            steps: 1,
             touched: Vec::new(),
             gone: Vec::new(),
             departed: Vec::new(),
             keeps_departed: false,
             is_stopped: false,
+            runner: None,
+            accepted: SmallVec::new(),
             overrun: None,
         }
     }
@@ -213,6 +223,12 @@ impl Scheduler {
     /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
     pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
         self.departed.drain(..)
+    }
+
+    /// From now on says whose the attempts are that this scheduler starts, where several programs share a log: each must
+    /// know which of them are its own. It is no event, because it is over with the program.
+    pub fn run_as(&mut self, runner: Option<Name>) {
+        self.runner = runner;
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

@@ -66,7 +66,6 @@ struct SavedTask {
     phase: SavedPhase,
     attempts: u32,
     retries: u32,
-    redeliveries: u32,
     priority: u8,
     aged: u8,
     boosted: u8,
@@ -182,8 +181,7 @@ impl Scheduler {
                 Phase::Running(attempt) => SavedPhase::Running(self.save_attempt(attempt)),
             },
             attempts: task.attempts,
-            retries: task.retries,
-            redeliveries: task.redeliveries,
+            retries: task.retries(),
             priority: task.priority,
             aged: task.aged,
             boosted: task.boosted,
@@ -295,6 +293,10 @@ impl Scheduler {
             _ => None,
         };
         let kind = self.kinds.join(&saved.kind);
+        let mut rare = saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare)));
+        if saved.retries > 0 {
+            rare.get_or_insert_default().retries = saved.retries;
+        }
         let slot = self.tasks.insert(Task {
             id: saved.id,
             payload: saved.payload,
@@ -305,14 +307,11 @@ impl Scheduler {
             due: Timestamp::NEVER,
             look_at: Timestamp::NEVER,
             phase,
-            rare: saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare))),
+            rare,
             route,
             kind,
             leaf: NONE,
-            key: NONE,
             attempts: saved.attempts,
-            retries: saved.retries,
-            redeliveries: saved.redeliveries,
             priority: saved.priority,
             aged: saved.aged,
             boosted: saved.boosted,

@@ -69,6 +69,7 @@ scenarios! {
     around_two_lanes_and_back "25-around-two-lanes-and-back"
     parents_that_wait_for_each_other "25-parents-that-wait-for-each-other"
     a_notice_while_waiting "26-a-notice-while-waiting"
+    who_waits_again_is_noticed_again "26-who-waits-again-is-noticed-again"
     names_of_lanes "27-names-of-lanes"
     a_batch_is_taken_whole_or_not_at_all "28-a-batch-is-taken-whole-or-not-at-all"
     a_tool_batch "28-a-tool-batch"

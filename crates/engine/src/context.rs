@@ -24,6 +24,8 @@ pub struct Context {
     pub(crate) lanes: Arc<[LaneName]>,
     pub(crate) stop: StopSignal,
     pub(crate) handle: Handle,
+    /// A call of a tool that runs directly, outside any task, cannot be a parent.
+    pub(crate) is_task: bool,
 }
 
 impl Context {
@@ -86,17 +88,21 @@ impl Context {
     /// Asks for another task and may wait for it: meanwhile it lends the child the slots of lanes that both name,
     /// and if this task ends first the child is cancelled.
     pub async fn submit(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.handle.submit(task.parent(self.task, false)).await
+        self.handle.submit(self.child(task, false)).await
     }
 
     /// Asks for another task that goes its own way.
     pub async fn submit_detached(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.handle.submit(task.parent(self.task, true)).await
+        self.handle.submit(self.child(task, true)).await
     }
 
     /// Runs a future as a child of this task.
     pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
-        self.handle.run(task.parent(self.task, false), future).await
+        self.handle.run(self.child(task, false), future).await
+    }
+
+    fn child(&self, task: Task, detached: bool) -> Task {
+        if self.is_task { task.parent(self.task, detached) } else { task }
     }
 
     /// Says whether this turn takes steering from now on: messages of that mode then come into it. What was accepted
@@ -127,6 +133,6 @@ impl Context {
 
     /// The tool lanes of a conversation; their calls are children of this task.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
-        self.handle.tools(session).parent(self.task)
+        self.handle.tools(session).parent(self.clone())
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU128;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use laneway_core::{BlobId, TaskId};
+use laneway_core::{BlobId, Name, TaskId};
 use laneway_store::BatchId;
 
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
@@ -22,6 +22,11 @@ impl Ids {
 
     pub(crate) fn seed(&self) -> u64 {
         self.chance.hash_one("seed")
+    }
+
+    /// A name for this process that no other has.
+    pub(crate) fn runner(&self) -> Option<Name> {
+        Name::new(format!("process-{:032x}", self.uuid())).ok()
     }
 
     pub(crate) fn task(&self) -> TaskId {

@@ -9,7 +9,7 @@ use laneway_core::{
     Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
     TaskView, Timestamp,
 };
-use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError};
+use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
@@ -82,6 +82,9 @@ impl Engine {
                 Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
             });
             turn.take_changes(&mut self.scheduler, is_watched);
+            if let Err(error) = &reply {
+                self.tools.count_refusal(error, &self.scheduler);
+            }
             if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
                 turn.payloads.extend(ask.payloads.iter().cloned());
             }
@@ -171,6 +174,12 @@ impl Engine {
         let mut lettered = HashSet::new();
         for event in &turn.events {
             match event {
+                Event::Retrying { task, fence, error, .. } => {
+                    self.note_try(*task, *fence, error, turn.at, &mut entry);
+                }
+                Event::Redelivered { task, fence } => {
+                    self.note_try(*task, *fence, &"the lease lapsed".into(), turn.at, &mut entry);
+                }
                 Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
                 Event::LetterGone { letter, why } => {
                     let payload = self.letters.remove(letter);
@@ -187,7 +196,8 @@ impl Engine {
                     }
                     if view.kind.as_str() != SLOT_KIND {
                         let result = turn.result_of(*task, end);
-                        entry.finished.push((finished(view, end, turn.at), result));
+                        let tries = self.take_tries(*task, &mut entry);
+                        entry.finished.push((finished(view, end, turn.at, tries), result));
                     }
                 }
                 _ => {}
@@ -211,7 +221,7 @@ impl Turn {
     }
 }
 
-fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
+fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
     Finished {
         task: view.id,
         kind: view.kind.clone(),
@@ -226,5 +236,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
         ended: at,
         attempts: view.attempts,
         end: end.clone(),
+        tries,
     }
 }

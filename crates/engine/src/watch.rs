@@ -1,8 +1,11 @@
 //! Watching what happens.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_core::{Event, Fence, LaneChange, LaneName, MessageEnd, SessionChange, TaskId, Timestamp, Way};
+use laneway_core::{
+    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, SessionChange, TaskId, Timestamp, Way,
+};
 use tokio::sync::mpsc;
 
 /// Something that happened, to whoever watches.
@@ -22,6 +25,16 @@ pub enum Update {
         at: Timestamp,
         /// Its numbers now.
         change: LaneChange,
+    },
+    /// Where a task that somebody watches by its id stands in line now: at most once a second, and only when it has
+    /// moved. Not kept.
+    Position {
+        /// Which task.
+        task: TaskId,
+        /// Its place in the line of its home lane, counted from one.
+        position: usize,
+        /// When it will probably start; `None` when there is nothing to judge by.
+        starts_in: Option<Millis>,
     },
     /// A run says how far it is. Not kept.
     Progress {
@@ -125,6 +138,11 @@ impl Watchers {
         Updates { receiver, watchers: Arc::clone(self), number }
     }
 
+    /// The tasks that somebody watches by their id.
+    pub(crate) fn watched_tasks(&self) -> BTreeSet<TaskId> {
+        self.lock().list.iter().filter_map(|watcher| watcher.filter.task).collect()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().list.is_empty()
     }
@@ -164,7 +182,9 @@ impl Watcher {
 pub(crate) fn task_of(update: &Update) -> Option<TaskId> {
     match update {
         Update::Event { event, .. } => task_of_event(event),
-        Update::Progress { task, .. } | Update::Delta { task, .. } => Some(*task),
+        Update::Position { task, .. } | Update::Progress { task, .. } | Update::Delta { task, .. } => {
+            Some(*task)
+        }
         Update::Lane { .. } | Update::Missed(_) => None,
     }
 }

@@ -216,6 +216,13 @@ fn every_format_of_finished_tasks_can_be_read() {
         ended: Timestamp(1_790_000_005_000),
         attempts: 3,
         end: End::Failed { error: "it broke".into() },
+        tries: vec![laneway_store::Try {
+            fence: laneway_core::Fence(7),
+            started: Some(Timestamp(1_790_000_000_005)),
+            ended: Timestamp(1_790_000_000_007),
+            worker: None,
+            error: "it broke first".into(),
+        }],
     };
     let batch = || Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
     let seal = |finished: Finished| {
@@ -231,6 +238,7 @@ fn every_format_of_finished_tasks_can_be_read() {
                 place: Place::default(),
                 record,
                 result: None,
+                labels: Vec::new(),
             };
             let append = log.seal(Head::EMPTY, &Entry::of(batch())).unwrap();
             log.store().append(Append { finished: vec![stored], ..append }).await.unwrap();
