@@ -49,7 +49,8 @@ fn messages_that_make_no_sense() {
         refused(send(message))
     };
     let many = || (0..=PERMISSIONS_MAX).map(|number| Name::new(number.to_string()).unwrap()).collect();
-    let cases: [(&dyn Fn(&mut Incoming), BadMessage); 9] = [
+    type Change<'a> = &'a dyn Fn(&mut Incoming);
+    let cases: [(Change<'_>, BadMessage); 9] = [
         (&|message| message.text = " \n".into(), BadMessage::Empty),
         (&|message| message.text = long(TEXT_BYTES_MAX + 1).into(), BadMessage::TooLong),
         (
