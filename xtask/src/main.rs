@@ -14,6 +14,8 @@ cargo xtask <chore>
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
+  bench sessions    size and speed of sessions with waiting messages, with their bounds
+  fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -27,6 +29,9 @@ fn main() -> ExitCode {
         ["bench", "core"] => bench_core(),
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
+        ["bench", "sessions"] => bench_sessions(),
+        ["fuzz"] => fuzz("1000000"),
+        ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
@@ -83,6 +88,19 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
     }
     run("apt-get", &["update"], &[])?;
     run("apt-get", &["install", "--yes", package], &[])
+}
+
+fn bench_sessions() -> Result<(), String> {
+    run("cargo", &["bench", "--package", "laneway-core", "--bench", "sessions"], &[])
+}
+
+/// Runs the property tests of texts for longer than the normal run does.
+fn fuzz(cases: &str) -> Result<(), String> {
+    if !cases.parse::<u32>().is_ok_and(|cases| cases > 0) {
+        return Err("the number of cases is a whole number of at least 1".to_owned());
+    }
+    let test = ["test", "--release", "--package", "laneway-core", "--test", "session_texts"];
+    run("cargo", &test, &[("PROPTEST_CASES", cases)])
 }
 
 fn bench_core() -> Result<(), String> {

@@ -246,6 +246,11 @@ impl Tasks {
         Some(found)
     }
 
+    /// Every slot in use is smaller than this.
+    pub(crate) fn table_len(&self) -> u32 {
+        self.room() as u32
+    }
+
     /// What is decided about this task is applied next.
     pub(crate) fn expect(&self, slot: u32) {
         self.recent.set(slot);

@@ -74,6 +74,7 @@ pub(crate) struct Accepted {
     pub(crate) joined: bool,
     /// Tells of the end; `None`: it has ended already.
     pub(crate) waiter: Option<Waiter>,
+    pub(crate) standing: crate::submission::Standing,
 }
 
 pub(crate) type Waiter = oneshot::Receiver<Ending>;

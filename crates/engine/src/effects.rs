@@ -103,7 +103,8 @@ impl Engine {
         let Reply::Accepted { task, joined } = *reply else { return None };
         let is_live = !joined || events.contains(&Event::Joined { task });
         let waiter = is_live.then(|| self.wait_for(task));
-        Some(Accepted { task, joined, waiter })
+        let standing = crate::submission::Standing::of(&self.scheduler, task);
+        Some(Accepted { task, joined, waiter, standing })
     }
 
     fn wait_for(&mut self, task: TaskId) -> Waiter {
