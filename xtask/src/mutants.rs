@@ -120,8 +120,11 @@ const TARGETS: &[&[&str]] = &[
     &["--lib"],
     &["--test", "bad_input"],
     &["--test", "stopping"],
+    &["--test", "bad_messages"],
     &["--test", "model"],
+    &["--test", "session_texts"],
     &["--test", "scenarios"],
+    &["--test", "conversations"],
     &["--test", "histories"],
 ];
 

@@ -190,8 +190,12 @@ impl Scheduler {
                 self.tell_depth(lane, events);
             }
         }
-        for index in 0..self.accepted.len() {
-            self.check_depth(self.accepted[index]);
+        // Turns of messages that were accepted before are not refused, whoever else came in the same step.
+        let is_turn = |slot: &u32| self.tasks.get(*slot).is_some() && self.is_message_turn(*slot);
+        if self.sessions.is_empty() || !self.accepted.iter().any(is_turn) {
+            for index in 0..self.accepted.len() {
+                self.check_depth(self.accepted[index]);
+            }
         }
         if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
             self.give_memory_back();

@@ -54,6 +54,9 @@ impl Scheduler {
             }
             Reading::Wrong(error) => return Ok(told(incoming.id, error)),
         }
+        if incoming.steer.is_some() && incoming.queue.mode != Some(Mode::SteerBacklog) {
+            incoming.queue.mode = Some(Mode::Steer);
+        }
         self.dispatch(&lane, &incoming, events)
     }
 
@@ -108,7 +111,7 @@ impl Scheduler {
         let channel = incoming.place.channel.as_deref();
         let settings = &self.sessions.settings;
         let queue = settings.effective(&incoming.queue, &overrides, channel).values();
-        let steers = matches!(queue.mode, Mode::Steer | Mode::SteerBacklog) || incoming.steer.is_some();
+        let steers = matches!(queue.mode, Mode::Steer | Mode::SteerBacklog);
         let steerable = if steers { self.steerable(lane, incoming, queue.cap) } else { None };
         if let Some(steer) = incoming.steer
             && steerable != Some(steer.turn)
@@ -119,11 +122,7 @@ impl Scheduler {
                 Otherwise::Drop => return Ok(self.drop_newcomer(lane, incoming.id, Dropped::Late, events)),
             }
         }
-        let mode = if incoming.steer.is_some() && queue.mode != Mode::SteerBacklog {
-            Mode::Steer
-        } else {
-            queue.mode
-        };
+        let mode = queue.mode;
         match mode {
             Mode::Reject if is_busy => {
                 let turn = self.current_turn(lane);
@@ -294,7 +293,7 @@ pub(crate) fn session_lane(key: &str) -> Result<LaneName, Rejection> {
     LaneName::session(key).map_err(|error| Rejection::BadMessage(BadMessage::Session(error)))
 }
 
-fn address(incoming: &Incoming) -> Address {
+pub(crate) fn address(incoming: &Incoming) -> Address {
     let mut permissions = incoming.permissions.clone();
     permissions.sort();
     permissions.dedup();

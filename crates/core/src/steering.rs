@@ -8,13 +8,14 @@ use crate::modes::Mode;
 use crate::name::LaneName;
 use crate::rejection::Rejection;
 use crate::scheduler::Scheduler;
-use crate::send::reply;
+use crate::send::{address, reply};
 use crate::session_command::{SendOutcome, SessionChange, SessionEvent, TurnMessage, Way};
 use crate::task::Phase;
 
 impl Scheduler {
     /// The running turn of a session that takes steering now and has room for it, if it is the one that
-    /// the message means.
+    /// the message means, and answers to the same place with the same permissions: nobody speaks into a turn that
+    /// may do more than he, or whose answer he does not see.
     pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
         let session = &self.sessions[self.sessions.find(lane)?];
         let takes = session.turns.iter().find(|turn| {
@@ -25,7 +26,9 @@ impl Scheduler {
             is_open && turn.more.pending.len() < cap as usize
         })?;
         let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
-        is_meant.then_some(takes.task)
+        let address = address(incoming);
+        let fits = takes.messages.iter().all(|message| message.address.takes(&address));
+        (is_meant && fits).then_some(takes.task)
     }
 
     pub(crate) fn steer_into(

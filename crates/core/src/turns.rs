@@ -223,13 +223,10 @@ impl Scheduler {
         let mut messages = vec![head.id];
         if collects(head) && !head.hastened {
             for next in session.waiting.iter().skip(1) {
-                let (place, next_place) = (&address.place, &next.address.place);
-                let one_place = place == next_place || place.is_empty() || next_place.is_empty();
-                if !(collects(next) && next.tries == head.tries && one_place && address.is_kin(&next.address))
-                {
+                if !(collects(next) && next.tries == head.tries && address.takes(&next.address)) {
                     break;
                 }
-                if place.is_empty() {
+                if address.place.is_empty() {
                     address = &next.address;
                 }
                 messages.push(next.id);

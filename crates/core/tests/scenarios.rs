@@ -92,6 +92,7 @@ scenarios! {
     a_new_attempt_takes_them_again "39-a-new-attempt-takes-them-again"
     a_steered_message_goes_into_the_running_turn "39-a-steered-message-goes-into-the-running-turn"
     a_steered_turn_skips_its_tool_calls "39-a-steered-turn-skips-its-tool-calls"
+    nobody_steers_a_turn_of_others "39-nobody-steers-a-turn-of-others"
     steer_backlog_does_both "39-steer-backlog-does-both"
     steer_may_name_the_turn "39-steer-may-name-the-turn"
     steers_that_come_too_late_keep_their_order "39-steers-that-come-too-late-keep-their-order"

@@ -123,6 +123,11 @@ impl From<Handle> for Laneway {
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// And those in the guide to sessions.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sessions.md")]
+struct SessionsGuide;
+
 /// So must those in the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedding.md")]

@@ -1,0 +1,104 @@
+//! Messages that make no sense: a typed refusal each, the state as it was, never a panic.
+#![allow(clippy::unwrap_used)]
+
+use laneway_core::{
+    Agent, BadMessage, BeyondPolicy, Command, Fence, Incoming, LABEL_BYTES_MAX, LaneName, MessageId, Millis,
+    Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection, Scheduler, SessionCommand, TEXT_BYTES_MAX,
+    TaskId, TaskSpec, Timestamp,
+};
+
+fn message(id: u128) -> Incoming {
+    Incoming::new(MessageId(id), "ann", Agent::new(Name::new("bot").unwrap()), "hello")
+}
+
+fn ask(command: SessionCommand) -> Command {
+    Command::Session(Box::new(command))
+}
+
+/// Message 1 runs in its turn, message 2 waits; task 9 runs and is no turn.
+fn busy() -> Scheduler {
+    let mut lanes = Scheduler::new(7);
+    let spec = Box::new(TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::main()]));
+    let plain = Command::Submit { task: TaskId(9), spec };
+    for command in [plain, send(message(1)), send(message(2))] {
+        lanes.step(Timestamp(1000), command, &mut Vec::new()).unwrap();
+    }
+    lanes
+}
+
+fn send(message: Incoming) -> Command {
+    ask(SessionCommand::Send(Box::new(message)))
+}
+
+/// The refusal of `command`, which must leave nothing behind.
+fn refused(command: Command) -> Rejection {
+    let mut lanes = busy();
+    let (before, mut events) = (lanes.state(), Vec::new());
+    let rejection = lanes.step(Timestamp(1000), command, &mut events).unwrap_err();
+    assert_eq!(events, []);
+    assert!(lanes.state() == before, "{rejection} changed something");
+    rejection
+}
+
+#[test]
+fn messages_that_make_no_sense() {
+    let long = |bytes: usize| "x".repeat(bytes);
+    let with = |change: &dyn Fn(&mut Incoming)| {
+        let mut message = message(3);
+        change(&mut message);
+        refused(send(message))
+    };
+    let many = || (0..=PERMISSIONS_MAX).map(|number| Name::new(number.to_string()).unwrap()).collect();
+    let cases: [(&dyn Fn(&mut Incoming), BadMessage); 9] = [
+        (&|message| message.text = " \n".into(), BadMessage::Empty),
+        (&|message| message.text = long(TEXT_BYTES_MAX + 1).into(), BadMessage::TooLong),
+        (
+            &|message| message.place.thread = Some(long(LABEL_BYTES_MAX + 1).into()),
+            BadMessage::Label("thread"),
+        ),
+        (&|message| message.permissions = many(), BadMessage::Permissions),
+        (&|message| message.priority = Some(10), BadMessage::Priority),
+        (&|message| message.session = long(200).into(), BadMessage::Session(NameError::TooLong(208))),
+        (&|message| message.agent.name = Name::new("a*").unwrap(), BadMessage::Agent(NameError::Star)),
+        (&|message| message.queue.cap = Some(0), BadMessage::Queue(BeyondPolicy::Cap(100))),
+        (
+            &|message| message.queue.debounce = Some(Millis(600_001)),
+            BadMessage::Queue(BeyondPolicy::Debounce(Millis(600_000))),
+        ),
+    ];
+    for (change, expected) in cases {
+        assert_eq!(with(change), Rejection::BadMessage(expected));
+    }
+    assert_eq!(with(&|message| message.text = long(TEXT_BYTES_MAX + 1).into()).code(), "TOO_LARGE");
+    assert_eq!(refused(send(message(2))), Rejection::MessageIdTaken { message: MessageId(2) });
+}
+
+#[test]
+fn messages_and_turns_that_are_not_there() {
+    let turn = TaskId::of_turn(MessageId(1), 1);
+    let unknown = MessageId(77);
+    let not_found = Rejection::NoSuchMessage { message: unknown };
+    assert_eq!(refused(ask(SessionCommand::Withdraw { message: unknown })), not_found);
+    assert_eq!(refused(ask(SessionCommand::SendNow { message: unknown })), not_found);
+    assert_eq!(refused(ask(SessionCommand::Move { message: unknown, before: None })), not_found);
+    let in_turn = Rejection::MessageInTurn { message: MessageId(1) };
+    assert_eq!(refused(ask(SessionCommand::Withdraw { message: MessageId(1) })), in_turn);
+    let before = Some(MessageId(2));
+    let itself = SessionCommand::Move { message: MessageId(2), before };
+    assert_eq!(refused(ask(itself)), Rejection::BadMessage(BadMessage::Before));
+    let stale = SessionCommand::TakeSteering { turn, fence: Fence(99) };
+    assert_eq!(refused(ask(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
+    let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
+    assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoConversation));
+    let idle = refused(ask(SessionCommand::Interrupt { session: "nobody".into() }));
+    assert_eq!(idle.code(), "NOT_FOUND");
+}
+
+#[test]
+fn settings_beyond_the_policy() {
+    let queue = QueueOverrides { cap: Some(101), ..QueueOverrides::default() };
+    let expected = Rejection::BadMessage(BadMessage::Queue(BeyondPolicy::Cap(100)));
+    assert_eq!(refused(ask(SessionCommand::Configure { session: "ann".into(), queue })), expected);
+    let settings = laneway_core::MessageSettings { global: queue, ..Default::default() };
+    assert_eq!(refused(ask(SessionCommand::ConfigureMessages(Box::new(settings)))), expected);
+}
