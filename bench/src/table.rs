@@ -22,7 +22,7 @@ pub struct Table {
 impl Table {
     pub fn new(word: &str) -> Table {
         println!(
-            "{:<44} {:>14} {:>14} {:>7} {:>15} {:>9}  ",
+            "{:<52} {:>14} {:>14} {:>7} {:>15} {:>9}  ",
             "what", "ours", "reference", "ratio", "spread", "bound"
         );
         Table { word: word.to_owned(), broken: Vec::new(), rows: 0 }
@@ -48,7 +48,7 @@ impl Table {
         let spread = format!("{:.2}..{:.2}", ratios[0], ratios[ratios.len() - 1]);
         let told = |figure: f64| format!("{figure:.prec$} {unit}", prec = if figure < 100.0 { 2 } else { 0 });
         println!(
-            "{name:<44} {:>14} {:>14} {ratio:>7.2} {spread:>15} {words:>9}  {verdict}",
+            "{name:<52} {:>14} {:>14} {ratio:>7.2} {spread:>15} {words:>9}  {verdict}",
             told(median(&ours)),
             told(median(&references))
         );
