@@ -65,6 +65,7 @@ mod session_apply;
 mod session_check;
 mod session_command;
 mod session_view;
+mod sessions;
 mod settings;
 mod settings_text;
 mod spec;

@@ -16,7 +16,7 @@ use crate::letters::Letters;
 use crate::line::Line;
 use crate::name::Name;
 use crate::rejection::Rejection;
-use crate::session::Sessions;
+use crate::sessions::Sessions;
 use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
 use crate::time::Timestamp;

@@ -8,7 +8,8 @@ use crate::message::MessageId;
 use crate::modes::MessageSettings;
 use crate::receipts::Receipts;
 use crate::scheduler::Scheduler;
-use crate::session::{Session, Sessions};
+use crate::session::Session;
+use crate::sessions::Sessions;
 use crate::time::Timestamp;
 
 /// All sessions, to be saved or compared.
