@@ -144,6 +144,12 @@ pub trait Store: Send + Sync + 'static {
     /// What an `Ok` from [`append`](Store::append) means.
     fn durability(&self) -> Durability;
 
+    /// The time by the engine's clock, which everybody who shares the store goes by. `None`: there is no clock but this
+    /// process's own.
+    fn time(&self) -> Answer<'_, Option<Timestamp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Where the log ends now.
     fn head(&self) -> Answer<'_, Head>;
 
