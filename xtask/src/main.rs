@@ -60,6 +60,7 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 }
 
 fn test() -> Result<(), String> {
+    engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])
 }
 
@@ -74,12 +75,26 @@ fn check() -> Result<(), String> {
 
 /// Installs a Debian package when the program that it brings is missing.
 fn ensure(program: &str, package: &str) -> Result<(), String> {
-    let is_there = Command::new(program).arg("--version").output().is_ok();
-    if is_there {
+    let is_there = || Command::new(program).arg("--version").output().is_ok();
+    if is_there() {
         return Ok(());
     }
-    run("apt-get", &["update"], &[])?;
-    run("apt-get", &["install", "--yes", package], &[])
+    let options = [("DEBIAN_FRONTEND", "noninteractive")];
+    let installed = run("apt-get", &["update"], &[])
+        .and_then(|()| run("apt-get", &["install", "--yes", "--no-install-recommends", package], &options));
+    match installed {
+        Ok(()) if is_there() => Ok(()),
+        _ => Err(format!(
+            "{program} is missing and could not be installed; as root: apt-get install {package}"
+        )),
+    }
+}
+
+/// The engines that stores are tested on.
+fn engines() -> Result<(), String> {
+    ensure("redis-server", "redis-server")?;
+    ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
+    ensure("setpriv", "util-linux")
 }
 
 fn bench_core() -> Result<(), String> {
