@@ -63,6 +63,11 @@ impl Flow {
         self.ahead = Millis(self.ahead.0 + behind.0);
     }
 
+    /// It is not earlier than this, as others that share the log say; whatever our clock says goes on as before.
+    pub(crate) fn reach(&mut self, known: Timestamp) {
+        self.latest = self.latest.max(known);
+    }
+
     /// How long it is until then.
     pub(crate) fn until(&mut self, at: Timestamp) -> Duration {
         Duration::from_millis(at.since(self.now()).0)

@@ -12,7 +12,8 @@
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
-//! | who reads the clock? | `clock.rs` |
+//! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
+//! | who reads the clock? | `clock.rs`, `store_clock.rs` |
 
 mod call;
 mod catch;
@@ -21,18 +22,23 @@ mod context;
 mod effects;
 mod engine;
 mod error;
+mod follow;
 mod handle;
 mod handler;
 mod ids;
 mod inline;
 mod journal;
 mod options;
+mod others;
 mod outbox;
 mod recovery;
+mod replica;
+mod rewind;
 mod runs;
 mod saver;
 mod slot;
 mod stop;
+mod store_clock;
 mod task;
 mod task_handle;
 mod tools;

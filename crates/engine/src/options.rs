@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::Name;
+use laneway_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,9 +27,14 @@ pub struct Options {
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
     /// gives its slot away after 5 s in any case.
     pub stop_grace: Duration,
-    /// What tells the time.
+    /// What tells the time. Where several engines share a store that has a clock, that one counts instead.
     pub clock: Box<dyn Clock>,
+    /// Where several engines share a store: for how long one of them may be silent before what waits for it is
+    /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
+    pub replica_lease: Duration,
     pub(crate) handlers: Arc<Handlers>,
+    /// The store, if others share it.
+    pub(crate) shares: Option<Arc<dyn Store>>,
 }
 
 impl Options {
@@ -54,6 +60,8 @@ impl Default for Options {
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
             clock: Box::new(SteadyClock::start()),
+            replica_lease: Duration::from_secs(10),
+            shares: None,
             handlers: Arc::default(),
         }
     }

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::outbox::Told;
 use crate::stop::Stopped;
-use crate::task::SLOT_KIND;
+use crate::task::{SLOT_KIND, is_slot};
 
 /// How long to wait before the store is tried again, at first and at most.
 const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -39,7 +39,7 @@ impl Engine {
         }
         for view in dead {
             let Some(running) = view.running else { continue };
-            if view.kind.as_str() == SLOT_KIND {
+            if is_slot(&view.kind) {
                 // Cancelled and not lost, so that it leaves no dead letter that nobody could run.
                 commands.push(Command::Cancel { task: view.id, reason: CancelReason::Caller });
             }
@@ -56,22 +56,33 @@ impl Engine {
         broken.cloned().map(Error::from)
     }
 
-    async fn load(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn load(&mut self) -> Result<(), StoreError> {
         let Some(log) = self.journal.log() else { return Ok(()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
         (self.head, self.scheduler) = (head, scheduler);
-        self.flow.pass(self.scheduler.now());
+        match self.replica {
+            Some(_) => self.flow.reach(self.scheduler.now()),
+            None => self.flow.pass(self.scheduler.now()),
+        }
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
+        self.recall_letters();
+        Ok(())
+    }
+
+    /// The payloads of dead letters, as the state has them.
+    pub(crate) fn recall_letters(&mut self) {
         let letters = self.scheduler.dead_letters();
         self.letters = letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
-        Ok(())
     }
 
     /// Takes up what the log holds in place of what was believed here, and makes good what was missed.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
+        if self.replica.is_some() {
+            return self.go_back(None).await;
+        }
         self.load().await?;
         let now = self.flow.now();
         let running: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
@@ -101,7 +112,7 @@ impl Engine {
     }
 
     /// Tells those who wait for tasks that ended without our hearing of it.
-    async fn tell_missed_ends(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn tell_missed_ends(&mut self) -> Result<(), StoreError> {
         let is_over = |task: &&laneway_core::TaskId| self.scheduler.task(**task).is_none();
         let over: Vec<_> = self.waiters.keys().filter(is_over).copied().collect();
         for task in over {
@@ -170,7 +181,7 @@ impl Engine {
         let (now, mut at) = (self.flow.now(), self.scheduler.now());
         let mut asks = std::mem::take(&mut self.kept);
         for _ in 0..MAKE_UP_MAX {
-            let (signs, least) = self.runs.signs_of_life();
+            let (signs, least) = self.signs_of_life();
             if at >= now || signs.is_empty() && asks.is_empty() {
                 break;
             }

@@ -8,19 +8,24 @@ use crate::journal::Journal;
 
 /// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
 const BATCHES_LEFT: u64 = 64;
+/// Where others share the log, so many: they catch up by reading them, and one that is further behind has to load the
+/// snapshot.
+const BATCHES_LEFT_SHARED: u64 = 4096;
 
 /// Saves the state beside the loop, once at a time.
 pub(crate) struct Saver {
     every: u64,
     history_max: u64,
+    batches_left: u64,
     /// Events since the last snapshot.
     events: u64,
     saving: Option<JoinHandle<()>>,
 }
 
 impl Saver {
-    pub(crate) fn new(every: u64, history_max: u64) -> Saver {
-        Saver { every: every.max(1), history_max, events: 0, saving: None }
+    pub(crate) fn new(every: u64, history_max: u64, is_shared: bool) -> Saver {
+        let batches_left = if is_shared { BATCHES_LEFT_SHARED } else { BATCHES_LEFT };
+        Saver { every: every.max(1), history_max, batches_left, events: 0, saving: None }
     }
 
     /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
@@ -33,10 +38,11 @@ impl Saver {
             return;
         }
         self.events = 0;
-        let (log, state, history_max) = (log.clone(), scheduler.state(), self.history_max);
+        let (log, state) = (log.clone(), scheduler.state());
+        let (history_max, left) = (self.history_max, self.batches_left);
         self.saving = Some(tokio::spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
-            drop(save(&log, head, &state, history_max).await);
+            drop(save(&log, head, &state, history_max, left).await);
         }));
     }
 
@@ -53,14 +59,14 @@ impl Saver {
         }
         if let (Some(log), Some(state)) = (journal.log(), last) {
             // As above.
-            drop(save(log, head, &state, self.history_max).await);
+            drop(save(log, head, &state, self.history_max, self.batches_left).await);
         }
     }
 }
 
-async fn save(log: &Log, head: Head, state: &State, history_max: u64) -> Result<(), StoreError> {
+async fn save(log: &Log, head: Head, state: &State, history_max: u64, left: u64) -> Result<(), StoreError> {
     log.save(head, state).await?;
-    log.store().trim(Version(head.version.0.saturating_sub(BATCHES_LEFT))).await?;
+    log.store().trim(Version(head.version.0.saturating_sub(left))).await?;
     let keep = Retention { ended_since: None, count_max: Some(history_max) };
     log.store().trim_history(keep).await.map(drop)
 }

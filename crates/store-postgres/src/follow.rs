@@ -25,23 +25,21 @@ impl Shared {
     pub(crate) async fn tail(self: Arc<Self>, after: Version) -> Result<Version, StoreError> {
         let mut known = self.follower().subscribe();
         loop {
-            // After the subscription, so that nothing is missed between the two.
-            let head = self.reaching(after).await?;
-            if head.version > after {
-                return Ok(head.version);
-            }
-            let told = known.wait_for(|known| match known {
-                None => false,
-                Some(Ok(version)) => *version != after,
-                Some(Err(_)) => true,
-            });
-            let told = told.await.map_err(|_| closed(&self.address.name))?.clone();
+            let told = known.borrow_and_update().clone();
             match told {
-                Some(Ok(version)) if version > after => return Ok(version),
                 Some(Err(error)) => return Err(error),
+                Some(Ok(version)) if version > after => return Ok(version),
                 // The follower knows less than the caller, which may only be because it is late.
-                _ => known.changed().await.map_err(|_| closed(&self.address.name))?,
+                Some(Ok(version)) if version < after => {
+                    let head = self.reaching(after).await?;
+                    if head.version > after {
+                        return Ok(head.version);
+                    }
+                }
+                // It will tell.
+                Some(Ok(_)) | None => {}
             }
+            known.changed().await.map_err(|_| closed(&self.address.name))?;
         }
     }
 

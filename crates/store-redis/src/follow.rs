@@ -7,6 +7,7 @@ use laneway_store::{ErrorKind, Head, StoreError, Version};
 use redis::cmd;
 use tokio::sync::watch;
 
+use crate::failure::closed;
 use crate::keys::entry_id;
 use crate::link::Link;
 use crate::log::{batches_of_stream, too_far};
@@ -30,29 +31,23 @@ pub(crate) fn link_for(link: &Link, address: redis::ConnectionInfo, patience: Du
 impl Shared {
     /// Waits until the log has grown beyond a version.
     pub(crate) async fn tail(self: Arc<Self>, after: Version) -> Result<Version, StoreError> {
-        let head = self.reaching(after).await?;
-        if head.version > after {
-            return Ok(head.version);
-        }
         let mut known = self.follower().subscribe();
         loop {
-            let told = known.wait_for(|known| match known {
-                None => false,
-                Some(Ok(version)) => *version != after,
-                Some(Err(_)) => true,
-            });
-            let told = told.await.map_err(|_| crate::failure::closed(&self.link.name))?.clone();
+            let told = known.borrow_and_update().clone();
             match told {
-                Some(Ok(version)) if version > after => return Ok(version),
                 Some(Err(error)) => return Err(error),
-                _ => {}
+                Some(Ok(version)) if version > after => return Ok(version),
+                // The follower knows less than the caller, which may only be because it is late.
+                Some(Ok(version)) if version < after => {
+                    let head = self.reaching(after).await?;
+                    if head.version > after {
+                        return Ok(head.version);
+                    }
+                }
+                // It will tell.
+                Some(Ok(_)) | None => {}
             }
-            // The follower knows less than the caller. That may only be because it is late.
-            let head = self.reaching(after).await?;
-            if head.version > after {
-                return Ok(head.version);
-            }
-            known.changed().await.map_err(|_| crate::failure::closed(&self.link.name))?;
+            known.changed().await.map_err(|_| closed(&self.link.name))?;
         }
     }
 
