@@ -1,5 +1,6 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
+mod chaos;
 mod crash;
 mod mutants;
 
@@ -13,6 +14,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
+  chaos --minutes N replicas under load on Redis and on Postgres, killed, stopped and cut off, N minutes each
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
+        ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),

@@ -236,7 +236,7 @@ impl Engine {
         self.sort(calls, &mut asks, &mut looks);
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
-        let buried = self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default();
+        let buried = self.bury(now).await;
         let own = renewals.into_iter().chain(buried);
         asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));
         self.decide_and_keep(asks).await;

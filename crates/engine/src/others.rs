@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use laneway_core::{CancelReason, Command, Event, Name, Selector, TaskId, TaskView};
+use laneway_core::{CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
 
 use crate::call::{Ask, Ending, Wants};
@@ -202,6 +202,19 @@ impl Engine {
         let update = Update::SetBack { known: known.version, found: self.head.version, lost };
         self.tools.watchers.tell(&update, |_| true);
         Ok(())
+    }
+
+    /// What follows from the silence of others. Only after a look: we may be the one who was silent, and not have heard.
+    pub(crate) async fn bury(&mut self, now: Timestamp) -> Vec<Command> {
+        let is_due = |replica: &Replica| replica.next_death().is_some_and(|at| at <= now);
+        if !self.replica.as_ref().is_some_and(|replica| is_due(replica)) {
+            return Vec::new();
+        }
+        if let Err(error) = self.catch_up(None).await {
+            self.give_up(error, Vec::new());
+            return Vec::new();
+        }
+        self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default()
     }
 
     /// Leaves nothing behind that waits for us.

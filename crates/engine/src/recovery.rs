@@ -160,6 +160,9 @@ impl Engine {
         match self.reload().await {
             Ok(()) => {
                 self.outage = None;
+                if let Some(replica) = &mut self.replica {
+                    replica.forgive();
+                }
                 self.make_up().await;
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -187,6 +187,11 @@ impl Replica {
         self.others.values().map(at).min()
     }
 
+    /// The store was away, so that nobody could be heard.
+    pub(crate) fn forgive(&mut self) {
+        self.others.values_mut().for_each(|other| other.seen = None);
+    }
+
     /// What follows from the silence of others: what waits for them does not wait any more.
     pub(crate) fn bury(&mut self, now: Timestamp) -> Vec<Command> {
         let mut commands = Vec::new();

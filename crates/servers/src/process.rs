@@ -1,7 +1,7 @@
 //! A process that does not outlive the one that started it.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,7 +43,30 @@ impl Process {
         ready: &str,
     ) -> Result<Process, String> {
         let mut command = guarded(user, program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).stdin(Stdio::null());
+        let (process, lines, _) = Process::spawn(command)?;
+        let mut said = String::new();
+        loop {
+            match lines.recv_timeout(READY_WITHIN) {
+                Ok(line) if line.contains(ready) => return Ok(process),
+                Ok(line) => said = format!("{said}\n{line}"),
+                Err(_) => return Err(format!("{program} did not become ready: {said}")),
+            }
+        }
+    }
+
+    /// Starts a program to talk with: its lines, of both outputs, and its input.
+    pub fn talk(
+        program: &str,
+        arguments: &[&str],
+    ) -> Result<(Process, mpsc::Receiver<String>, Option<ChildStdin>), String> {
+        let mut command = guarded(None, program);
+        command.args(arguments).stdin(Stdio::piped());
+        Process::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Result<(Process, mpsc::Receiver<String>, Option<ChildStdin>), String> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (told, started) = mpsc::channel();
         // The kernel kills the child when the thread that started it ends, so that thread waits for the child.
         let waiter = std::thread::spawn(move || {
@@ -51,26 +74,16 @@ impl Process {
                 Ok(child) => child,
                 Err(error) => return drop(told.send(Err(error.to_string()))),
             };
-            drop(told.send(Ok((child.id(), child.stdout.take(), child.stderr.take()))));
+            let (input, pid) = (child.stdin.take(), child.id());
+            drop(told.send(Ok((pid, child.stdout.take(), child.stderr.take(), input))));
             assert!(child.wait().is_ok(), "a child can be waited for");
         });
-        let (pid, stdout, stderr) = started
-            .recv()
-            .map_err(|_| "the thread ended".to_owned())?
-            .map_err(|e| format!("{program}: {e}"))?;
-        let process = Process { pid, waiter: Some(waiter) };
+        let (pid, stdout, stderr, input) =
+            started.recv().map_err(|_| "the thread that starts it ended".to_owned())??;
         let (line, lines) = mpsc::channel();
         read_lines(stdout, line.clone());
         read_lines(stderr, line);
-        let mut said = String::new();
-        loop {
-            match lines.recv_timeout(READY_WITHIN) {
-                Ok(line) if line.contains(ready) => break,
-                Ok(line) => said = format!("{said}\n{line}"),
-                Err(_) => return Err(format!("{program} did not become ready: {said}")),
-            }
-        }
-        Ok(process)
+        Ok((Process { pid, waiter: Some(waiter) }, lines, input))
     }
 
     /// Its number.
@@ -86,7 +99,7 @@ impl Process {
             Signal::Continue => "-CONT",
             Signal::Term => "-TERM",
         };
-        if self.waiter.is_some() {
+        if self.waiter.as_ref().is_some_and(|waiter| !waiter.is_finished()) {
             let status = Command::new("kill").args([name, &self.pid.to_string()]).status();
             assert!(status.is_ok(), "there is a program named kill");
         }
