@@ -14,6 +14,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
+  bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N replicas under load on Redis and on Postgres, killed, stopped and cut off, N minutes each
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
+        ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
@@ -105,4 +107,17 @@ fn bench_core() -> Result<(), String> {
     let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
     let memory = run("cargo", &["bench", "--package", "laneway-core", "--bench", "memory"], &[]);
     cycle.and(memory)
+}
+
+fn bench_replicas() -> Result<(), String> {
+    engines()?;
+    ensure("node", "nodejs")?;
+    ensure("npm", "npm")?;
+    let home = root().join("target").join("bullmq");
+    std::fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let home = home.to_string_lossy();
+    // The fifth generation is faster than the sixth.
+    run("npm", &["install", "--prefix", &home, "--no-save", "--no-audit", "--no-fund", "bullmq@5"], &[])?;
+    let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
+    run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
 }

@@ -32,3 +32,8 @@ pub const REPLICA_LEASE_MS: u64 = 2000;
 pub const WORK_MAX: u32 = 3;
 /// How many conversations there are.
 pub const SESSIONS: u64 = 5;
+
+/// The guide, whose sample must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/replicas.md")]
+pub struct Guide;

@@ -122,7 +122,6 @@ impl Engine {
             turn.take_changes(&mut self.scheduler, is_watched);
         }
         turn.events = batch.events;
-        self.flow.reach(batch.at);
         self.head = head;
         self.note(author, &turn);
         self.note_letters(&turn);
@@ -132,6 +131,7 @@ impl Engine {
     /// Takes note of a batch that is in the log, ours or another's.
     pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
         let Some(replica) = &mut self.replica else { return };
+        self.flow.reach(turn.at);
         replica.note(author, turn);
         replica.rewind.note(turn.at, &turn.events, &self.scheduler);
         replica.follower.has_read(self.head.version);

@@ -24,6 +24,8 @@ pub(crate) struct Outage {
     pub(crate) retry_at: Instant,
     pause: Duration,
     error: StoreError,
+    /// How many batches of others had been read when it began.
+    heard: u64,
 }
 
 impl Engine {
@@ -145,7 +147,8 @@ impl Engine {
             ErrorKind::Corrupt => self.broken = Some(error),
             _ => {
                 let pause = OUTAGE_PAUSES.0;
-                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error });
+                let heard = self.outage.as_ref().map_or(self.heard(), |outage| outage.heard);
+                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
             }
         }
     }
@@ -156,19 +159,21 @@ impl Engine {
         if outage.retry_at > Instant::now() {
             return false;
         }
-        let pause = (outage.pause * 2).min(OUTAGE_PAUSES.1);
+        let (pause, heard) = ((outage.pause * 2).min(OUTAGE_PAUSES.1), outage.heard);
         match self.reload().await {
             Ok(()) => {
                 self.outage = None;
                 if let Some(replica) = &mut self.replica {
                     replica.forgive();
                 }
-                self.make_up().await;
+                self.make_up(heard == self.heard()).await;
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 (self.broken, self.outage) = (Some(error), None);
             }
-            Err(error) => self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error }),
+            Err(error) => {
+                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
+            }
         }
         self.outage.is_none() && self.broken.is_none()
     }
@@ -180,11 +185,13 @@ const MAKE_UP_MAX: u32 = 1000;
 impl Engine {
     /// Lives through the time of an outage: what runs here was alive all along, but its signs of life could not be
     /// kept. Were the time to jump, every lease would have lapsed. What the runs have reported comes first.
-    async fn make_up(&mut self) {
+    ///
+    /// If nobody else was heard of, the store was away for all who share it, and so for what runs there.
+    async fn make_up(&mut self, is_silent: bool) {
         let (now, mut at) = (self.flow.now(), self.scheduler.now());
         let mut asks = std::mem::take(&mut self.kept);
         for _ in 0..MAKE_UP_MAX {
-            let (signs, least) = self.signs_of_life();
+            let (signs, least) = self.signs_of_life(is_silent);
             if at >= now || signs.is_empty() && asks.is_empty() {
                 break;
             }

@@ -48,6 +48,8 @@ pub(crate) struct Replica {
     lease: Millis,
     /// When we appended last.
     shown: Timestamp,
+    /// How many batches of others have been read.
+    heard: u64,
     /// The others that have slots, waiting or running: how many, and when they appended last.
     others: HashMap<ReplicaId, Other>,
 }
@@ -117,10 +119,15 @@ impl Engine {
         }
     }
 
-    /// Signs of life of what runs, and how long they last at the least before the next. Where others share the log, also
-    /// for what runs there: while the store was away they could not give them either.
-    pub(crate) fn signs_of_life(&self) -> (Vec<Command>, Millis) {
-        if self.replica.is_none() {
+    /// How many batches of others have been read.
+    pub(crate) fn heard(&self) -> u64 {
+        self.replica.as_ref().map_or(0, |replica| replica.heard)
+    }
+
+    /// Signs of life of what runs here, and how long they last at the least before the next; or, where others share the
+    /// log, of everything that runs: while the store was away for all they could not give them either.
+    pub(crate) fn signs_of_life(&self, is_for_all: bool) -> (Vec<Command>, Millis) {
+        if self.replica.is_none() || !is_for_all {
             return self.runs.signs_of_life();
         }
         let mut signs = Vec::new();
@@ -138,12 +145,13 @@ impl Engine {
 impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
-        Replica { id, rewind: Rewind::default(), follower, lease, shown, others: HashMap::new() }
+        Replica { id, rewind: Rewind::default(), follower, lease, shown, heard: 0, others: HashMap::new() }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.
     pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskView>) {
         self.others.clear();
+        self.heard += 1;
         for view in tasks {
             self.count(&view.kind, 1);
         }
@@ -170,7 +178,10 @@ impl Replica {
         }
         if author == self.id {
             self.shown = turn.at;
-        } else if let Some(other) = self.others.get_mut(&author) {
+            return;
+        }
+        self.heard += 1;
+        if let Some(other) = self.others.get_mut(&author) {
             other.seen = Some(turn.at);
         }
     }
