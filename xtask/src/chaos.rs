@@ -2,7 +2,7 @@
 
 use crate::{engines, run};
 
-/// Runs the chaos test for so many minutes on each engine, and prints what happened.
+/// Runs the chaos test for so many minutes on each engine, with three replicas and with five, and prints what happened.
 pub(crate) fn minutes(minutes: &str) -> Result<(), String> {
     let seconds = match minutes.parse::<u64>() {
         Ok(minutes) if minutes > 0 => (minutes * 60).to_string(),
@@ -10,5 +10,9 @@ pub(crate) fn minutes(minutes: &str) -> Result<(), String> {
     };
     engines()?;
     let test = ["test", "--release", "--package", "laneway-chaos", "--test", "short", "--", "--nocapture"];
-    run("cargo", &test, &[("LANEWAY_CHAOS_SECONDS", &seconds)])
+    for replicas in ["3", "5"] {
+        let settings = [("LANEWAY_CHAOS_SECONDS", seconds.as_str()), ("LANEWAY_CHAOS_REPLICAS", replicas)];
+        run("cargo", &test, &settings)?;
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ cargo xtask <chore>
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
-  chaos --minutes N replicas under load on Redis and on Postgres, killed, stopped and cut off, N minutes each
+  chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";

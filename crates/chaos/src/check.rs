@@ -11,6 +11,8 @@ use crate::{LEASE_MS, REPLICA_LEASE_MS, WORK_MAX};
 const LATE_MS: u64 = 1000;
 /// While nobody appends for longer than this, the store is away, and nobody can be blamed for silence.
 const SILENCE_MS: u64 = 300;
+/// After a silence of this length somebody may have come back from an outage, and renewed what nobody could renew.
+const OUTAGE_MS: u64 = 100;
 
 /// What the log shows.
 #[derive(Debug, Default)]
@@ -46,6 +48,13 @@ struct Run {
     lease_until: u64,
 }
 
+/// How long somebody has been appending, and how often everybody was silent.
+#[derive(Clone, Copy, Default)]
+struct Moment {
+    active_ms: u64,
+    outages: u64,
+}
+
 #[derive(Default)]
 struct Checker {
     findings: Findings,
@@ -57,8 +66,8 @@ struct Checker {
     /// Attempts whose lease lapsed.
     lapsed: HashSet<(TaskId, u64)>,
     /// When each replica appended last, in time during which somebody did.
-    seen: HashMap<u64, u64>,
-    active_ms: u64,
+    seen: HashMap<u64, Moment>,
+    now: Moment,
     last_at: u64,
 }
 
@@ -97,9 +106,11 @@ impl Checker {
         if batch.at.0 < self.last_at {
             self.violation(format!("the time went back to {}", batch.at.0));
         }
-        self.active_ms += batch.at.0.saturating_sub(self.last_at).min(SILENCE_MS);
+        let silence = batch.at.0.saturating_sub(self.last_at);
+        self.now.active_ms += silence.min(SILENCE_MS);
+        self.now.outages += u64::from(silence >= OUTAGE_MS);
         self.last_at = batch.at.0;
-        self.seen.insert((batch.id.0 >> 64) as u64, self.active_ms);
+        self.seen.insert((batch.id.0 >> 64) as u64, self.now);
     }
 
     fn event(&mut self, event: &Event, done: &HashSet<(TaskId, u64)>) {
@@ -210,11 +221,14 @@ impl Checker {
             {
                 ghosts.push(format!("{id} runs on {} ms after its lease", batch.at.0 - run.lease_until));
             }
-            let silent = task.slot_of.map(|replica| self.active_ms - self.seen.get(&replica).unwrap_or(&0));
+            let Some(replica) = task.slot_of else { continue };
+            let seen = self.seen.get(&replica).copied().unwrap_or_default();
+            let silent = self.now.active_ms - seen.active_ms;
+            let extended = (self.now.outages - seen.outages) * LEASE_MS.max(REPLICA_LEASE_MS);
             // What runs has a lease; the last renewal may be as late as the last sign of life.
-            let patience = REPLICA_LEASE_MS + LATE_MS + if task.running.is_some() { LEASE_MS } else { 0 };
-            if silent.is_some_and(|silent| silent > patience) {
-                ghosts.push(format!("{id} waits for a replica that has been silent for {silent:?} ms"));
+            let lease = if task.running.is_some() { LEASE_MS } else { 0 };
+            if silent > REPLICA_LEASE_MS + LATE_MS + lease + extended {
+                ghosts.push(format!("{id} is there for a replica that has been silent for {silent} ms"));
             }
         }
         ghosts.into_iter().for_each(|ghost| self.violation(ghost));

@@ -8,10 +8,15 @@ use laneway_chaos::{Kind, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_laneway-chaos-replica");
 
-fn survives(kind: Kind, replicas: usize, seed: u64) {
-    let seconds = std::env::var("LANEWAY_CHAOS_SECONDS").ok();
-    let seconds = seconds.map_or(15, |seconds| seconds.parse().unwrap());
-    let summary = run(PROGRAM, kind, replicas, Duration::from_secs(seconds), seed);
+/// A number from the environment.
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().map_or(default, |number| number.parse().unwrap())
+}
+
+fn survives(kind: Kind) {
+    let seconds = number("LANEWAY_CHAOS_SECONDS", 15);
+    let (replicas, seed) = (number("LANEWAY_CHAOS_REPLICAS", 3), number("LANEWAY_CHAOS_SEED", 1));
+    let summary = run(PROGRAM, kind, replicas as usize, Duration::from_secs(seconds), seed);
     println!("{summary}");
     let findings = &summary.findings;
     assert!(findings.violations.is_empty(), "{summary}");
@@ -20,11 +25,11 @@ fn survives(kind: Kind, replicas: usize, seed: u64) {
 }
 
 #[test]
-fn three_replicas_on_redis() {
-    survives(Kind::Redis, 3, 1);
+fn replicas_on_redis() {
+    survives(Kind::Redis);
 }
 
 #[test]
-fn three_replicas_on_postgres() {
-    survives(Kind::Postgres, 3, 1);
+fn replicas_on_postgres() {
+    survives(Kind::Postgres);
 }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, secs};
-use laneway_core::{End, Retry, TaskId};
+use laneway_core::{End, Retry, TaskId, Timestamp};
 use laneway_engine::{Context, Error, Failure, Filter, Handle, Options, RunError, Task, Update};
-use laneway_store::testing::{Fault, FaultyStore};
-use laneway_store::{MemoryStore, Store, Version};
+use laneway_store::testing::{Fault, FaultyStore, in_format};
+use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -250,6 +250,25 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     };
     assert_eq!((known, found, told), (Version(1), Version(0), vec![lost]));
     assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_program_stops_at_what_a_newer_one_wrote() {
+    let memory = MemoryStore::new();
+    let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let head = memory.head().await.unwrap();
+    let log = Log::new(Arc::new(memory.clone()));
+    let batch = Batch { id: BatchId(7), at: Timestamp(0), events: vec![] };
+    let mut newer = log.seal(head, &Entry::of(batch)).unwrap();
+    newer.record = in_format(Record::Batch(newer.outcome().version), BATCH_FORMAT + 1, &newer.record);
+    let (version, batch) = (newer.outcome().version, newer.batch);
+    memory.append(newer).await.unwrap();
+    let refused = a.snapshot().await.err().unwrap();
+    assert!(matches!(refused, Error::Broken(_)) && refused.to_string().contains("newer version of Laneway"));
+    // It decides nothing any more, and nothing follows what it cannot read.
+    assert!(matches!(a.slot(["work"]).await, Err(RunError::Refused(Error::Broken(_)))));
+    assert_eq!(memory.head().await.unwrap(), Head { version, batch });
 }
 
 #[tokio::test(start_paused = true)]
