@@ -4,7 +4,7 @@ use std::process::Command;
 
 const SCRIPT: &str = r"
 const { Queue, Worker } = require('bullmq');
-const [port, count] = process.argv.slice(2).map(Number);
+const [port, count] = process.argv.slice(1).map(Number);
 const connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null };
 (async () => {
   const queue = new Queue('bench' + process.pid, { connection });

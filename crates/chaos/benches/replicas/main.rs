@@ -21,7 +21,7 @@ use laneway_store_redis::{Options, RedisStore};
 use crate::load::{idle_latency, median, open_loop, replica, throughput};
 
 const ROUNDS: usize = 7;
-const TASKS: usize = 4000;
+const TASKS: usize = 2000;
 
 /// What was measured, against what, and what it should be.
 struct Row {
@@ -84,6 +84,8 @@ async fn on_redis() -> Vec<Row> {
         ours.push(throughput(&one, TASKS).await);
         shared.push(throughput(&three, TASKS).await);
         peer.push(bullmq::throughput(redis.port(), TASKS));
+        let last = |rates: &[f64]| rates.last().copied().unwrap_or_default();
+        eprintln!("one {:.0}/s, three {:.0}/s, BullMQ {:.0}/s", last(&ours), last(&shared), last(&peer));
     }
     let rate = |rates: &[f64]| format!("{:.0}/s", median(rates));
     let ratio = |a: &[f64], b: &[f64]| median(&a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>());
