@@ -16,6 +16,9 @@ cargo xtask <chore>
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
+  bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
+  bench sessions    size and speed of sessions with waiting messages, with their bounds
+  fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -29,6 +32,11 @@ fn main() -> ExitCode {
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
+        ["bench", "engine"] => bench_engine(""),
+        ["bench", "engine", word] => bench_engine(word),
+        ["bench", "sessions"] => bench_sessions(),
+        ["fuzz"] => fuzz("1000000"),
+        ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
@@ -102,6 +110,19 @@ fn engines() -> Result<(), String> {
     ensure("setpriv", "util-linux")
 }
 
+fn bench_sessions() -> Result<(), String> {
+    run("cargo", &["bench", "--package", "laneway-core", "--bench", "sessions"], &[])
+}
+
+/// Runs the property tests of texts for longer than the normal run does.
+fn fuzz(cases: &str) -> Result<(), String> {
+    if !cases.parse::<u32>().is_ok_and(|cases| cases > 0) {
+        return Err("the number of cases is a whole number of at least 1".to_owned());
+    }
+    let test = ["test", "--release", "--package", "laneway-core", "--test", "session_texts"];
+    run("cargo", &test, &[("PROPTEST_CASES", cases)])
+}
+
 fn bench_core() -> Result<(), String> {
     ensure("valgrind", "valgrind")?;
     let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
@@ -120,4 +141,11 @@ fn bench_replicas() -> Result<(), String> {
     run("npm", &["install", "--prefix", &home, "--no-save", "--no-audit", "--no-fund", "bullmq@5"], &[])?;
     let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
     run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
+}
+
+/// A crate of its own, because the peers that it measures are no part of the normal build.
+fn bench_engine(word: &str) -> Result<(), String> {
+    let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", word];
+    let bench = if word.is_empty() { &bench[..bench.len() - 1] } else { &bench[..] };
+    run("cargo", bench, &[])
 }

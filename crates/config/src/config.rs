@@ -9,6 +9,7 @@ use crate::lanes::Lane;
 use crate::message_types::Messages;
 use crate::places::{Listen, Store};
 use crate::report::Sources;
+use crate::server::Server;
 use crate::source::Source;
 
 /// A whole configuration, checked. Whatever the file leaves out has its default here.
@@ -31,6 +32,8 @@ pub struct Config {
     pub messages: Messages,
     /// The tool lanes of every session. `None`: tool calls run one after another, directly.
     pub tools: Option<ToolLanes>,
+    /// What the server asks of those who reach it, and what it keeps beside the store.
+    pub server: Server,
     /// What is odd without being wrong, one sentence each with its place.
     pub warnings: Vec<String>,
     pub(crate) sources: Sources,

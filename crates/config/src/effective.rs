@@ -70,6 +70,7 @@ impl Config {
         list.schedules();
         list.messages();
         list.tools();
+        list.server();
         Effective(list.values)
     }
 }
@@ -103,7 +104,7 @@ impl List<'_> {
         // The defaults of a pattern are those of any lane that fits it.
         let Ok(name) = LaneName::new(pattern.as_str().replace('*', "x")) else { return };
         let asked = lane.map_or_else(LaneSettings::default, |lane| lane.settings.clone());
-        for (key, value) in texts(&Settings::for_lane(&asked, &name)) {
+        for (key, value) in setting_texts(&Settings::for_lane(&asked, &name)) {
             let source = lane.and_then(|lane| lane.given(key).or_else(|| lane.given_within(key)).cloned());
             let (block, key) = (format!("lane \"{pattern}\""), key.to_owned());
             self.values.push(EffectiveValue { block, key, value, source: source.unwrap_or(Source::Default) });
@@ -180,6 +181,12 @@ impl List<'_> {
         }
     }
 
+    fn server(&mut self) {
+        for (key, value) in crate::server::values(&self.config.server) {
+            self.add("server", key, value);
+        }
+    }
+
     fn tools(&mut self) {
         let Some(tools) = &self.config.tools else { return };
         self.add("queue", "enable_metrics", tools.metrics.to_string());
@@ -191,7 +198,7 @@ impl List<'_> {
 }
 
 /// Each setting of a lane as `LaneSettings::set` would read it.
-fn texts(settings: &Settings) -> Vec<(&'static str, String)> {
+pub fn setting_texts(settings: &Settings) -> Vec<(&'static str, String)> {
     let length = |length: Option<Millis>| length.map_or("none".to_owned(), |length| length.to_string());
     let word = |word: &str| word.to_owned();
     let mut texts = vec![

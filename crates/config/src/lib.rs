@@ -38,6 +38,7 @@ mod messages;
 mod places;
 mod queue;
 mod report;
+mod server;
 mod source;
 mod tree;
 mod tree_hcl;
@@ -48,11 +49,13 @@ mod unfold;
 pub use config::{
     Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
 };
-pub use effective::{Effective, EffectiveValue};
+pub use effective::{Effective, EffectiveValue, setting_texts};
 pub use environment::VARIABLES;
 pub use error::{Error, Errors, Problem};
 pub use lanes::Lane;
+pub use laneway_core::{DropRule, MessageQueue, Mode, QueueOverrides};
 pub use load::{FILE_BYTES_MAX, load, parse, without_file};
-pub use message_types::{ChannelQueue, DropRule, MessageQueue, Messages, Mode};
+pub use message_types::Messages;
 pub use places::{Listen, Store};
+pub use server::Server;
 pub use source::Source;

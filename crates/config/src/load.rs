@@ -93,6 +93,7 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     let mut store = choose_store(&mut report, store, storage_path.flatten());
     let handlers = agents::handlers(&mut report, &mut top);
     let messages = messages::messages(&mut report, &mut top);
+    let server = crate::server::server(&mut report, &mut top);
     let schedules = agents::schedules(&mut report, &mut top, &agent_names, profile);
     top.finish(&mut report);
     agent_lanes(&mut report, &agents, &mut lanes);
@@ -107,7 +108,19 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     }
     let (warnings, sources) = (report.warnings, report.sources);
     let lanes = lanes.into_vec();
-    Ok(Config { listen, store, lanes, agents, handlers, schedules, messages, tools, warnings, sources })
+    Ok(Config {
+        listen,
+        store,
+        lanes,
+        agents,
+        handlers,
+        schedules,
+        messages,
+        tools,
+        server,
+        warnings,
+        sources,
+    })
 }
 
 fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {

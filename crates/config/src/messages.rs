@@ -2,45 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::Millis;
+use laneway_core::{DropRule, MessageQueue, Millis, Mode, QueueOverrides};
 
 use crate::fields::{Fields, word};
-use crate::message_types::{ChannelQueue, DropRule, MessageQueue, Messages, Mode};
+use crate::message_types::Messages;
 use crate::report::Report;
 use crate::tree::{Entry, Value};
 
-const MODES: &[(&str, Mode)] = &[
-    ("collect", Mode::Collect),
-    ("coalesce", Mode::Collect),
-    ("followup", Mode::Followup),
-    ("follow-up", Mode::Followup),
-    ("followups", Mode::Followup),
-    ("steer", Mode::Steer),
-    ("steering", Mode::Steer),
-    ("queue", Mode::Steer),
-    ("queued", Mode::Steer),
-    ("steer-backlog", Mode::SteerBacklog),
-    ("steer+backlog", Mode::SteerBacklog),
-    ("steer_backlog", Mode::SteerBacklog),
-    ("interrupt", Mode::Interrupt),
-    ("interrupts", Mode::Interrupt),
-    ("abort", Mode::Interrupt),
-    ("reject", Mode::Reject),
-    ("latest", Mode::Latest),
-];
-const MODE_CHOICES: &str = "collect, followup, steer, steer-backlog, interrupt, reject, latest";
-const DROPS: &[(&str, DropRule)] = &[
-    ("old", DropRule::Old),
-    ("oldest", DropRule::Old),
-    ("new", DropRule::New),
-    ("newest", DropRule::New),
-    ("summarize", DropRule::Summarize),
-    ("summary", DropRule::Summarize),
-];
-const DROP_CHOICES: &str = "old, new, summarize";
+const MODES: &[(&str, Mode)] = Mode::WORDS;
+const MODE_CHOICES: &str = Mode::CHOICES;
+const DROPS: &[(&str, DropRule)] = DropRule::WORDS;
+const DROP_CHOICES: &str = DropRule::CHOICES;
 
 pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
-    let mut messages = Messages { queue: MessageQueue::default(), by_channel: BTreeMap::new() };
+    let mut messages = Messages {
+        queue: MessageQueue::default(),
+        given: QueueOverrides::default(),
+        by_channel: BTreeMap::new(),
+    };
     let Some(field) = top.take("messages") else { return messages };
     let Some(mut outer) = Fields::of(report, "messages", "", field.node) else { return messages };
     if let Some(field) = outer.take("queue")
@@ -48,6 +27,7 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
     {
         let line = fields.line;
         let everywhere = channel_queue(report, &mut fields);
+        messages.given = everywhere;
         messages.by_channel.insert(String::new(), everywhere);
         messages.queue = messages.in_channel("");
         messages.by_channel.clear();
@@ -76,7 +56,7 @@ fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
         value => match word(value, MODES) {
             Some(mode) => {
                 report.remember(&block, "mode", entry.line);
-                ChannelQueue { mode: Some(mode), ..ChannelQueue::default() }
+                QueueOverrides { mode: Some(mode), ..QueueOverrides::default() }
             }
             None => {
                 let expected = format!("must be a block or one of {MODE_CHOICES}");
@@ -88,8 +68,8 @@ fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
     check_waits(report, entry.line, &block, &messages.in_channel(&entry.key));
 }
 
-fn channel_queue(report: &mut Report, fields: &mut Fields<'_>) -> ChannelQueue {
-    ChannelQueue {
+fn channel_queue(report: &mut Report, fields: &mut Fields<'_>) -> QueueOverrides {
+    QueueOverrides {
         mode: fields.word(report, "mode", MODES, MODE_CHOICES),
         debounce: fields.duration(report, "debounce", Millis(0)),
         max_wait: fields.duration(report, "max_wait", Millis(0)),

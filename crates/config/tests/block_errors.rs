@@ -107,7 +107,7 @@ fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
 
 #[test]
 fn messages_are_checked() {
-    let modes = "collect, followup, steer, steer-backlog, interrupt, reject, latest";
+    let modes = "collect, followup, steer, steer-backlog, interrupt, queue, reject, latest";
     check(
         "messages { queue { mode = \"foo\" } }",
         &format!("a.hcl:1: messages.queue: mode must be one of {modes}"),

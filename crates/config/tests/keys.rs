@@ -13,9 +13,9 @@ fn read(text: &str) -> Config {
 /// What a program that is configured can see, without the places.
 fn seen(text: &str) -> String {
     let config = read(text);
-    let Config { listen, store, agents, handlers, schedules, messages, tools, .. } = &config;
+    let Config { listen, store, agents, handlers, schedules, messages, tools, server, .. } = &config;
     let store = format!("{store}");
-    let parts = (listen, store, agents, handlers, schedules, messages, tools, config.lane_blocks());
+    let parts = (listen, store, agents, handlers, schedules, messages, tools, server, config.lane_blocks());
     format!("{parts:?}")
 }
 
@@ -327,4 +327,28 @@ fn a_changed_file_changes_only_the_lanes_that_differ() {
         .map(|block| (block.lanes.as_str(), block.settings.as_ref().and_then(|settings| settings.weight)))
         .collect();
     assert_eq!(told, [("a", None), ("c", Some(4)), ("d", Some(5))]);
+}
+
+#[test]
+fn every_key_of_the_server_block_does_something() {
+    check(
+        "server { # }",
+        &[
+            "hosts = [\"lanes.example\"]",
+            "origins = [\"https://chat.example\"]",
+            "url = \"https://lanes.example\"",
+            "state = \"/var/lib/laneway\"",
+            "body_bytes_max = 2048",
+            "body_timeout = \"5s\"",
+            "header_timeout_ms = 700",
+            "connections_max = 7",
+            "drain_grace = 0",
+            "ready_when_full = false",
+            "history_max = 5",
+            "token_requests_per_minute = 60",
+            "token_bytes_per_minute = 100000",
+            "token_connections = 4",
+            "token_waiting = 0",
+        ],
+    );
 }

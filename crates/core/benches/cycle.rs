@@ -63,6 +63,8 @@ enum Shape {
     Fifo,
     /// A lane of their own and a provider's lane.
     Provider,
+    /// One lane for all.
+    OneLane,
 }
 
 impl Shape {
@@ -72,6 +74,7 @@ impl Shape {
         let lanes = match self {
             Shape::Conversation | Shape::OneKey | Shape::Fifo => vec![session, LaneName::main()],
             Shape::MainFirst => vec![LaneName::main(), session],
+            Shape::OneLane => vec![LaneName::main()],
             Shape::Provider => vec![lane(&format!("chat:{number:06}")), lane("provider:llm")],
         };
         let mut spec = TaskSpec::new(Name::new("turn").expect("a name"), lanes);
@@ -253,6 +256,16 @@ fn counted_scheduler(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
     }
 }
 
+/// The same in one lane.
+#[inline(never)]
+fn counted_lane(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
+    for (_, submit) in prepared {
+        subject.step(submit);
+        let (task, fence) = subject.running.pop_front().expect("four tasks run");
+        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+    }
+}
+
 /// The same for the map.
 #[inline(never)]
 fn counted_map(reference: &mut Reference) {
@@ -284,7 +297,14 @@ fn main() {
         Some("counted_scheduler") => {
             let mut subject = Subject::new(Shape::Conversation, 1_000_000);
             let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
+            subject.events.reserve(8 * COUNTED);
             counted_scheduler(&mut subject, prepared);
+        }
+        Some("counted_lane") => {
+            let mut subject = Subject::new(Shape::OneLane, 100_000);
+            let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
+            subject.events.reserve(8 * COUNTED);
+            counted_lane(&mut subject, prepared);
         }
         Some("counted_map") => counted_map(&mut Reference::new(1_000_000)),
         _ => compare(),

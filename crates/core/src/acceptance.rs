@@ -36,10 +36,7 @@ impl Scheduler {
             route,
             kind: self.kinds.join(&spec.kind),
             leaf: NONE,
-            key: NONE,
             attempts: 0,
-            retries: 0,
-            redeliveries: 0,
             priority: *priority,
             aged: 0,
             boosted: 0,
@@ -48,6 +45,7 @@ impl Scheduler {
             noticed: false,
         });
         self.arrivals += 1;
+        self.accepted.push(slot);
         self.link(slot, *task, spec);
         self.each_lane(slot, |this, lane| {
             this.lanes[lane].waiting += 1;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::event::{AlertLevel, Event, LaneChange};
 use crate::id::TaskId;
 use crate::lane::Gate;
@@ -33,6 +31,8 @@ impl Scheduler {
             Event::Idle { lane } => self.with_lane(lane, |lane| lane.under_pressure = false),
             Event::Alert { lane, level, .. } => self.on_alert(lane, *level, true),
             Event::AlertOver { lane, level } => self.on_alert(lane, *level, false),
+            Event::Session(event) => self.on_session(event),
+            Event::MessagesConfigured { settings } => self.on_messages_configured(settings),
             _ => self.on_task_event(event),
         }
     }
@@ -195,8 +195,9 @@ impl Scheduler {
     }
 
     pub(crate) fn each_lane(&mut self, slot: u32, mut change: impl FnMut(&mut Scheduler, u32)) {
-        let lanes: SmallVec<[u32; 4]> = SmallVec::from_slice(&self.lanes.route(self.tasks[slot].route).lanes);
-        for lane in lanes {
+        let route = self.tasks[slot].route;
+        for index in 0..self.lanes.route(route).lanes.len() {
+            let lane = self.lanes.route(route).lanes[index];
             change(self, lane);
             self.touch(lane);
         }
@@ -273,8 +274,10 @@ impl Scheduler {
     }
 
     pub(crate) fn touch(&mut self, lane: u32) {
-        if !std::mem::replace(&mut self.lanes[lane].touched, true) {
-            self.touched.push((lane, self.lanes[lane].birth));
+        let this = &mut self.lanes[lane];
+        if this.touched_in != self.steps {
+            this.touched_in = self.steps;
+            self.touched.push((lane, this.birth));
         }
     }
 
@@ -284,14 +287,12 @@ impl Scheduler {
     }
 
     pub(crate) fn forget_changes(&mut self) {
-        for index in 0..self.touched.len() {
-            if let Some(lane) = self.still_there(self.touched[index]) {
-                self.lanes[lane].touched = false;
-            }
-        }
+        self.steps += 1;
+        self.accepted.clear();
         self.touched.clear();
         self.gone.clear();
         self.departed.clear();
+        self.sessions.stirred.clear();
     }
 
     pub(crate) fn lane_change(&self, number: u32) -> LaneChange {
@@ -316,7 +317,7 @@ impl Scheduler {
             self.watch_bucket(lane);
             return;
         }
-        if self.lanes[lane].touched {
+        if self.lanes[lane].touched_in == self.steps {
             self.gone.push(self.lane_change(lane));
         }
         self.lanes.remove(lane);

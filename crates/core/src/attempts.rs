@@ -16,7 +16,12 @@ impl Scheduler {
     }
 
     /// The task, if `fence` is that of its current attempt.
-    fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
+    pub(crate) fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
+        // Few tasks run, so their list is at hand where the table of all is not.
+        let running = self.tasks.running.find(fence).filter(|slot| self.tasks[*slot].id == task);
+        if let Some(slot) = running {
+            self.tasks.expect(slot);
+        }
         let slot = match self.live(task) {
             Err(_) if self.ended_runs.contains(&task) => return Err(Rejection::StaleLease { task, fence }),
             other => other?,
@@ -112,11 +117,11 @@ impl Scheduler {
         let (id, fence) = (task.id, attempt.fence);
         if task.handler != Handler::External {
             self.fail(slot, "the lease lapsed".into(), true, End::Lost, events);
-        } else if task.redeliveries < home.max_redelivery {
+        } else if task.redeliveries() < home.max_redelivery {
             self.cancel_children(slot, events);
             self.emit(Event::Redelivered { task: id, fence }, events);
         } else {
-            let error: Arc<str> = format!("the lease lapsed {} times", task.redeliveries + 1).into();
+            let error: Arc<str> = format!("the lease lapsed {} times", task.redeliveries() + 1).into();
             self.fail(slot, Arc::clone(&error), false, End::Failed { error }, events);
         }
     }
@@ -129,7 +134,7 @@ impl Scheduler {
         let retry = task.rare.as_ref().and_then(|rare| rare.retry).unwrap_or(home.retry);
         let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
         let fence = task.attempt().map(|attempt| attempt.fence);
-        match (retry.delay(task.retries + 1, seed).filter(|_| retryable), fence) {
+        match (retry.delay(task.retries() + 1, seed).filter(|_| retryable), fence) {
             (Some(delay), Some(fence)) => {
                 let retrying = Event::Retrying { task: task.id, fence, error, at: self.now + delay };
                 self.emit(retrying, events);
@@ -146,7 +151,8 @@ impl Scheduler {
         let (task, attempts) = (self.tasks[slot].id, self.tasks[slot].attempts);
         let class = self.lanes[self.lanes.route(self.tasks[slot].route).home()].class;
         let most = self.book.class(class).settings.dead_letters_max;
-        if most == 0 {
+        // What failed of a conversation is its messages: they are tried again, or set aside.
+        if most == 0 || self.is_message_turn(slot) {
             return;
         }
         self.drop_letters(class, most - 1, events);

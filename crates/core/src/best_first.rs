@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::line::{Line, NONE};
-use crate::node::Rank;
+use crate::node::{Rank, Seat};
 use crate::seats::SeatIter;
 
 /// See [`Line::best_first`].
@@ -48,9 +48,9 @@ impl<'a> BestFirst<'a> {
         if let Some(rank) = node.own_best() {
             self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
         }
-        let tag = (node.step.key != NONE).then_some(node.tag);
+        let tag = (node.step.key() != NONE).then_some(node.tag);
         if let Some(seats) = &node.seats {
-            self.advance(seats.open.iter(), tag);
+            self.advance(seats.open.iter(), id, tag);
             return;
         }
         for id in self.line.children(id).filter(|child| !self.line.nodes[*child as usize].closed) {
@@ -61,8 +61,9 @@ impl<'a> BestFirst<'a> {
         }
     }
 
-    fn advance(&mut self, mut siblings: SeatIter<'a>, tag: Option<u64>) {
-        if let Some((rank, id)) = siblings.next() {
+    fn advance(&mut self, mut siblings: SeatIter<'a>, parent: u32, tag: Option<u64>) {
+        let taken = siblings.find(|place| self.line.sits(parent, place, Seat::Open));
+        if let Some((rank, id)) = taken {
             let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
             self.heads.push(Reverse(Head { rank, id, is_child: true, tag, siblings: Some(siblings) }));
         }
@@ -81,7 +82,7 @@ impl Iterator for BestFirst<'_> {
                 return first.map(|(_, task)| (head.id, task));
             }
             if let Some(siblings) = head.siblings {
-                self.advance(siblings, head.tag);
+                self.advance(siblings, self.line.nodes[head.id as usize].parent, head.tag);
             }
             self.enter(head.id);
         }

@@ -69,6 +69,20 @@ impl Book {
             let asked = Pattern::new(&*class.label).ok().and_then(|label| self.blocks.get(&label));
             class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
         }
+        // A lane that has a block of its own can be looked at before anything is in it.
+        let declared: Vec<LaneName> = self.blocks.keys().filter_map(Pattern::exact).collect();
+        for name in declared {
+            self.class_of(&name);
+        }
+    }
+
+    /// The lanes that have a block of their own, whether they exist or not.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &Class)> {
+        self.blocks.keys().filter_map(Pattern::exact).filter_map(|name| {
+            let label = (Arc::from(name.as_str()), Family::of(&name));
+            let class = self.by_label.get(&label).map(|number| self.class(*number))?;
+            Some((name, class))
+        })
     }
 
     /// The block that speaks for `name`: the one of that name, else the longest pattern that matches (of

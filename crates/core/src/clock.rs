@@ -27,6 +27,8 @@ impl Scheduler {
                 self.look_at(look.slot, events);
             }
         }
+        self.start_due_turns(events);
+        self.tend_sessions(events);
         self.catch_up(events);
         self.timers.nothing_due_before(self.next_wakeup().unwrap_or(Timestamp::NEVER));
         self.grant(events);
@@ -46,6 +48,7 @@ impl Scheduler {
             self.key_ends.pop_first();
             self.keys.remove(&key);
         }
+        self.sessions.forget(self.now);
     }
 
     /// The moment of a task has come; what for depends on what it does.
@@ -187,6 +190,9 @@ impl Scheduler {
                 self.tell_depth(lane, events);
             }
         }
+        for index in 0..self.accepted.len() {
+            self.check_depth(self.accepted[index]);
+        }
         if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }
@@ -194,6 +200,18 @@ impl Scheduler {
             let mut timers = std::mem::take(&mut self.timers);
             timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
             self.timers = timers;
+        }
+    }
+
+    /// Whoever was accepted and must wait found room in each of its lanes.
+    fn check_depth(&mut self, slot: u32) {
+        let Some(task) = self.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
+        for lane in &*self.lanes.route(task.route).lanes {
+            let (waiting, most) = (self.lanes[*lane].waiting, self.settings(*lane).max_queued);
+            if waiting > most {
+                let name = &self.lanes[*lane].name;
+                self.overrun = Some(format!("{waiting} wait in {name}, which has room for {most}"));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{CancelReason, StopReason};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::name::{LaneName, Name, Pattern};
+use crate::session_command::{MessageReply, SessionCommand, TurnMessage};
 use crate::settings::Block;
 use crate::spec::{Parent, TaskSpec};
 use crate::time::{Millis, Timestamp};
@@ -123,6 +124,8 @@ pub enum Command {
         /// The task that died.
         letter: TaskId,
     },
+    /// Something about sessions and their messages.
+    Session(Box<SessionCommand>),
 }
 
 /// The tool calls of one model turn.
@@ -245,4 +248,8 @@ pub enum Reply {
     },
     /// These runs lost their slots. They may still be going, and whatever they report is refused.
     Released(Vec<TaskId>),
+    /// What became of a message.
+    Message(Box<MessageReply>),
+    /// The messages that a running turn took.
+    Steering(Vec<TurnMessage>),
 }

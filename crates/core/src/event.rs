@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Fence, TaskId};
+use crate::modes::MessageSettings;
 use crate::name::{LaneName, Name};
+use crate::session_command::SessionEvent;
 use crate::settings::{Block, Handler};
 use crate::spec::TaskSpec;
 use crate::time::{Millis, Timestamp};
@@ -98,7 +100,7 @@ pub enum Event {
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
-        /// Which worker claimed it, if one did.
+        /// Which worker claimed it, if one did; else whose it is, where several programs share a log.
         worker: Option<Name>,
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,
@@ -212,6 +214,13 @@ pub enum Event {
         /// Which threshold.
         level: AlertLevel,
     },
+    /// How messages are queued everywhere was changed.
+    MessagesConfigured {
+        /// What holds now.
+        settings: Box<MessageSettings>,
+    },
+    /// Something happened in a session.
+    Session(Box<SessionEvent>),
 }
 
 /// How a task ended. An end never changes.
@@ -252,6 +261,8 @@ pub enum CancelReason {
     Parent,
     /// A newer message interrupted it.
     Interrupted,
+    /// A message for the turn that asked for it came first.
+    Steered,
 }
 
 /// Why a running attempt is told to stop.

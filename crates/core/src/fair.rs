@@ -22,8 +22,8 @@ pub(crate) struct FairKey {
     pub(crate) name: LaneName,
     pub(crate) tag: u64,
     pub(crate) weight: u32,
-    /// How many tasks in the line carry this key.
-    pub(crate) waiting: u32,
+    /// Tasks in the line carry this key.
+    pub(crate) is_waiting: bool,
 }
 
 impl FairKey {
@@ -51,21 +51,21 @@ impl FairShare {
         self.index.find(hash, |key| self.keys[key as usize].name == *name)
     }
 
-    /// One more task waits under the key called `name`, whose weight is asked for when it comes back from a
-    /// rest. Returns the key.
+    /// A task waits under the key called `name`, whose weight is asked for when it comes back from a rest.
+    /// Returns the key.
     pub(crate) fn join(&mut self, name: &LaneName, weight: impl FnOnce() -> u32) -> u32 {
         let key = match self.find(name) {
             Some(key) => key,
             None => self.add(name.clone(), 1, self.clock),
         };
         let fair = &mut self.keys[key as usize];
-        if fair.waiting == 0 {
+        if !fair.is_waiting {
+            fair.is_waiting = true;
             fair.weight = weight();
             if self.resting.remove(&(fair.tag, key)) {
                 fair.tag = fair.tag.max(self.clock);
             }
         }
-        fair.waiting += 1;
         key
     }
 
@@ -79,32 +79,34 @@ impl FairShare {
     pub(crate) fn suspend(&mut self) {
         self.resting.clear();
         for (_, fair) in &mut self.keys {
-            fair.waiting = 0;
+            fair.is_waiting = false;
         }
     }
 
     /// All tasks have joined again.
     pub(crate) fn resume(&mut self) {
-        let resting = self.keys.iter().filter(|(_, fair)| fair.waiting == 0);
+        let resting = self.keys.iter().filter(|(_, fair)| !fair.is_waiting);
         self.resting = resting.map(|(key, fair)| (fair.tag, key as u32)).collect();
     }
 
     fn add(&mut self, name: LaneName, weight: u32, tag: u64) -> u32 {
         let hash = self.index.hash(&name);
-        let key = self.keys.insert(FairKey { name, tag, weight, waiting: 0 }) as u32;
+        let key = self.keys.insert(FairKey { name, tag, weight, is_waiting: false }) as u32;
         let keys = &self.keys;
         self.index.insert(hash, key, |hasher, key| hasher.hash_one(&keys[key as usize].name));
         key
     }
 
-    /// One task less waits under `key`, which is forgotten when nothing speaks for remembering it.
-    /// `nobody_waits` says that the whole line is empty, so that turns mean nothing.
-    pub(crate) fn leave(&mut self, key: u32, nobody_waits: bool) {
+    /// The last task that waited under `key` is gone.
+    pub(crate) fn rest(&mut self, key: u32) {
         let fair = &mut self.keys[key as usize];
-        fair.waiting -= 1;
-        if fair.waiting == 0 {
-            self.resting.insert((fair.tag, key));
-        }
+        fair.is_waiting = false;
+        self.resting.insert((fair.tag, key));
+    }
+
+    /// Forgets keys that nothing speaks for remembering. `nobody_waits` says that the whole line is empty, so that
+    /// turns mean nothing.
+    pub(crate) fn sweep(&mut self, nobody_waits: bool) {
         if self.resting.len() > RESTING_MAX
             && let Some((tag, _)) = self.resting.first()
         {
@@ -146,7 +148,7 @@ impl FairShare {
         let key = self.find(name)?;
         let fair = &mut self.keys[key as usize];
         let tag = fair.tag.saturating_sub(COST / u64::from(weight));
-        if fair.waiting == 0 {
+        if !fair.is_waiting {
             self.resting.remove(&(fair.tag, key));
             self.resting.insert((tag, key));
         }
@@ -156,7 +158,7 @@ impl FairShare {
 
     /// For the checks: the keys that are remembered although nothing speaks for it.
     pub(crate) fn disagreement(&self) -> Option<String> {
-        let resting = self.keys.iter().filter(|(_, fair)| fair.waiting == 0).count();
+        let resting = self.keys.iter().filter(|(_, fair)| !fair.is_waiting).count();
         if resting != self.resting.len() || self.index.len() != self.keys.len() {
             return Some(format!("{} fair keys rest, {resting} do", self.resting.len()));
         }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::command::Reply;
 use crate::event::Event;
 use crate::id::Fence;
-use crate::line::{EXTERNAL, INTERNAL};
+use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::name::{Name, Pattern};
 use crate::rejection::{BadTask, Rejection};
 use crate::scheduler::Scheduler;
@@ -25,7 +25,8 @@ impl Scheduler {
             return;
         }
         while let Some(slot) = self.next_to_start() {
-            self.start(slot, None, None, events);
+            let runner = self.runner.clone();
+            self.start(slot, runner, None, events);
         }
         self.may_grant = false;
     }
@@ -74,6 +75,7 @@ impl Scheduler {
     }
 
     fn start(&mut self, slot: u32, worker: Option<Name>, lease: Option<Millis>, events: &mut Vec<Event>) {
+        self.tasks.expect(slot);
         let task = &self.tasks[slot];
         let home = self.settings(self.lanes.route(task.route).home());
         let lease = lease.unwrap_or(home.lease);
@@ -89,8 +91,10 @@ impl Scheduler {
             borrowed: self.borrowed_lanes(slot),
         };
         self.emit(granted, events);
-        for passed in std::mem::take(&mut self.passed_over) {
-            self.reserve_for(passed, events);
+        if !self.passed_over.is_empty() {
+            for passed in std::mem::take(&mut self.passed_over) {
+                self.reserve_for(passed, events);
+            }
         }
     }
 
@@ -106,8 +110,7 @@ impl Scheduler {
             return;
         }
         let lanes = &self.lanes.route(task.route).lanes;
-        let is_free =
-            |lane: &u32| self.lanes[*lane].reserved == crate::line::NONE && self.lanes[*lane].passable;
+        let is_free = |lane: &u32| self.lanes[*lane].reserved == NONE && self.lanes[*lane].passable;
         if task.handler != Handler::External && lanes.iter().all(is_free) {
             let task = task.id;
             self.emit(Event::Reserved { task }, events);
@@ -164,29 +167,30 @@ impl Scheduler {
 
     /// Tells the line whether a lane can give a slot now, and the clock when to look again.
     pub(crate) fn refresh_lane(&mut self, lane: u32) {
-        let settings = self.settings(lane);
-        let (slots, rate) = (settings.max_concurrency, settings.rate_limit);
-        let this = &self.lanes[lane];
-        let kept = u32::from(this.reserved != crate::line::NONE);
-        let has_slot = slots.is_none_or(|slots| this.running + kept < slots);
-        let ready_at = rate.map_or(Timestamp::default(), |rate| this.bucket.ready_at(rate));
+        let ready_at = if self.lanes[lane].is_rated { self.rate_ready_at(lane) } else { Timestamp(0) };
+        let this = &mut self.lanes[lane];
+        let kept = u32::from(this.reserved != NONE);
         let passable = !this.gate.paused && ready_at <= self.now;
+        let open = passable && this.running + kept < this.slots;
+        let was = (this.passable, this.open);
+        (this.passable, this.open) = (passable, open);
         if ready_at > self.now {
             self.timers.add_lane(ready_at, lane);
         }
-        let this = &mut self.lanes[lane];
-        if this.passable != passable {
-            this.passable = passable;
+        if was.0 != passable {
             self.may_grant |= passable;
             self.line.set_closed(gate_of(lane), !passable);
         }
-        let open = passable && has_slot;
-        let this = &mut self.lanes[lane];
-        if this.open != open {
-            this.open = open;
+        if was.1 != open {
             self.may_grant |= open;
             self.line.set_closed(slot_of(lane), !open);
         }
+    }
+
+    /// When the rate of a lane next lets a grant through.
+    fn rate_ready_at(&self, lane: u32) -> Timestamp {
+        let rate = self.settings(lane).rate_limit;
+        rate.map_or(Timestamp(0), |rate| self.lanes[lane].bucket.ready_at(rate))
     }
 }
 

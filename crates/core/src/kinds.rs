@@ -44,6 +44,10 @@ impl Kinds {
         }
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.kinds.iter().map(|(_, (name, _))| name)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.kinds.len()
     }

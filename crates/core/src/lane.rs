@@ -13,7 +13,7 @@ use crate::index::Index;
 use crate::line::NONE;
 use crate::name::{GLOBAL, LaneName, MAIN};
 use crate::ordered::{Ordered, Place};
-use crate::settings::Order;
+use crate::settings::{Order, Settings};
 use crate::stats::RunTime;
 use crate::time::Timestamp;
 
@@ -31,10 +31,18 @@ impl Gate {
     pub const OPEN: Gate = Gate { paused: false, draining: false };
 }
 
+/// How narrow the lanes of a conversation are.
+const SESSION_WIDTH: u8 = 5;
+
 /// A named limit, while something is in it or there is something to remember of it.
+#[repr(align(64))]
 pub(crate) struct Lane {
     pub(crate) name: LaneName,
     pub(crate) class: u32,
+    /// How many slots it has, `u32::MAX` where any number; from its settings, because every grant asks.
+    pub(crate) slots: u32,
+    /// Its settings have a rate limit.
+    pub(crate) is_rated: bool,
     /// How widely it is shared, by all appearances: 0 for `global`, 5 for the lanes of one conversation.
     pub(crate) width: u8,
     pub(crate) gate: Gate,
@@ -61,8 +69,8 @@ pub(crate) struct Lane {
     pub(crate) run_time: RunTime,
     /// When a slot was last taken or given back.
     pub(crate) last_change: Timestamp,
-    /// It is on the list of changed lanes.
-    pub(crate) touched: bool,
+    /// The step in which it was last put on the list of changed lanes.
+    pub(crate) touched_in: u64,
     /// The waiting tasks whose home it is, in order, unless it is a conversation's.
     pub(crate) roll: Option<Box<Ordered<Place>>>,
     /// Tells it from an earlier lane that had its number.
@@ -70,6 +78,11 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// Whether it is a lane of one conversation, without a look at its name.
+    pub(crate) fn is_session(&self) -> bool {
+        self.width == SESSION_WIDTH
+    }
+
     /// Whether something was told or decided about it that must not be forgotten.
     pub(crate) fn is_remarkable(&self) -> bool {
         self.under_pressure || self.warned || self.critical || self.gate != Gate::OPEN
@@ -77,6 +90,7 @@ impl Lane {
 }
 
 /// The lanes that a task names, in its order and with `global` last.
+#[repr(align(64))]
 pub(crate) struct Route {
     pub(crate) lanes: SmallVec<[u32; 4]>,
     /// The same, the most widely shared first: the way down the line.
@@ -162,9 +176,13 @@ impl Lanes {
         if let Some(lane) = self.by_name.find(hash, |lane| self[lane].name == *name) {
             return lane;
         }
+        let class = book.class_of(name);
+        let (slots, is_rated) = hot_settings(&book.class(class).settings);
         let lane = Lane {
             name: name.clone(),
-            class: book.class_of(name),
+            class,
+            slots,
+            is_rated,
             width: width(name, book),
             gate: Gate::OPEN,
             open: true,
@@ -181,7 +199,7 @@ impl Lanes {
             drained: false,
             run_time: RunTime::default(),
             last_change: Timestamp::default(),
-            touched: false,
+            touched_in: 0,
             roll: None,
             birth: self.births,
         };
@@ -237,7 +255,10 @@ impl Lanes {
         let has_global_added = lanes.len() == names.len() + 1 && self[lanes[names.len()]].width == 0;
         let is_global_alone = lanes.len() == names.len() && self[lanes[0]].width == 0;
         (has_global_added || is_global_alone)
-            && lanes.iter().zip(names).all(|(lane, name)| self[*lane].name == *name)
+            && lanes.iter().zip(names).all(|(lane, name)| {
+                let own = &self[*lane].name;
+                own.is_same(name) || own == name
+            })
     }
 
     /// The route of a task that names `names`, made with its lanes if need be; one more task takes it.
@@ -310,6 +331,7 @@ impl Lanes {
     pub(crate) fn reclassify(&mut self, book: &mut Book) {
         for (_, lane) in &mut self.lanes {
             lane.class = book.class_of(&lane.name);
+            (lane.slots, lane.is_rated) = hot_settings(&book.class(lane.class).settings);
             lane.width = width(&lane.name, book);
         }
         let lanes = &self.lanes;
@@ -355,10 +377,15 @@ fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
     (width, lane.name.clone())
 }
 
+/// The settings that a lane keeps at hand: its slots, and whether it has a rate limit.
+fn hot_settings(settings: &Settings) -> (u32, bool) {
+    (settings.max_concurrency.unwrap_or(u32::MAX), settings.rate_limit.is_some())
+}
+
 fn width(name: &LaneName, book: &Book) -> u8 {
     match name.as_str() {
         "global" => 0,
-        _ if name.is_session() => 5,
+        _ if name.is_session() => SESSION_WIDTH,
         "main" | "subagent" | "cron" => 1,
         _ if book.is_declared(name) => 1,
         _ if book.has_block(name) => 2,

@@ -28,8 +28,11 @@ mod best_first;
 mod book;
 mod bucket;
 mod clock;
+mod collected;
 mod command;
 mod control;
+mod directive;
+mod editing;
 mod estimate;
 mod event;
 mod explain;
@@ -42,37 +45,69 @@ mod lane;
 mod lending;
 mod letters;
 mod line;
+mod listing;
+mod message;
+mod modes;
 mod name;
 mod node;
 mod ordered;
+mod ranking;
+mod receipts;
 mod rejection;
 mod retry;
 mod running;
 mod scheduler;
 mod seats;
+mod seldom;
+mod send;
+mod session;
+mod session_apply;
+mod session_check;
+mod session_command;
+mod session_view;
 mod settings;
 mod settings_text;
 mod spec;
 mod state;
 mod stats;
+mod steering;
 mod submit;
 mod task;
 mod time;
 mod timers;
+mod turns;
 mod view;
 mod violation;
 mod waiting;
+mod whereabouts;
 
+pub use collected::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
+pub use directive::{Directive, Reading, read_directive};
 pub use event::{AlertLevel, CancelReason, End, Event, LaneChange, LetterGone, StopReason};
 pub use explain::{Blocker, Explanation};
 pub use id::{BlobId, Fence, TaskId};
 pub use lane::Gate;
 pub use letters::DeadLetter;
+pub use message::{
+    AGENT_LANES_MAX, Address, Agent, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message,
+    MessageEnd, MessageId, MessageStatus, Otherwise, PERMISSIONS_MAX, Place, Sender, Steer, TEXT_BYTES_MAX,
+    TEXTS_BYTES_MAX,
+};
+pub use modes::{
+    BeyondPolicy, DropRule, EffectiveQueue, MessagePolicy, MessageQueue, MessageSettings, Mode, Origin,
+    QueueOverrides, Sourced,
+};
 pub use name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
+pub use receipts::{RECEIPTS_MAX, SET_ASIDE_MAX};
 pub use rejection::{BadTask, LaneFull, Rejection};
 pub use retry::{Retry, RetryStrategy};
 pub use scheduler::Scheduler;
+pub use session::DEDUPE_WINDOW;
+pub use session_command::{
+    MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
+};
+pub use session_view::{SessionView, TurnContent, TurnView};
 pub use settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
     Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
@@ -83,4 +118,5 @@ pub use state::State;
 pub use stats::{Histogram, LaneStats};
 pub use submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use time::{Millis, Timestamp};
+pub use turns::BACK_OFFS;
 pub use view::{LaneView, Running, TaskStatus, TaskView};

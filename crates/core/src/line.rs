@@ -9,15 +9,12 @@
 //! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
 //! that step only level and arrival matter, above it also whose turn it is.
 
-use std::collections::BinaryHeap;
 use std::hash::BuildHasher;
 
 use slab::Slab;
-use smallvec::SmallVec;
 
-use crate::best_first::BestFirst;
 use crate::index::Index;
-use crate::node::{FEW_CHILDREN, Node, Rank, Seat, Step};
+use crate::node::{FEW_CHILDREN, Node, Seat, Step};
 use crate::ordered::Place;
 
 /// "None of them", for the small numbers that stand for lanes, keys, kinds, nodes and tasks.
@@ -37,7 +34,7 @@ pub(crate) struct Line {
 
 /// The two sorts of lists on which nodes hang, by what they have in common.
 #[derive(Clone, Copy)]
-enum By {
+pub(crate) enum By {
     Lane,
     Key,
 }
@@ -73,8 +70,8 @@ impl Line {
         });
         self.link(id, parent);
         self.count_child(parent, true);
-        self.enlist(By::Lane, step.lane, id);
-        self.enlist(By::Key, step.key, id);
+        self.enlist(By::Lane, step.lane(), id);
+        self.enlist(By::Key, step.key(), id);
         // With a child, or with a second node for its lane, a closed node may count as passed over.
         self.refresh(parent);
         let elder = self.nodes[id as usize].next_by[By::Lane as usize];
@@ -117,7 +114,7 @@ impl Line {
         }
     }
 
-    fn listed(&self, by: By, number: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn listed(&self, by: By, number: u32) -> impl Iterator<Item = u32> {
         let first = self.heads[by as usize].get(number as usize).copied();
         std::iter::successors(first.filter(|id| *id != NONE), move |id| {
             Some(self.nodes[*id as usize].next_by[by as usize]).filter(|next| *next != NONE)
@@ -137,7 +134,7 @@ impl Line {
         } else if children <= FEW_CHILDREN / 4 && is_seated {
             self.nodes[id as usize].seats = None;
             for child in self.children(id).collect::<Vec<_>>() {
-                self.nodes[child as usize].seat = Seat::Nowhere;
+                self.nodes[child as usize].set_seat(Seat::Nowhere);
             }
         }
     }
@@ -169,13 +166,26 @@ impl Line {
         }
     }
 
-    /// The fair key of the plain tasks of a route, if `leaf` is still the node where they stand.
-    pub(crate) fn key_of_route(&self, route: u32, leaf: u32) -> Option<u32> {
-        let mut node = self.nodes.get(leaf as usize).filter(|node| node.route == route)?;
-        while node.step.key == NONE {
-            node = self.nodes.get(node.parent as usize)?;
+    /// Whether `leaf` is still the node where the plain tasks of a route stand.
+    pub(crate) fn is_leaf_of(&self, leaf: u32, route: u32) -> bool {
+        self.nodes.get(leaf as usize).is_some_and(|node| node.route == route)
+    }
+
+    /// The fair key of the tasks that stand in `leaf`, or `NONE`.
+    pub(crate) fn key_of(&self, leaf: u32) -> u32 {
+        let mut id = leaf;
+        while let Some(node) = self.nodes.get(id as usize) {
+            if node.step.key() != NONE {
+                return node.step.key();
+            }
+            id = node.parent;
         }
-        Some(node.step.key)
+        NONE
+    }
+
+    /// Whether tasks wait under a fair key.
+    pub(crate) fn has_key(&self, key: u32) -> bool {
+        self.listed(By::Key, key).next().is_some()
     }
 
     /// Notes that the plain tasks of a route stand in this node.
@@ -186,6 +196,13 @@ impl Line {
     pub(crate) fn insert(&mut self, leaf: u32, place: Place, task: u32) {
         self.nodes[leaf as usize].tasks.insert(place, task);
         self.refresh(leaf);
+    }
+
+    /// A task of the same level that stands before `place` in a leaf, for the checks: those need the same lanes
+    /// under the same key, so arrival decides between them.
+    pub(crate) fn earlier_of_its_level(&self, leaf: u32, place: Place) -> Option<u32> {
+        let before = self.nodes[leaf as usize].tasks.before(place)?;
+        (before.0.level() == place.level()).then_some(before.1)
     }
 
     /// Whether every lane on the way to a node can give a slot.
@@ -216,14 +233,14 @@ impl Line {
             }
             let (parent, step) = (node.parent, node.step);
             self.edges.remove(self.edges.hash((parent, step)), id);
-            self.delist(By::Lane, step.lane, id);
-            self.delist(By::Key, step.key, id);
+            self.delist(By::Lane, step.lane(), id);
+            self.delist(By::Key, step.key(), id);
             self.unlink(id, parent);
             self.nodes.remove(id as usize);
             self.count_child(parent, false);
             self.refresh(parent);
             // With one node less for its lane, a closed one may count as passed over no more.
-            let last = self.listed(By::Lane, step.lane).next();
+            let last = self.listed(By::Lane, step.lane()).next();
             if let Some(last) = last {
                 self.refresh(last);
             }
@@ -251,144 +268,11 @@ impl Line {
         }
     }
 
-    /// Whether being passed over counts for what waits below a closed node. Where only the tasks of this one
-    /// leaf take the lane's slots, in order, none of them can starve.
-    fn counts(&self, node: &Node) -> bool {
-        node.closed && (node.children > 0 || self.listed(By::Lane, node.step.lane).nth(1).is_some())
-    }
-
-    fn best_open_child(&self, id: u32) -> Option<(Rank, u32)> {
-        match &self.nodes[id as usize].seats {
-            Some(seats) => seats.open.first(),
-            None => {
-                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
-                open.filter_map(|child| Some((self.best_open(child)?, child))).min()
-            }
-        }
-    }
-
-    fn best_shut_child(&self, id: u32) -> Option<(Rank, u32)> {
-        match &self.nodes[id as usize].seats {
-            Some(seats) => seats.shut.first(),
-            None => {
-                let shut = self.children(id).filter(|child| self.counts(&self.nodes[*child as usize]));
-                shut.filter_map(|child| Some((self.best_of_all(child)?, child))).min()
-            }
-        }
-    }
-
-    /// The best task below a node that may run, if the node's own lane lets it.
-    pub(crate) fn best_open(&self, id: u32) -> Option<Rank> {
-        let node = &self.nodes[id as usize];
-        let own = node.own_best();
-        if node.children == 0 {
-            return own;
-        }
-        let child = self.best_open_child(id).map(|(rank, _)| node.seated(rank));
-        [own, child].into_iter().flatten().min()
-    }
-
-    /// The best task below a node that could run were the node open, or waits behind a closed child.
-    fn best_of_all(&self, id: u32) -> Option<Rank> {
-        let node = &self.nodes[id as usize];
-        let shut = self.best_shut_child(id).map(|(rank, _)| node.seated(rank));
-        [self.best_open(id), shut].into_iter().flatten().min()
-    }
-
-    /// Where a node should sit, if its siblings are many.
-    fn seat_of(&self, id: u32) -> Seat {
-        let node = &self.nodes[id as usize];
-        if !node.closed {
-            self.best_open(id).map_or(Seat::Nowhere, Seat::Open)
-        } else if self.counts(node) {
-            self.best_of_all(id).map_or(Seat::Nowhere, Seat::Shut)
-        } else {
-            Seat::Nowhere
-        }
-    }
-
-    /// Puts a node where it belongs among its siblings after a change in or below it, and so on upwards.
-    fn refresh(&mut self, mut id: u32) {
-        while id > EXTERNAL {
-            let parent = self.nodes[id as usize].parent;
-            if self.nodes[parent as usize].seats.is_some() {
-                let (old, new) = (self.nodes[id as usize].seat, self.seat_of(id));
-                if old == new {
-                    return;
-                }
-                self.nodes[id as usize].seat = new;
-                if let Some(seats) = &mut self.nodes[parent as usize].seats {
-                    seats.change(id, old, new);
-                }
-            }
-            id = parent;
-        }
-    }
-
-    /// The best task of a half of the line that may run now.
-    pub(crate) fn best(&self, half: u32) -> Option<u32> {
-        self.best_below(half).map(|(_, task)| task)
-    }
-
-    /// The best task below a node that may run, if the node's own lane lets it, and its rank.
-    fn best_below(&self, id: u32) -> Option<(Rank, u32)> {
-        let node = &self.nodes[id as usize];
-        let own = node.tasks.first().map(|(place, task)| (Rank::new(place, node.tag), task));
-        let child = match &node.seats {
-            _ if node.children == 0 => return own,
-            Some(seats) => seats.open.first().and_then(|(_, child)| self.best_below(child)),
-            None => {
-                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
-                open.filter_map(|child| self.best_below(child)).min()
-            }
-        };
-        let child = child.map(|(rank, task)| (node.seated(rank), task));
-        [own, child].into_iter().flatten().min()
-    }
-
-    /// The best tasks of a half that may run now, best first, one for each node that holds tasks. The caller
-    /// takes the first whose home lane and kind it likes.
-    pub(crate) fn best_first(&self, half: u32) -> BestFirst<'_> {
-        let mut search = BestFirst { line: self, heads: BinaryHeap::new() };
-        search.enter(half);
-        search
-    }
-
     /// The home lane and kind of the tasks of a leaf of the external half.
     pub(crate) fn home_and_kind(&self, leaf: u32) -> (u32, u32) {
-        let step = self.nodes[leaf as usize].step;
-        (step.home, step.kind)
-    }
-
-    /// The tasks that a grant of `task` (which stands at `place` in `leaf`) passes over: for each lane on
-    /// its way the best task that waits behind a closed lane and would have been before it.
-    pub(crate) fn passed_over(&self, leaf: u32, place: Place) -> SmallVec<[u32; 2]> {
-        let mut passed = SmallVec::new();
-        let mut id = leaf;
-        let mut rank = Rank::new(place, 0);
-        while id != NONE {
-            let node = &self.nodes[id as usize];
-            if node.children > 0
-                && let Some((shut, child)) = self.best_shut_child(id)
-                && shut < rank
-            {
-                passed.extend(self.first_of_all(child));
-            }
-            rank = node.seated(rank);
-            id = node.parent;
-        }
-        passed
-    }
-
-    /// The task that [`best_of_all`](Line::best_of_all) ranks.
-    fn first_of_all(&self, mut id: u32) -> Option<u32> {
-        loop {
-            let node = &self.nodes[id as usize];
-            let shut = self.best_shut_child(id).map(|(rank, child)| (node.seated(rank), child));
-            match shut {
-                Some((rank, child)) if self.best_open(id).is_none_or(|open| rank < open) => id = child,
-                _ => return self.best(id),
-            }
+        match self.nodes[leaf as usize].step {
+            Step::Offers { home, kind } => (home, kind),
+            Step::Needs { .. } => (NONE, NONE),
         }
     }
 
@@ -422,10 +306,17 @@ impl Line {
         for (id, node) in &self.nodes {
             let is_seated = node.parent != NONE && self.nodes[node.parent as usize].seats.is_some();
             let seat = if is_seated { self.seat_of(id as u32) } else { Seat::Nowhere };
-            if node.seat != seat || node.children as usize != self.children(id as u32).count() {
-                return Some(format!("node {id} sits in {:?}, not {seat:?}", node.seat));
+            if node.seat() != seat || node.children as usize != self.children(id as u32).count() {
+                return Some(format!("node {id} sits in {:?}, not {seat:?}", node.seat()));
             }
-            if node.step.lane != NONE && node.closed != is_closed(node.step.lane) {
+            if let Some(seats) = &node.seats {
+                let open = seats.open.disagreement(|place| self.sits(id as u32, place, Seat::Open));
+                let shut = seats.shut.disagreement(|place| self.sits(id as u32, place, Seat::Shut));
+                if let Some(wrong) = open.or(shut) {
+                    return Some(format!("below node {id}: {wrong}"));
+                }
+            }
+            if node.step.lane() != NONE && node.closed != is_closed(node.step.lane()) {
                 return Some(format!("node {id} has closed = {}", node.closed));
             }
             if id as u32 > EXTERNAL && node.children == 0 && node.tasks.is_empty() {

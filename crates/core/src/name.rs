@@ -130,6 +130,27 @@ impl LaneName {
         LaneName::new(text)
     }
 
+    /// The key of the conversation whose own lane this is.
+    pub fn session_key(&self) -> Option<String> {
+        let encoded = self.0.strip_prefix("session:").filter(|_| self.is_conversation())?;
+        let mut bytes = Vec::with_capacity(encoded.len());
+        let mut rest = encoded.as_bytes();
+        while let Some((first, after)) = rest.split_first() {
+            let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+            match hex.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+                Some(byte) => {
+                    bytes.push(byte);
+                    rest = &after[2..];
+                }
+                None => {
+                    bytes.push(*first);
+                    rest = after;
+                }
+            }
+        }
+        String::from_utf8(bytes).ok()
+    }
+
     /// Whether the two share their text, so that they are equal without a look at it.
     pub(crate) fn is_same(&self, other: &LaneName) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -163,6 +184,11 @@ impl Pattern {
     /// Whether this is one lane's name and not a pattern of many.
     pub fn is_exact(&self) -> bool {
         !self.0.contains('*')
+    }
+
+    /// The one lane's name that this is.
+    pub fn exact(&self) -> Option<LaneName> {
+        self.is_exact().then(|| LaneName(Arc::clone(&self.0)))
     }
 
     /// Whether `name` fits.
@@ -275,5 +301,8 @@ mod tests {
         assert_eq!(LaneName::session("100%").unwrap().as_str(), "session:100%25");
         assert_eq!(LaneName::session(" a b ").unwrap().as_str(), "session:%20a b%20");
         assert!(LaneName::session("a*\n").unwrap().is_conversation());
+        for key in ["alice/query", "100%", " a b ", "é%zz", ""] {
+            assert_eq!(LaneName::session(key).unwrap().session_key().as_deref(), Some(key));
+        }
     }
 }

@@ -4,22 +4,42 @@ use crate::line::NONE;
 use crate::ordered::{Ordered, Place};
 use crate::seats::SeatSet;
 
-/// One step down the tree: a lane, a fair key, both, or at the end of the external half what workers ask for.
+/// One step down the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Step {
-    /// The lane that tasks below need, or `NONE`.
-    pub(crate) lane: u32,
-    /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
-    pub(crate) key: u32,
-    /// At the end of the external half: the home lane of the tasks here.
-    pub(crate) home: u32,
-    /// With `home`: their kind.
-    pub(crate) kind: u32,
+pub(crate) enum Step {
+    /// A lane, a fair key, or both.
+    Needs {
+        /// The lane that tasks below need, or `NONE`.
+        lane: u32,
+        /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
+        key: u32,
+    },
+    /// At the end of the external half: what workers ask for.
+    Offers {
+        /// The home lane of the tasks here.
+        home: u32,
+        /// Their kind.
+        kind: u32,
+    },
 }
 
 impl Step {
-    /// The step that leads nowhere, to be filled in.
-    pub(crate) const NONE: Step = Step { lane: NONE, key: NONE, home: NONE, kind: NONE };
+    /// The step that leads nowhere.
+    pub(crate) const NONE: Step = Step::Needs { lane: NONE, key: NONE };
+
+    pub(crate) fn lane(self) -> u32 {
+        match self {
+            Step::Needs { lane, .. } => lane,
+            Step::Offers { .. } => NONE,
+        }
+    }
+
+    pub(crate) fn key(self) -> u32 {
+        match self {
+            Step::Needs { key, .. } => key,
+            Step::Offers { .. } => NONE,
+        }
+    }
 }
 
 /// How tasks compare: level, then whose turn it is (the fair key's tag), then arrival. Smaller is earlier.
@@ -37,15 +57,6 @@ impl Rank {
     pub(crate) fn new(place: Place, tag: u64) -> Rank {
         let unranked = Rank { upper: place.bits() & !Rank::ARRIVAL, lower: place.bits() & Rank::ARRIVAL };
         unranked.with_tag(tag)
-    }
-
-    /// As one number that sorts.
-    pub(crate) fn bits(self) -> u128 {
-        u128::from(self.upper) << 64 | u128::from(self.lower)
-    }
-
-    pub(crate) fn from_bits(bits: u128) -> Rank {
-        Rank { upper: (bits >> 64) as u64, lower: bits as u64 }
     }
 
     pub(crate) fn with_tag(self, tag: u64) -> Rank {
@@ -71,6 +82,16 @@ pub(crate) enum Seat {
     Shut(Rank),
 }
 
+/// [`Seat`] without its rank, which a node keeps beside it: together they take less room.
+#[derive(Clone, Copy)]
+enum SeatKind {
+    Nowhere,
+    Open,
+    Shut,
+}
+
+/// Two lines of the cache, since most nodes are a conversation's and lie in none when they are needed.
+#[repr(align(64))]
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) parent: u32,
@@ -78,7 +99,9 @@ pub(crate) struct Node {
     pub(crate) tag: u64,
     /// Its lane can give no slot now.
     pub(crate) closed: bool,
-    pub(crate) seat: Seat,
+    /// Where it sits.
+    seat: SeatKind,
+    seat_rank: Rank,
     pub(crate) children: u32,
     /// Its children are a linked list: the first, and each one's neighbours.
     pub(crate) first_child: u32,
@@ -101,21 +124,6 @@ pub(crate) struct Seats {
     pub(crate) shut: SeatSet,
 }
 
-impl Seats {
-    pub(crate) fn change(&mut self, id: u32, old: Seat, new: Seat) {
-        match old {
-            Seat::Open(rank) => self.open.remove(rank),
-            Seat::Shut(rank) => self.shut.remove(rank),
-            Seat::Nowhere => {}
-        }
-        match new {
-            Seat::Open(rank) => self.open.insert(rank, id),
-            Seat::Shut(rank) => self.shut.insert(rank, id),
-            Seat::Nowhere => {}
-        }
-    }
-}
-
 impl Node {
     pub(crate) fn new(step: Step, parent: u32, tag: u64, closed: bool) -> Node {
         Node {
@@ -123,7 +131,8 @@ impl Node {
             parent,
             tag,
             closed,
-            seat: Seat::Nowhere,
+            seat: SeatKind::Nowhere,
+            seat_rank: Rank { upper: 0, lower: 0 },
             children: 0,
             first_child: NONE,
             previous: NONE,
@@ -136,11 +145,27 @@ impl Node {
         }
     }
 
+    pub(crate) fn seat(&self) -> Seat {
+        match self.seat {
+            SeatKind::Nowhere => Seat::Nowhere,
+            SeatKind::Open => Seat::Open(self.seat_rank),
+            SeatKind::Shut => Seat::Shut(self.seat_rank),
+        }
+    }
+
+    pub(crate) fn set_seat(&mut self, seat: Seat) {
+        (self.seat, self.seat_rank) = match seat {
+            Seat::Nowhere => (SeatKind::Nowhere, self.seat_rank),
+            Seat::Open(rank) => (SeatKind::Open, rank),
+            Seat::Shut(rank) => (SeatKind::Shut, rank),
+        };
+    }
+
     pub(crate) fn own_best(&self) -> Option<Rank> {
         self.tasks.first().map(|(place, _)| Rank::new(place, self.tag))
     }
 
     pub(crate) fn seated(&self, rank: Rank) -> Rank {
-        if self.step.key == NONE { rank } else { rank.with_tag(self.tag) }
+        if self.step.key() == NONE { rank } else { rank.with_tag(self.tag) }
     }
 }

@@ -18,6 +18,10 @@ impl Place {
         Place(u64::from(u8::MAX - level) << Place::ARRIVAL_BITS | arrival)
     }
 
+    pub(crate) fn level(self) -> u8 {
+        u8::MAX - (self.0 >> Place::ARRIVAL_BITS) as u8
+    }
+
     /// Its level (255 less it, in the upper bits) and its arrival, in one number that sorts.
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -61,9 +65,15 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     pub(crate) fn contains(&self, place: K) -> bool {
+        self.find(place).is_some()
+    }
+
+    /// What stands at `place`.
+    pub(crate) fn find(&self, place: K) -> Option<u32> {
         let number = self.chunk_of(place);
         let chunk = if number == 0 { &self.first } else { &self.rest[number - 1] };
-        chunk.binary_search_by_key(&place, |(other, _)| *other).is_ok()
+        let index = chunk.binary_search_by_key(&place, |(other, _)| *other).ok()?;
+        chunk.get(index).map(|(_, task)| *task)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -87,6 +97,19 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     pub(crate) fn insert(&mut self, place: K, task: u32) {
+        // Most come in order.
+        let last = match &mut self.rest.0 {
+            Some(rest) => rest.last_mut().unwrap_or(&mut self.first),
+            None => &mut self.first,
+        };
+        if last.len() < CHUNK_MAX && last.back().is_none_or(|(other, _)| *other < place) {
+            last.push_back((place, task));
+        } else {
+            self.insert_between(place, task);
+        }
+    }
+
+    fn insert_between(&mut self, place: K, task: u32) {
         let number = self.chunk_of(place);
         let is_last = number == self.rest.len();
         let chunk = self.chunk(number);
@@ -109,6 +132,15 @@ impl<K: Ord + Copy> Ordered<K> {
 
     /// Removes the entry at `place` and says whether there was one.
     pub(crate) fn remove(&mut self, place: K) -> bool {
+        // Most go in order.
+        if self.first.len() > 1 && self.first.front().is_some_and(|(front, _)| *front == place) {
+            self.first.pop_front();
+            return true;
+        }
+        self.remove_between(place)
+    }
+
+    fn remove_between(&mut self, place: K) -> bool {
         let number = self.chunk_of(place);
         let chunk = self.chunk(number);
         let Ok(index) = chunk.binary_search_by_key(&place, |(other, _)| *other) else {
@@ -123,6 +155,22 @@ impl<K: Ord + Copy> Ordered<K> {
             }
         }
         true
+    }
+
+    /// The entry that stands next before `place`.
+    pub(crate) fn before(&self, place: K) -> Option<(K, u32)> {
+        if self.first()?.0 == place {
+            return None;
+        }
+        let number = self.chunk_of(place);
+        let chunk = if number == 0 { &self.first } else { &self.rest[number - 1] };
+        let index = chunk.partition_point(|(other, _)| *other < place);
+        match (index, number) {
+            (0, 0) => None,
+            (0, 1) => self.first.back().copied(),
+            (0, _) => self.rest[number - 2].back().copied(),
+            _ => chunk.get(index - 1).copied(),
+        }
     }
 
     /// How many entries stand before `place`.
@@ -165,6 +213,8 @@ mod tests {
                 assert!(!list.remove(victim));
             }
             assert_eq!(list.first(), plain.first().copied());
+            let at_most = plain.partition_point(|(other, _)| *other < place);
+            assert_eq!(list.before(place), at_most.checked_sub(1).map(|index| plain[index]));
             assert_eq!(list.position(place), at.min(plain.partition_point(|(other, _)| *other < place)));
             grown = grown.max(list.rest.len());
         }

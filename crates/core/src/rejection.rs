@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
 use crate::id::{Fence, TaskId};
+use crate::message::{BadMessage, MessageId, TEXTS_BYTES_MAX};
 use crate::name::LaneName;
 use crate::settings_text::SettingError;
 use crate::spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX};
@@ -89,6 +90,42 @@ pub enum Rejection {
     BadSetting(Box<SettingError>),
     /// Something asked of a task makes no sense.
     BadTask(BadTask),
+    /// The session is busy, and the message's mode says that it is refused then.
+    SessionBusy {
+        /// The session's lane.
+        session: LaneName,
+        /// The turn that is under way.
+        turn: Option<TaskId>,
+    },
+    /// Nothing is under way in the session.
+    SessionIdle {
+        /// The session's lane.
+        session: LaneName,
+    },
+    /// The turn that a message was meant to steer is over, or takes no steering.
+    TurnOver {
+        /// The turn.
+        turn: TaskId,
+    },
+    /// No message has this id: it has ended or never was.
+    NoSuchMessage {
+        /// The id.
+        message: MessageId,
+    },
+    /// The message is in a turn already: out of reach.
+    MessageInTurn {
+        /// The id.
+        message: MessageId,
+    },
+    /// A message has this id already.
+    MessageIdTaken {
+        /// The id.
+        message: MessageId,
+    },
+    /// The texts of all waiting messages have reached their bound.
+    MessagesFull,
+    /// Something about a message makes no sense.
+    BadMessage(BadMessage),
 }
 
 /// The numbers of a lane whose line is full.
@@ -138,10 +175,16 @@ impl Rejection {
     /// A stable name of the kind of refusal, the same on every surface.
     pub fn code(&self) -> &'static str {
         match self {
-            Rejection::LaneFull(_) => "AT_CAPACITY",
+            Rejection::LaneFull(_) | Rejection::MessagesFull => "AT_CAPACITY",
+            Rejection::SessionBusy { .. } => "SESSION_BUSY",
+            Rejection::BadMessage(BadMessage::TooLong) => "TOO_LARGE",
             Rejection::LaneDraining { .. } => "DRAINING",
             Rejection::DeadlineUnmeetable { .. } => "DEADLINE_UNMEETABLE",
-            Rejection::NotLive { .. } | Rejection::NoSuchLetter { .. } => "NOT_FOUND",
+            Rejection::NotLive { .. }
+            | Rejection::NoSuchLetter { .. }
+            | Rejection::SessionIdle { .. }
+            | Rejection::TurnOver { .. }
+            | Rejection::NoSuchMessage { .. } => "NOT_FOUND",
             Rejection::StaleLease { .. } => "STALE_LEASE",
             Rejection::WouldDeadlock { .. } => "WOULD_DEADLOCK",
             Rejection::ChainTooDeep => "CHAIN_TOO_DEEP",
@@ -152,7 +195,10 @@ impl Rejection {
             | Rejection::ClockWentBack { .. }
             | Rejection::TimeTooLate { .. }
             | Rejection::BadSetting(_)
-            | Rejection::BadTask(_) => "INVALID",
+            | Rejection::BadTask(_)
+            | Rejection::MessageInTurn { .. }
+            | Rejection::MessageIdTaken { .. }
+            | Rejection::BadMessage(_) => "INVALID",
         }
     }
 
@@ -161,7 +207,7 @@ impl Rejection {
     pub fn retry_after(&self) -> Option<Millis> {
         match self {
             Rejection::LaneFull(full) => Some(full.retry_after),
-            Rejection::LaneDraining { .. } => Some(RETRY_AFTER_UNKNOWN),
+            Rejection::LaneDraining { .. } | Rejection::MessagesFull => Some(RETRY_AFTER_UNKNOWN),
             Rejection::DeadlineUnmeetable { starts_in, deadline } => {
                 let too_late = Millis(starts_in.0.saturating_sub(deadline.0));
                 Some(too_late.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX))
@@ -206,6 +252,21 @@ impl fmt::Display for Rejection {
             }
             Rejection::BadSetting(error) => error.fmt(f),
             Rejection::BadTask(bad) => bad.fmt(f),
+            Rejection::SessionBusy { session, turn: Some(turn) } => {
+                write!(f, "{session} is busy with turn {turn}")
+            }
+            Rejection::SessionBusy { session, turn: None } => write!(f, "{session} is busy"),
+            Rejection::SessionIdle { session } => write!(f, "nothing is under way in {session}"),
+            Rejection::TurnOver { turn } => write!(f, "turn {turn} is over or takes no steering"),
+            Rejection::NoSuchMessage { message } => {
+                write!(f, "message {message} has ended or was never accepted")
+            }
+            Rejection::MessageInTurn { message } => write!(f, "message {message} is in a turn already"),
+            Rejection::MessageIdTaken { message } => write!(f, "the id {message} is in use"),
+            Rejection::MessagesFull => {
+                write!(f, "the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)
+            }
+            Rejection::BadMessage(bad) => bad.fmt(f),
         }
     }
 }

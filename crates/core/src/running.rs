@@ -1,5 +1,7 @@
 //! Attempts: how they take slots and give them back, and what remains of a task that ends.
 
+use smallvec::SmallVec;
+
 use crate::event::{End, Event};
 use crate::scheduler::Scheduler;
 use crate::task::{Attempt, Phase};
@@ -16,7 +18,16 @@ impl Scheduler {
         };
         let Some(slot) = self.tasks.find(*task) else { return };
         self.count_passed_over(slot, borrowed);
-        let (key, waited) = (self.tasks[slot].key, self.now.since(self.tasks[slot].since));
+        let task = &self.tasks[slot];
+        // A slot that is kept for one task may be given to a child of running work, whoever came first.
+        if self.reservations.is_empty()
+            && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
+        {
+            let earlier = self.tasks[earlier].id;
+            self.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
+        }
+        let task = &self.tasks[slot];
+        let (key, waited) = (self.line.key_of(task.leaf), self.now.since(task.since));
         let attempt = Attempt {
             fence: *fence,
             started: self.now,
@@ -28,8 +39,8 @@ impl Scheduler {
             borrowed: self.borrow(slot, borrowed),
             lent: Default::default(),
         };
-        let lenders: Vec<u32> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
-        let own = |lane: u32| lenders.is_empty() || attempt.borrowed.iter().all(|(other, _)| *other != lane);
+        let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
+        let own = |lane: u32| attempt.borrowed.iter().all(|(other, _)| *other != lane);
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
         self.each_lane(slot, |this, lane| this.take_slot(lane, own(lane), waited));
         let tag = self.fair.charge(key);
@@ -62,26 +73,32 @@ impl Scheduler {
 
     pub(crate) fn take_slot(&mut self, lane: u32, own: bool, waited: Millis) {
         let now = self.now;
-        let (slots, rate) = (self.settings(lane).max_concurrency, self.settings(lane).rate_limit);
         let this = &mut self.lanes[lane];
+        let is_rated = this.is_rated;
         this.waiting -= 1;
         if own {
             this.running += 1;
             this.last_change = now;
-            if slots.is_some_and(|slots| this.running > slots) {
-                self.overrun = Some(format!("{} runs {} of {slots:?}", this.name, this.running));
+            if this.running > this.slots {
+                self.overrun = Some(format!("{} runs {} of {}", this.name, this.running, this.slots));
             }
         }
-        if let Some(rate) = rate {
-            if self.lanes[lane].bucket.ready_at(rate) > now {
-                self.overrun = Some(format!("{} granted faster than {rate:?}", self.lanes[lane].name));
-            }
-            self.lanes[lane].bucket.pay(now, rate);
+        if is_rated {
+            self.pay_rate(lane);
         }
         let stats = self.seen(lane);
         stats.started += 1;
         stats.wait.record(waited);
         self.refresh_lane(lane);
+    }
+
+    fn pay_rate(&mut self, lane: u32) {
+        let Some(rate) = self.settings(lane).rate_limit else { return };
+        let this = &mut self.lanes[lane];
+        if this.bucket.ready_at(rate) > self.now {
+            self.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
+        }
+        this.bucket.pay(self.now, rate);
     }
 
     /// Ends the attempt of a running task, whatever follows. `ran_its_course` says that its length tells
@@ -97,14 +114,19 @@ impl Scheduler {
         let free = is_shared.then(|| self.give_back(slot, &attempt));
         let ran = self.now.since(attempt.started);
         self.each_lane(slot, |this, lane| {
+            let stats = this.seen(lane);
+            stats.run.record(ran);
             if ran_its_course {
-                this.lanes[lane].run_time.record(ran);
-                this.seen(lane).run_time.record(ran);
+                stats.run_time.record(ran);
             }
-            this.seen(lane).run.record(ran);
+            let now = this.now;
+            let this_lane = &mut this.lanes[lane];
+            if ran_its_course {
+                this_lane.run_time.record(ran);
+            }
             if free.as_ref().is_none_or(|free| free.contains(&lane)) {
-                this.lanes[lane].running -= 1;
-                this.lanes[lane].last_change = this.now;
+                this_lane.running -= 1;
+                this_lane.last_change = now;
                 this.refresh_lane(lane);
             }
         });
@@ -117,7 +139,7 @@ impl Scheduler {
     pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
         self.end_attempt(slot, true);
         self.refund(slot);
-        self.tasks[slot].retries += 1;
+        self.tasks[slot].rare().retries += 1;
         self.tasks[slot].phase = Phase::BackingOff(at);
         // Time spent running was no waiting.
         self.tasks[slot].wait_until = Timestamp::NEVER;
@@ -140,7 +162,6 @@ impl Scheduler {
     pub(crate) fn on_redelivered(&mut self, slot: u32) {
         self.end_attempt(slot, false);
         self.refund(slot);
-        self.tasks[slot].redeliveries += 1;
         self.time_wait(slot, self.now);
         self.each_lane(slot, |this, lane| {
             this.lanes[lane].waiting += 1;
@@ -153,6 +174,7 @@ impl Scheduler {
         if self.keeps_departed {
             self.departed.push(self.view(slot));
         }
+        let session = self.session_of_task(slot);
         match self.tasks[slot].phase {
             Phase::Waiting => {
                 self.leave_line(slot);
@@ -184,6 +206,9 @@ impl Scheduler {
             for lane in lanes {
                 self.drop_if_idle(lane);
             }
+        }
+        if let Some((session, fence)) = session {
+            self.on_session_task_ended(session, task.id, end, fence);
         }
     }
 

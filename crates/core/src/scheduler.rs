@@ -14,7 +14,9 @@ use crate::kinds::Kinds;
 use crate::lane::Lanes;
 use crate::letters::Letters;
 use crate::line::Line;
+use crate::name::Name;
 use crate::rejection::Rejection;
+use crate::session::Sessions;
 use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
 use crate::time::Timestamp;
@@ -57,6 +59,7 @@ use crate::view::TaskView;
 /// | parents lend slots to children | `lending.rs` |
 /// | why does it wait, and for how long? | `explain.rs` |
 /// | what must always hold | `violation.rs` |
+/// | what becomes of a message to a busy session? | `send.rs`, `turns.rs`, `steering.rs` |
 pub struct Scheduler {
     pub(crate) seed: u64,
     pub(crate) now: Timestamp,
@@ -68,6 +71,7 @@ pub struct Scheduler {
     pub(crate) timers: Timers,
     pub(crate) book: Book,
     pub(crate) letters: Letters,
+    pub(crate) sessions: Sessions,
     pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
     /// When the remembered keys may be forgotten, the earliest first.
     pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
@@ -88,6 +92,8 @@ pub struct Scheduler {
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[u32; 2]>,
+    /// Counts steps and replayed events, to tell what the last one touched.
+    pub(crate) steps: u64,
     /// The lanes whose numbers changed, each with its birth.
     pub(crate) touched: Vec<(u32, u64)>,
     pub(crate) gone: Vec<LaneChange>,
@@ -96,7 +102,11 @@ pub struct Scheduler {
     pub(crate) keeps_departed: bool,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
-    /// The first grant above a limit, which must never be.
+    /// Who runs what is granted here, see [`run_as`](Scheduler::run_as).
+    pub(crate) runner: Option<Name>,
+    /// Tasks that the step accepted.
+    pub(crate) accepted: SmallVec<[u32; 2]>,
+    /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
 }
 
@@ -123,6 +133,7 @@ impl Scheduler {
             timers: Timers::default(),
             book: Book::default(),
             letters: Letters::default(),
+            sessions: Sessions::new(seed),
             keys: BTreeMap::new(),
             key_ends: BTreeSet::new(),
             arrivals: 0,
@@ -134,11 +145,14 @@ impl Scheduler {
             may_grant: false,
             reservations: BTreeSet::new(),
             passed_over: SmallVec::new(),
+            steps: 1,
             touched: Vec::new(),
             gone: Vec::new(),
             departed: Vec::new(),
             keeps_departed: false,
             is_stopped: false,
+            runner: None,
+            accepted: SmallVec::new(),
             overrun: None,
         }
     }
@@ -163,6 +177,7 @@ impl Scheduler {
         self.expire(events);
         let reply = self.decide(command, events);
         if reply.is_ok() {
+            self.tend_sessions(events);
             self.expire(events);
             self.grant(events);
         }
@@ -184,7 +199,7 @@ impl Scheduler {
     /// When to call `step` with [`Command::Tick`], if at all.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         let keys = self.key_ends.first().map(|(at, _)| *at);
-        [self.timers.next(), keys].into_iter().flatten().min()
+        [self.timers.next(), keys, self.sessions.next_due()].into_iter().flatten().min()
     }
 
     /// The time of the last step or event.
@@ -208,6 +223,12 @@ impl Scheduler {
     /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
     pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
         self.departed.drain(..)
+    }
+
+    /// From now on says whose the attempts are that this scheduler starts, where several programs share a log: each must
+    /// know which of them are its own. It is no event, because it is over with the program.
+    pub fn run_as(&mut self, runner: Option<Name>) {
+        self.runner = runner;
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It
@@ -238,6 +259,7 @@ impl Scheduler {
             Command::Drain { lane } => Ok(self.drain(lane, events)),
             Command::Redrive { letter, task } => self.redrive(letter, task, events),
             Command::Discard { letter } => self.discard(letter, events),
+            Command::Session(command) => self.decide_session(*command, events),
         }
     }
 

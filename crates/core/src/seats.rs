@@ -1,77 +1,154 @@
-//! The seats of a node's children, sorted: a short list as long as there are few, a tree beyond.
+//! The seats of a node's children: a heap, the best one on top.
+//!
+//! A child that moves takes a new seat and leaves the old one as it is; what nobody sits in is thrown out when it
+//! comes up, or when it is most of the heap. So a change costs little however many sit there.
 
-use std::collections::{BTreeMap, btree_map};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::node::Rank;
 
-/// Above this many seats the tree takes over; it gives way again when few are left, so that a node whose
-/// children come and go one by one neither allocates nor walks a tree.
-const FEW: usize = 32;
+/// How many seats stand below one: wide, so that a way down is short.
+const WIDTH: usize = 4;
+/// So many empty seats are never too many.
+const EMPTY_MAX: usize = 64;
 
-/// No two tasks have the same rank, so each seat does for one child. Ranks are kept as the one number that they
-/// are: the tree compares them often.
+/// A rank, and the child that sits there, if it still does.
+pub(crate) type Place = (Rank, u32);
+
 #[derive(Default)]
 pub(crate) struct SeatSet {
-    few: Vec<(u128, u32)>,
-    /// Holds all of them, or none.
-    many: BTreeMap<u128, u32>,
-}
-
-fn seat((rank, id): (u128, u32)) -> (Rank, u32) {
-    (Rank::from_bits(rank), id)
+    /// Somebody always sits in the first.
+    heap: Vec<Place>,
+    taken: usize,
 }
 
 impl SeatSet {
-    pub(crate) fn first(&self) -> Option<(Rank, u32)> {
-        let few = self.few.first().copied();
-        few.or_else(|| self.many.first_key_value().map(|(rank, id)| (*rank, *id))).map(seat)
+    pub(crate) fn first(&self) -> Option<Place> {
+        self.heap.first().copied()
     }
 
     pub(crate) fn insert(&mut self, rank: Rank, id: u32) {
-        let rank = rank.bits();
-        if !self.many.is_empty() {
-            self.many.insert(rank, id);
-        } else if self.few.len() < FEW {
-            let index = self.few.partition_point(|(other, _)| *other < rank);
-            self.few.insert(index, (rank, id));
-        } else {
-            self.many.extend(self.few.drain(..));
-            self.many.insert(rank, id);
+        self.taken += 1;
+        self.heap.push((rank, id));
+        let mut at = self.heap.len() - 1;
+        while at > 0 && self.heap[(at - 1) / WIDTH].0 > rank {
+            self.heap[at] = self.heap[(at - 1) / WIDTH];
+            at = (at - 1) / WIDTH;
+        }
+        self.heap[at] = (rank, id);
+    }
+
+    /// A child has left its seat; `is_taken` says of any seat whether somebody sits there.
+    pub(crate) fn leave(&mut self, is_taken: impl Fn(&Place) -> bool) {
+        self.taken -= 1;
+        while self.heap.first().is_some_and(|first| !is_taken(first)) {
+            self.pop();
+        }
+        if self.heap.len() > 2 * self.taken + EMPTY_MAX {
+            self.heap.retain(is_taken);
+            self.heap.sort_unstable();
+            self.heap.dedup();
+            self.heap.shrink_to(2 * self.heap.len());
         }
     }
 
-    pub(crate) fn remove(&mut self, rank: Rank) {
-        let rank = rank.bits();
-        if self.many.is_empty() {
-            let found = self.few.binary_search_by_key(&rank, |(other, _)| *other);
-            debug_assert!(found.is_ok(), "a seat is lost");
-            if let Ok(index) = found {
-                self.few.remove(index);
-            }
+    fn pop(&mut self) {
+        let Some(last) = self.heap.pop() else { return };
+        if self.heap.is_empty() {
             return;
         }
-        let found = self.many.remove(&rank);
-        debug_assert!(found.is_some(), "a seat is lost");
-        if self.many.len() <= FEW / 4 {
-            self.few.extend(std::mem::take(&mut self.many));
+        let mut at = 0;
+        loop {
+            let first = at * WIDTH + 1;
+            let below = self.heap.get(first..(first + WIDTH).min(self.heap.len())).unwrap_or_default();
+            let Some((best, place)) = below.iter().enumerate().min_by_key(|(_, place)| place.0) else {
+                break;
+            };
+            if place.0 >= last.0 {
+                break;
+            }
+            self.heap[at] = *place;
+            at = first + best;
         }
+        self.heap[at] = last;
     }
 
+    /// All seats in order, each once, the empty ones too.
     pub(crate) fn iter(&self) -> SeatIter<'_> {
-        SeatIter { few: self.few.iter(), many: self.many.iter() }
+        let first = self.first().map(|place| Reverse((place, 0)));
+        SeatIter { heap: &self.heap, next: first.into_iter().collect(), last: None }
+    }
+
+    /// For the checks: how many sit here, and whether somebody sits in the first.
+    pub(crate) fn disagreement(&self, is_taken: impl Fn(&Place) -> bool) -> Option<String> {
+        let taken = self.iter().filter(|place| is_taken(place)).count();
+        let first_is_taken = self.heap.first().is_none_or(&is_taken);
+        let agrees = taken == self.taken && first_is_taken;
+        (!agrees).then(|| format!("{taken} seats are taken, not {}", self.taken))
     }
 }
 
 pub(crate) struct SeatIter<'a> {
-    few: std::slice::Iter<'a, (u128, u32)>,
-    many: btree_map::Iter<'a, u128, u32>,
+    heap: &'a [Place],
+    /// Seats whose betters have all been told, with their places in the heap.
+    next: BinaryHeap<Reverse<(Place, usize)>>,
+    last: Option<Place>,
 }
 
 impl Iterator for SeatIter<'_> {
-    type Item = (Rank, u32);
+    type Item = Place;
 
-    fn next(&mut self) -> Option<(Rank, u32)> {
-        let few = self.few.next().copied();
-        few.or_else(|| self.many.next().map(|(rank, id)| (*rank, *id))).map(seat)
+    fn next(&mut self) -> Option<Place> {
+        loop {
+            let Reverse((place, at)) = self.next.pop()?;
+            let below = at * WIDTH + 1..(at * WIDTH + 1 + WIDTH).min(self.heap.len());
+            self.next.extend(below.map(|at| Reverse((self.heap[at], at))));
+            if self.last.replace(place) != Some(place) {
+                return Some(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ordered;
+
+    #[test]
+    fn the_best_taken_seat_is_first_whoever_comes_and_goes() {
+        let mut set = SeatSet::default();
+        let mut sitting: BTreeMap<u32, Rank> = BTreeMap::new();
+        let mut number = 7u64;
+        let mut longest = 0;
+        for round in 0..4_000u64 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let id = (number >> 40) as u32 % 100;
+            let rank = Rank::new(ordered::Place::new((number >> 60) as u8, round), number >> 50);
+            if let Some(old) = sitting.remove(&id) {
+                set.leave(|(rank, id)| sitting.get(id) == Some(rank));
+                if number >> 33 & 1 == 0 {
+                    // Back in the seat it left.
+                    sitting.insert(id, old);
+                    set.insert(old, id);
+                }
+            } else {
+                sitting.insert(id, rank);
+                set.insert(rank, id);
+            }
+            let is_taken = |(rank, id): &Place| sitting.get(id) == Some(rank);
+            assert_eq!(set.disagreement(is_taken), None);
+            longest = longest.max(set.heap.len());
+            let mut plain: Vec<Place> = sitting.iter().map(|(id, rank)| (*rank, *id)).collect();
+            plain.sort_unstable();
+            if round % 10 == 0 {
+                assert!(set.iter().filter(is_taken).eq(plain.iter().copied()));
+            }
+            assert_eq!(set.first(), plain.first().copied());
+        }
+        assert!((100..=2 * 100 + EMPTY_MAX).contains(&longest), "{longest} seats at most");
     }
 }

@@ -13,6 +13,7 @@ use crate::line::NONE;
 use crate::name::{LaneName, Name, Pattern};
 use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
+use crate::session_check::SavedSessions;
 use crate::settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::spec::Parent;
 use crate::stats::{LaneStats, RunTime};
@@ -36,6 +37,7 @@ pub struct State {
     keys: Vec<(Arc<str>, RememberedKey)>,
     reservations: Vec<TaskId>,
     ended_runs: Vec<TaskId>,
+    sessions: SavedSessions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +66,6 @@ struct SavedTask {
     phase: SavedPhase,
     attempts: u32,
     retries: u32,
-    redeliveries: u32,
     priority: u8,
     aged: u8,
     boosted: u8,
@@ -142,6 +143,7 @@ impl Scheduler {
             keys: self.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
             ended_runs: self.ended_runs.iter().copied().collect(),
+            sessions: self.sessions.save(),
         }
     }
 
@@ -179,8 +181,7 @@ impl Scheduler {
                 Phase::Running(attempt) => SavedPhase::Running(self.save_attempt(attempt)),
             },
             attempts: task.attempts,
-            retries: task.retries,
-            redeliveries: task.redeliveries,
+            retries: task.retries(),
             priority: task.priority,
             aged: task.aged,
             boosted: task.boosted,
@@ -251,6 +252,7 @@ impl Scheduler {
             }
         }
         this.rebuild();
+        this.restore_sessions(&state.sessions);
         this
     }
 
@@ -291,6 +293,10 @@ impl Scheduler {
             _ => None,
         };
         let kind = self.kinds.join(&saved.kind);
+        let mut rare = saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare)));
+        if saved.retries > 0 {
+            rare.get_or_insert_default().retries = saved.retries;
+        }
         let slot = self.tasks.insert(Task {
             id: saved.id,
             payload: saved.payload,
@@ -301,14 +307,11 @@ impl Scheduler {
             due: Timestamp::NEVER,
             look_at: Timestamp::NEVER,
             phase,
-            rare: saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare))),
+            rare,
             route,
             kind,
             leaf: NONE,
-            key: NONE,
             attempts: saved.attempts,
-            retries: saved.retries,
-            redeliveries: saved.redeliveries,
             priority: saved.priority,
             aged: saved.aged,
             boosted: saved.boosted,

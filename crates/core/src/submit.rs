@@ -38,6 +38,7 @@ impl Scheduler {
             return Ok(reply);
         }
         let submitted = self.admit(task, spec)?;
+        self.begin_turns_before(&submitted, events);
         self.emit(submitted, events);
         Ok(Reply::Accepted { task, joined: false })
     }
@@ -79,6 +80,24 @@ impl Scheduler {
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
     }
 
+    /// Whether the lanes of a turn would take it now.
+    pub(crate) fn ask_room(&self, spec: &TaskSpec) -> Result<(), Rejection> {
+        let named = self.lanes_by_name(&spec.lanes);
+        let handler = self.ask(&named[0], |home| home.handler);
+        self.check_gates(spec, &named)?;
+        if self.must_wait(spec, &named, handler) { self.check_room(spec, &named) } else { Ok(()) }
+    }
+
+    /// The acceptance of a turn whose messages were accepted before: it is not refused, and it may wait.
+    pub(crate) fn accept_unasked(&self, task: TaskId, spec: Box<TaskSpec>) -> Event {
+        let (priority, handler) = {
+            let named = self.named_lanes(&spec.lanes);
+            self.ask(&named[0], |home| (home.priority, home.handler))
+        };
+        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
+    }
+
     /// Whether the lanes take the task; if so, what its home lane gives it.
     fn check_lanes(
         &self,
@@ -106,6 +125,10 @@ impl Scheduler {
             let lanes = self.lanes.route(route).lanes.iter();
             return lanes.map(|lane| Named { lane: *lane, name: &self.lanes[*lane].name }).collect();
         }
+        self.lanes_by_name(names)
+    }
+
+    fn lanes_by_name<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
         let mut named: SmallVec<[Named<'_>; 8]> = SmallVec::new();
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         let names = canonical(names);

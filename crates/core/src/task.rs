@@ -17,6 +17,8 @@ use crate::settings::{Handler, Source};
 use crate::spec::Parent;
 use crate::time::{Millis, Timestamp};
 
+/// Two lines of the cache: most tasks lie in none when their turn comes.
+#[repr(align(64))]
 pub(crate) struct Task {
     pub(crate) id: TaskId,
     pub(crate) payload: Option<BlobId>,
@@ -36,11 +38,7 @@ pub(crate) struct Task {
     pub(crate) kind: u32,
     /// Where it stands in the line, while it does.
     pub(crate) leaf: u32,
-    /// Under whose name it takes turns, while it stands in the line.
-    pub(crate) key: u32,
     pub(crate) attempts: u32,
-    pub(crate) retries: u32,
-    pub(crate) redeliveries: u32,
     pub(crate) priority: u8,
     pub(crate) aged: u8,
     pub(crate) boosted: u8,
@@ -100,6 +98,8 @@ pub(crate) struct Rare {
     /// Callers that wait for it beside the first.
     pub(crate) joined: u32,
     pub(crate) passed: Passed,
+    /// How many of its attempts were followed by another after a failure.
+    pub(crate) retries: u32,
 }
 
 /// How often a task was passed over, and on which of its lanes (as bits by index).
@@ -149,6 +149,16 @@ impl Task {
 
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
+    }
+
+    pub(crate) fn retries(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.retries)
+    }
+
+    /// How many of its attempts were followed by another because whoever ran it was silent.
+    pub(crate) fn redeliveries(&self) -> u32 {
+        let over = self.attempts - u32::from(self.attempt().is_some());
+        over - self.retries()
     }
 
     pub(crate) fn depth(&self) -> u8 {
@@ -234,6 +244,16 @@ impl Tasks {
         let found = self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)?;
         self.recent.set(found);
         Some(found)
+    }
+
+    /// Every slot in use is smaller than this.
+    pub(crate) fn table_len(&self) -> u32 {
+        self.room() as u32
+    }
+
+    /// What is decided about this task is applied next.
+    pub(crate) fn expect(&self, slot: u32) {
+        self.recent.set(slot);
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&Task> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::lane::Gate;
 use crate::letters::DeadLetter;
-use crate::name::{LaneName, Name};
+use crate::name::{LaneName, Name, Pattern};
 use crate::scheduler::Scheduler;
-use crate::settings::{Handler, Settings, Source};
+use crate::settings::{Handler, LaneSettings, Settings, Source};
 use crate::stats::LaneStats;
 use crate::task::Phase;
 use crate::time::{Millis, Timestamp};
@@ -77,7 +77,7 @@ pub struct Running {
     pub timeout_at: Option<Timestamp>,
     /// It was told to stop.
     pub stopping: bool,
-    /// Who claimed it.
+    /// Who claimed it, or whose it is where several programs share a log.
     pub worker: Option<Name>,
 }
 
@@ -111,6 +111,11 @@ impl Scheduler {
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
         self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
+    }
+
+    /// The kinds of live tasks, in no particular order.
+    pub fn kinds(&self) -> impl Iterator<Item = &Name> {
+        self.kinds.names()
     }
 
     /// How many tasks are live.
@@ -155,14 +160,17 @@ impl Scheduler {
         }
     }
 
-    /// A lane that exists now: something is in it, or there is something to remember of it.
+    /// A lane that exists now (something is in it, or there is something to remember of it) or has a block of its
+    /// own.
     pub fn lane(&self, name: &LaneName) -> Option<LaneView<'_>> {
-        self.lanes.find(name).map(|lane| self.lane_view(lane))
+        let live = self.lanes.find(name).map(|lane| self.lane_view(lane));
+        live.or_else(|| self.empty_lanes().find(|lane| lane.name == *name))
     }
 
-    /// All lanes that exist now, by name.
+    /// All lanes that exist now or have a block of their own, by name.
     pub fn lanes(&self) -> Vec<LaneView<'_>> {
-        let mut lanes: Vec<LaneView<'_>> = self.lanes.iter().map(|(lane, _)| self.lane_view(lane)).collect();
+        let live = self.lanes.iter().map(|(lane, _)| self.lane_view(lane));
+        let mut lanes: Vec<LaneView<'_>> = live.chain(self.empty_lanes()).collect();
         lanes.sort_by(|a, b| a.name.cmp(&b.name));
         lanes
     }
@@ -170,6 +178,26 @@ impl Scheduler {
     /// What holds for a lane of this name, whether it exists or not.
     pub fn settings_for(&self, name: &LaneName) -> Settings {
         self.book.settings(name)
+    }
+
+    /// The lanes that have a block of their own and nothing in them.
+    fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
+        let empty = self.book.declared().filter(|(name, _)| self.lanes.find(name).is_none());
+        empty.map(|(name, class)| LaneView {
+            name,
+            label: &class.label,
+            settings: &class.settings,
+            gate: Gate::OPEN,
+            running: 0,
+            waiting: 0,
+            retrying: 0,
+            stats: &class.stats,
+        })
+    }
+
+    /// The blocks of settings as they were given, by name or pattern.
+    pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
+        self.book.blocks()
     }
 
     pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {
@@ -216,7 +244,7 @@ impl Scheduler {
         for level in slots.chunk_by(|a, b| self.tasks[*a].level() == self.tasks[*b].level()) {
             let mut lines: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
             for slot in level {
-                lines.entry(self.tasks[*slot].key).or_default().push_back(*slot);
+                lines.entry(self.line.key_of(self.tasks[*slot].leaf)).or_default().push_back(*slot);
             }
             let rank = |key: u32, line: &VecDeque<u32>, tags: &BTreeMap<u32, u64>| {
                 let tag = tags.get(&key).copied().unwrap_or(self.fair.keys[key as usize].tag);

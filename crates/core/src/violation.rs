@@ -1,6 +1,6 @@
 //! What must always hold, checked by looking at everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::scheduler::Scheduler;
@@ -21,6 +21,7 @@ impl Scheduler {
             .or_else(|| self.wrong_timer())
             .or_else(|| self.wrong_letters())
             .or_else(|| self.fair.disagreement())
+            .or_else(|| self.wrong_session())
     }
 
     /// Accepted = waiting + retrying + running + ended.
@@ -126,12 +127,13 @@ impl Scheduler {
             return Some(wrong);
         }
         let mut in_line = [0; LEVEL_MAX as usize + 1];
-        let mut under_key: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut under_key: BTreeSet<u32> = BTreeSet::new();
         let mut best: Option<((u8, u64, u64), u32)> = None;
         for (slot, task) in self.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
             in_line[task.urgency() as usize] += 1;
-            *under_key.entry(task.key).or_default() += 1;
-            let tag = self.fair.keys[task.key as usize].tag;
+            let key = self.line.key_of(task.leaf);
+            under_key.insert(key);
+            let tag = self.fair.keys[key as usize].tag;
             let rank = (u8::MAX - task.level(), tag, task.arrival);
             if task.handler == Handler::External
                 && self.may_run(slot)
@@ -147,12 +149,9 @@ impl Scheduler {
         if told != best.map(|(_, slot)| slot) {
             return Some(format!("the line offers {told:?}, a scan {best:?}"));
         }
-        let agree = self
-            .fair
-            .keys
-            .iter()
-            .all(|(key, fair)| fair.waiting == under_key.get(&(key as u32)).copied().unwrap_or_default());
-        (!agree).then(|| "fair keys count wrongly".to_owned())
+        let agree =
+            self.fair.keys.iter().all(|(key, fair)| fair.is_waiting == under_key.contains(&(key as u32)));
+        (!agree).then(|| "a fair key is wrong about who waits".to_owned())
     }
 
     /// Whether each lane of a waiting task has a slot for it.

@@ -17,19 +17,15 @@ impl Scheduler {
         self.waiting_in_line += 1;
         let (number, route) = (task.route, self.lanes.route(task.route));
         let is_plain = task.rare.is_none() && task.handler != Handler::External;
-        let known = if is_plain { self.line.key_of_route(number, route.leaf) } else { None };
-        if let Some(key) = known {
-            let leaf = route.leaf;
-            self.fair.keys[key as usize].waiting += 1;
-            self.tasks[slot].key = key;
+        if is_plain && self.line.is_leaf_of(route.leaf, number) {
+            let (leaf, place) = (route.leaf, task.place());
             self.tasks[slot].leaf = leaf;
-            self.line.insert(leaf, self.tasks[slot].place(), slot);
+            self.line.insert(leaf, place, slot);
         } else {
             let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
             let name = self.lanes.fair_key(route, own, &self.book);
             let key = self.fair.join(name, || self.book.weight(name));
-            self.tasks[slot].key = key;
-            let leaf = self.enter_leaf(slot);
+            let leaf = self.enter_leaf(slot, key);
             if is_plain {
                 self.line.set_route(leaf, number);
                 self.lanes.set_leaf(number, leaf);
@@ -46,7 +42,7 @@ impl Scheduler {
     fn with_roll(&mut self, slot: u32, change: impl FnOnce(&mut Ordered<Place>)) {
         let home = self.lanes.route(self.tasks[slot].route).home();
         let lane = &mut self.lanes[home];
-        if !lane.name.is_session() {
+        if !lane.is_session() {
             let roll = lane.roll.get_or_insert_default();
             change(roll);
             if roll.is_empty() {
@@ -57,7 +53,7 @@ impl Scheduler {
 
     /// How many tasks with this home lane stand before `place`, by level and arrival.
     pub(crate) fn position_in(&self, home: u32, place: Place) -> usize {
-        if !self.lanes[home].name.is_session() {
+        if !self.lanes[home].is_session() {
             return self.lanes[home].roll.as_ref().map_or(0, |roll| roll.position(place));
         }
         let views = [slot_of(home), gate_of(home)];
@@ -69,8 +65,8 @@ impl Scheduler {
         tasks.filter(is_before).count()
     }
 
-    pub(crate) fn enter_leaf(&mut self, slot: u32) -> u32 {
-        let leaf = self.leaf_for(slot);
+    fn enter_leaf(&mut self, slot: u32, key: u32) -> u32 {
+        let leaf = self.leaf_for(slot, key);
         self.tasks[slot].leaf = leaf;
         self.line.insert(leaf, self.tasks[slot].place(), slot);
         leaf
@@ -78,38 +74,38 @@ impl Scheduler {
 
     /// The node of the line where a task belongs: down its lanes, the most widely shared first, and before the
     /// lanes of conversations down its fair key. A key that is a conversation's own shares that one's step.
-    pub(crate) fn leaf_for(&mut self, slot: u32) -> u32 {
+    fn leaf_for(&mut self, slot: u32, key: u32) -> u32 {
         let task = &self.tasks[slot];
         let parent = self.parent_of(slot);
         let is_external = task.handler == Handler::External;
         let mut node = if is_external { EXTERNAL } else { INTERNAL };
         let route = self.lanes.route(task.route);
-        let fair = &self.fair.keys[task.key as usize];
-        let mut key = Some(task.key);
+        let fair = &self.fair.keys[key as usize];
+        let mut key = Some(key);
         for lane in &*route.way {
             let this = &self.lanes[*lane];
             let (view, closed) = match parent.and_then(|parent| self.lender(Some(parent), *lane)) {
                 Some(_) => (gate_of(*lane), !this.passable),
                 None => (slot_of(*lane), !this.open),
             };
-            let mut step = Step { lane: view, ..Step::NONE };
-            if this.name.is_session()
+            let mut own_key = NONE;
+            if this.is_session()
                 && let Some(key) = key.take()
             {
                 if this.name == fair.name {
-                    step.key = key;
+                    own_key = key;
                 } else {
-                    node = self.line.child(node, Step { key, ..Step::NONE }, fair.tag, false);
+                    node = self.line.child(node, Step::Needs { lane: NONE, key }, fair.tag, false);
                 }
             }
-            let tag = if step.key == NONE { 0 } else { fair.tag };
-            node = self.line.child(node, step, tag, closed);
+            let tag = if own_key == NONE { 0 } else { fair.tag };
+            node = self.line.child(node, Step::Needs { lane: view, key: own_key }, tag, closed);
         }
         if let Some(key) = key {
-            node = self.line.child(node, Step { key, ..Step::NONE }, fair.tag, false);
+            node = self.line.child(node, Step::Needs { lane: NONE, key }, fair.tag, false);
         }
         if is_external {
-            let step = Step { home: route.home(), kind: task.kind, ..Step::NONE };
+            let step = Step::Offers { home: route.home(), kind: task.kind };
             node = self.line.child(node, step, 0, false);
         }
         node
@@ -118,7 +114,7 @@ impl Scheduler {
     /// Moves a waiting task to where it belongs now.
     pub(crate) fn reroute(&mut self, slot: u32) {
         let (old, place) = (self.tasks[slot].leaf, self.tasks[slot].place());
-        let new = self.leaf_for(slot);
+        let new = self.leaf_for(slot, self.line.key_of(old));
         if new != old {
             self.line.insert(new, place, slot);
             self.line.remove(old, place);
@@ -150,9 +146,9 @@ impl Scheduler {
 
     pub(crate) fn leave_line(&mut self, slot: u32) {
         let task = &mut self.tasks[slot];
-        let (leaf, place, key) = (task.leaf, task.place(), task.key);
+        let (leaf, place) = (task.leaf, task.place());
+        let key = self.line.key_of(leaf);
         task.leaf = NONE;
-        task.key = NONE;
         task.look_at = Timestamp::NEVER;
         if let Some(rare) = &mut task.rare {
             rare.passed = Passed::default();
@@ -163,7 +159,10 @@ impl Scheduler {
         self.with_roll(slot, |roll| {
             roll.remove(place);
         });
-        self.fair.leave(key, self.waiting_in_line == 0);
+        if !self.line.has_key(key) {
+            self.fair.rest(key);
+        }
+        self.fair.sweep(self.waiting_in_line == 0);
         if self.reservations.contains(&slot) {
             self.unreserve(slot);
         }
@@ -203,8 +202,10 @@ impl Scheduler {
     }
 
     pub(crate) fn wait_again(&mut self, slot: u32) {
-        self.tasks[slot].phase = Phase::Waiting;
-        self.tasks[slot].since = self.now;
+        let task = &mut self.tasks[slot];
+        task.phase = Phase::Waiting;
+        task.since = self.now;
+        task.noticed = false;
         self.join_line(slot);
         self.plan(slot);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, End, Fence, Name, Outcome, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, End, Fence, Outcome, Reply, Scheduler, SessionCommand, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ pub(crate) enum Call {
 pub(crate) type Look = Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>;
 
 /// Told over a channel without a bound of its own, because `Drop` cannot wait for room. There is at most one
-/// report of each attempt, of each handle and of each handler, so that what is alive bounds it.
+/// report of each attempt and of each handle, so that what is alive bounds it.
 pub(crate) enum Report {
     Finish {
         task: TaskId,
@@ -44,9 +44,6 @@ pub(crate) enum Report {
     /// Somebody who waited for a slot, or for a task that he wanted to be cancelled without him, has gone.
     Leave {
         task: TaskId,
-    },
-    HandlerAdded {
-        kind: Name,
     },
 }
 
@@ -77,6 +74,7 @@ pub(crate) struct Accepted {
     pub(crate) joined: bool,
     /// Tells of the end; `None`: it has ended already.
     pub(crate) waiter: Option<Waiter>,
+    pub(crate) standing: crate::submission::Standing,
 }
 
 pub(crate) type Waiter = oneshot::Receiver<Ending>;
@@ -88,13 +86,14 @@ impl Ask {
 
     /// Whether this would bring new work.
     pub(crate) fn is_new_work(&self) -> bool {
-        matches!(
-            self.command,
+        match &self.command {
             Command::Submit { .. }
-                | Command::SubmitBatch(_)
-                | Command::Redrive { .. }
-                | Command::Claim { .. }
-        )
+            | Command::SubmitBatch(_)
+            | Command::Redrive { .. }
+            | Command::Claim { .. } => true,
+            Command::Session(command) => matches!(**command, SessionCommand::Send(_)),
+            _ => false,
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use crate::stop::StopSignal;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
 use crate::tools::Tools;
-use crate::watch::Update;
+use crate::turn_payload::SteeringMessage;
+use crate::watch::{Filter, Update};
 
 /// One attempt of a task, as its handler sees it.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct Context {
     pub(crate) lanes: Arc<[LaneName]>,
     pub(crate) stop: StopSignal,
     pub(crate) handle: Handle,
+    /// A call of a tool that runs directly, outside any task, cannot be a parent.
+    pub(crate) is_task: bool,
 }
 
 impl Context {
@@ -85,21 +88,51 @@ impl Context {
     /// Asks for another task and may wait for it: meanwhile it lends the child the slots of lanes that both name,
     /// and if this task ends first the child is cancelled.
     pub async fn submit(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.handle.submit(task.parent(self.task, false)).await
+        self.handle.submit(self.child(task, false)).await
     }
 
     /// Asks for another task that goes its own way.
     pub async fn submit_detached(&self, task: Task) -> Result<TaskHandle, Error> {
-        self.handle.submit(task.parent(self.task, true)).await
+        self.handle.submit(self.child(task, true)).await
     }
 
     /// Runs a future as a child of this task.
     pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
-        self.handle.run(task.parent(self.task, false), future).await
+        self.handle.run(self.child(task, false), future).await
+    }
+
+    fn child(&self, task: Task, detached: bool) -> Task {
+        if self.is_task { task.parent(self.task, detached) } else { task }
+    }
+
+    /// Says whether this turn takes steering from now on: messages of that mode then come into it. What was accepted
+    /// for it and not taken when it says no waits for a turn of its own.
+    pub async fn set_steering(&self, open: bool) -> Result<(), Error> {
+        self.handle.set_steering(self.task, self.fence, open).await
+    }
+
+    /// Takes the messages that were accepted for this turn: to be called where the run can heed them, between two
+    /// tool calls, say.
+    pub async fn take_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
+        self.handle.take_steering(self.task, self.fence).await
+    }
+
+    /// Waits for messages for this turn and takes them. Only a turn that takes steering gets any.
+    pub async fn next_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
+        let mut updates = self.handle.subscribe(Filter { task: Some(self.task), lane: None });
+        loop {
+            let taken = self.take_steering().await?;
+            if !taken.is_empty() {
+                return Ok(taken);
+            }
+            if updates.next().await.is_none() {
+                return Err(Error::Closed);
+            }
+        }
     }
 
     /// The tool lanes of a conversation; their calls are children of this task.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
-        self.handle.tools(session).parent(self.task)
+        self.handle.tools(session).parent(self.clone())
     }
 }

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Reply, TaskId, Timestamp};
+use bytes::Bytes;
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::call::{Accepted, Ask, Ending, Waiter, Wants};
+use crate::call::{Accepted, Ask, Ending, Report, Waiter, Wants};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::handler;
 use crate::outbox::Told;
+use crate::runs::Begun;
 use crate::slot::Slot;
 use crate::stop::{StopSignal, Stopped};
 use crate::task::is_slot;
 use crate::turn::Turn;
+use crate::turn_payload::turn_payload;
 use crate::watch::{Update, lane_of_event, task_of_event};
 use crate::workers::Claim;
 
@@ -27,10 +30,18 @@ pub(crate) struct Grant {
     pub(crate) timeout_at: Option<Timestamp>,
 }
 
+/// Where what a handler gets is.
+pub(crate) enum Payload {
+    /// In the store, if there is any.
+    Stored(Option<BlobId>),
+    /// Here: a turn that answers messages is put together from them.
+    Ready(Bytes),
+}
+
 /// What is needed to start a handler.
 pub(crate) struct Start {
     pub(crate) kind: Name,
-    payload: Option<BlobId>,
+    payload: Payload,
     grant: Grant,
     deadline: Option<Timestamp>,
     lanes: Arc<[LaneName]>,
@@ -52,8 +63,12 @@ impl Engine {
         if !is_claim_in_vain {
             self.tools.offers.notify_waiters();
         }
-        if !self.tools.watchers.is_empty() {
+        if self.tools.watchers.is_empty() {
+            self.positions.forget();
+        } else {
+            let has_changed = !turn.events.is_empty();
             self.tell_watchers(turn);
+            self.tell_positions(has_changed);
         }
     }
 
@@ -88,7 +103,8 @@ impl Engine {
         let Reply::Accepted { task, joined } = *reply else { return None };
         let is_live = !joined || events.contains(&Event::Joined { task });
         let waiter = is_live.then(|| self.wait_for(task));
-        Some(Accepted { task, joined, waiter })
+        let standing = crate::submission::Standing::of(&self.scheduler, task);
+        Some(Accepted { task, joined, waiter, standing })
     }
 
     fn wait_for(&mut self, task: TaskId) -> Waiter {
@@ -100,18 +116,24 @@ impl Engine {
     /// What a worker got, of what is still there.
     fn claims(&self, events: &[Event]) -> Vec<Claim> {
         let granted = events.iter().filter_map(|event| match event {
-            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker: Some(_), .. } => {
+            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, .. }
+                if *worker != self.runner =>
+            {
                 let view = self.scheduler.task(*task)?;
+                let (payload, blob) = match self.payload_of(*task, view.payload) {
+                    Payload::Ready(payload) => (Some(payload), None),
+                    Payload::Stored(blob) => (None, blob),
+                };
                 Some(Claim {
                     task: *task,
                     fence: *fence,
                     attempt: *attempt,
                     kind: view.kind,
                     lanes: view.lanes,
-                    payload: None,
+                    payload,
                     lease_until: *lease_until,
                     timeout_at: *timeout_at,
-                    blob: view.payload,
+                    blob,
                 })
             }
             _ => None,
@@ -121,8 +143,8 @@ impl Engine {
 
     fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
-            Event::Granted { task, attempt, fence, lease, timeout_at, worker: None, .. }
-                if self.is_for_us(*task, turn) =>
+            Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
+                if self.is_for_us(*task, worker.as_ref()) =>
             {
                 let grant = Grant {
                     task: *task,
@@ -132,6 +154,10 @@ impl Engine {
                     timeout_at: *timeout_at,
                 };
                 self.start(grant, turn.at);
+            }
+            Event::Granted { task, fence, worker, .. } => {
+                let begun = Begun { fence: *fence, started: turn.at, worker: worker.clone() };
+                self.runs.note(*task, begun);
             }
             Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
             Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
@@ -175,20 +201,32 @@ impl Engine {
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;
         }
-        let (kind, payload) = (view.kind, view.payload);
+        let (kind, payload) = (view.kind, self.payload_of(task, view.payload));
         let (deadline, lanes) = (view.deadline, view.lanes.into());
         self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
     }
 
-    /// Runs the handler of the kind, or keeps the attempt until there is one.
+    /// What a task's handler gets: its own payload, or the messages that it answers.
+    fn payload_of(&self, task: TaskId, stored: Option<BlobId>) -> Payload {
+        let content = self.scheduler.turn_content(task).filter(|_| stored.is_none());
+        let ready = content.and_then(|content| turn_payload(&content).ok());
+        ready.map_or(Payload::Stored(stored), Payload::Ready)
+    }
+
+    /// Runs the handler of the kind.
     pub(crate) fn start_handler(&mut self, start: Start) {
-        let Some(handler) = self.tools.handlers.get(&start.kind) else {
-            return self.runs.park(start.grant.task, start);
-        };
         let Some(handle) = self.handle() else { return };
+        let Some(handler) = self.tools.handlers.get(&start.kind) else {
+            // It was removed, or the task is older than this program: the dead letter can be run again.
+            let error = Error::NoHandler { kind: start.kind }.to_string().into();
+            let (task, fence) = (start.grant.task, start.grant.fence);
+            let outcome = Outcome::Failure { error, retryable: false };
+            return handle.report_later(Report::Finish { task, fence, outcome, result: None });
+        };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, stop, .. } = start;
-        let context = Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle };
+        let context =
+            Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
         self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
     }

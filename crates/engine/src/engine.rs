@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
-use laneway_store::{Durability, Head, StoreError};
+use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -16,9 +16,10 @@ use crate::follow::Follower;
 use crate::handle::{Handle, Shared, Toolbox};
 use crate::ids::Ids;
 use crate::journal::Journal;
-use crate::options::Options;
+use crate::options::{Options, UnknownKinds};
 use crate::others::news;
 use crate::outbox::Told;
+use crate::positions::Positions;
 use crate::recovery::Outage;
 use crate::replica::Replica;
 use crate::runs::Runs;
@@ -59,8 +60,14 @@ pub(crate) struct Engine {
     /// What to tell when the engine is free.
     pub(crate) outbox: Vec<Told>,
     pub(crate) runs: Runs,
+    /// Whose the attempts are that this engine starts, where others share the store.
+    pub(crate) runner: Option<Name>,
+    pub(crate) unknown_kinds: UnknownKinds,
     /// The payloads of dead letters.
     pub(crate) letters: HashMap<TaskId, BlobId>,
+    /// The attempts of live tasks after which another followed.
+    pub(crate) tries: HashMap<TaskId, Vec<Try>>,
+    pub(crate) positions: Positions,
     /// Decided again as soon as the store can be reached.
     pub(crate) kept: Vec<Ask>,
     pub(crate) outage: Option<Outage>,
@@ -84,10 +91,14 @@ pub(crate) struct Closing {
 impl Engine {
     pub(crate) fn new(journal: Journal, options: Options, durability: Durability) -> (Engine, Handle) {
         let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
+        // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
         let ids = Ids::new();
+        let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
+        let runner = if is_shared { ids.runner() } else { None };
         let mut scheduler = Scheduler::new(ids.seed());
         scheduler.keep_departed();
+        scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
         let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::start(store)));
         let tools = Toolbox {
@@ -97,6 +108,8 @@ impl Engine {
             watchers: Arc::default(),
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
+            tool_calls: Arc::default(),
+            refusals: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
         let engine = Engine {
@@ -114,11 +127,20 @@ impl Engine {
             waiters: HashMap::new(),
             outbox: Vec::new(),
             runs: Runs::default(),
+            runner,
+            unknown_kinds: options.unknown_kinds,
             letters: HashMap::new(),
+            tries: HashMap::new(),
+            positions: Positions::default(),
             kept: Vec::new(),
             outage: None,
             broken: None,
-            saver: Saver::new(options.snapshot_every, options.history_max, replica.is_some()),
+            saver: Saver::new(
+                options.snapshot_every,
+                options.history_max,
+                options.history_for,
+                replica.is_some(),
+            ),
             closing: None,
             stop_grace: options.stop_grace,
             replica: replica.map(Box::new),
@@ -183,6 +205,7 @@ impl Engine {
     /// Notes when something is due next.
     pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due_at();
+        self.positions.is_alarm_set = true;
         let due = self.alarm.map(|at| Instant::now() + self.flow.until(at));
         [due, self.other_alarm()].into_iter().flatten().min()
     }
@@ -190,7 +213,9 @@ impl Engine {
     /// Whether something is due before the alarm that was set.
     pub(crate) fn is_alarm_late(&self) -> bool {
         let due = self.due_at();
-        self.closing.is_some() || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
+        self.closing.is_some()
+            || self.positions.wants_alarm()
+            || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
     }
 
     /// Whether something is due now.
@@ -207,11 +232,13 @@ impl Engine {
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
 
-    /// When the store is tried again, or a shutdown loses its patience.
+    /// When the store is tried again, a shutdown loses its patience, or places in line are looked at.
     fn other_alarm(&self) -> Option<Instant> {
         let outage = self.outage.as_ref().map(|outage| outage.retry_at);
         let closing = self.closing.as_ref().map(|closing| closing.give_up.unwrap_or(closing.deadline));
-        [outage, closing].into_iter().flatten().min()
+        // Nothing is looked at while the state here may not be that of the log.
+        let look = self.positions.due.filter(|_| self.outage.is_none() && self.broken.is_none());
+        [outage, closing, look].into_iter().flatten().min()
     }
 
     /// What is there already, so that it is decided together.
@@ -286,11 +313,6 @@ impl Engine {
     /// What a report asks for.
     fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
-            Report::HandlerAdded { kind } => {
-                let starts = self.runs.unpark(|start| start.kind == kind);
-                starts.into_iter().for_each(|start| self.start_handler(start));
-                None
-            }
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
             Report::Finish { task, fence, outcome, result } => {
                 let stop = self.runs.get(task, fence).and_then(|run| run.stop.reason());
@@ -315,7 +337,8 @@ impl Engine {
         }
         if closing.give_up.is_none() && closing.deadline <= now {
             // The runs have their grace, and their reports a moment to be kept.
-            closing.give_up = Some(now + self.stop_grace + Duration::from_secs(1));
+            let grace = self.tools.handlers.longest_grace(self.stop_grace);
+            closing.give_up = Some(now + grace + Duration::from_secs(1));
             self.runs.tell_all(Stopped::Shutdown);
         }
         false
@@ -330,7 +353,7 @@ impl Engine {
         self.runs.tell_all(Stopped::Shutdown);
         let is_sound = self.outage.is_none() && self.broken.is_none();
         let last = if is_sound { self.saver.last(&self.journal, &self.scheduler) } else { None };
-        self.saver.finish(&self.journal, self.head, last).await;
+        self.saver.finish(&self.journal, self.head, last, self.scheduler.now()).await;
         self.tools.watchers.close();
         drop(self.tools.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();

@@ -21,6 +21,11 @@ pub enum Error {
         /// The kind.
         kind: Name,
     },
+    /// The store holds tasks of these kinds, and nothing here runs them.
+    NoHandlers {
+        /// The kinds.
+        kinds: Vec<Name>,
+    },
     /// The lane hands its work to workers, and a closure cannot leave this program.
     ExternalLane {
         /// The lane.
@@ -44,6 +49,7 @@ impl Error {
             Error::Name(_)
             | Error::NotForClosures(_)
             | Error::NoHandler { .. }
+            | Error::NoHandlers { .. }
             | Error::ExternalLane { .. }
             | Error::Json(_) => "INVALID",
             Error::Unavailable(error) | Error::Broken(error) => error.kind().code(),
@@ -59,6 +65,14 @@ impl fmt::Display for Error {
             Error::Name(error) => error.fmt(f),
             Error::NotForClosures(what) => write!(f, "only a task of a named handler can have {what}"),
             Error::NoHandler { kind } => write!(f, "nothing here runs tasks of kind {kind}"),
+            Error::NoHandlers { kinds } => {
+                let kinds: Vec<&str> = kinds.iter().map(Name::as_str).collect();
+                let kinds = kinds.join(", ");
+                write!(
+                    f,
+                    "the store holds tasks of kind {kinds}, which nothing here runs; open it with their handlers"
+                )
+            }
             Error::ExternalLane { lane } => {
                 write!(f, "lane {lane} hands its work to workers, so nothing runs here in it")
             }
@@ -142,6 +156,7 @@ fn because(reason: CancelReason) -> &'static str {
         CancelReason::Released => "its slot was taken away",
         CancelReason::Parent => "the task that asked for it ended",
         CancelReason::Interrupted => "a newer message interrupted it",
+        CancelReason::Steered => "a message for the turn came first",
     }
 }
 

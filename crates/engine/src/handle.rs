@@ -6,25 +6,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Call, Ending, Report, Wants};
-use crate::context::Context;
 use crate::engine::Engine;
-use crate::error::{Error, Failure, RunError};
-use crate::handler::{Handlers, typed};
+use crate::error::{Error, RunError};
+use crate::handler::Handlers;
 use crate::ids::Ids;
 use crate::inline::Inline;
 use crate::journal::Journal;
 use crate::options::Options;
+use crate::refusals::{Counts, Refusals};
 use crate::slot::{Slot, Wait};
 use crate::store_clock::StoreClock;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
+use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
 use crate::watch::{Filter, Updates, Watchers};
 
@@ -80,6 +79,10 @@ pub(crate) struct Toolbox {
     pub(crate) slot_kind: Option<Name>,
     /// Told when a worker may find something.
     pub(crate) offers: Arc<Notify>,
+    /// How the calls of tools are run.
+    pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// What was refused, and how often.
+    pub(crate) refusals: Arc<Mutex<Counts>>,
 }
 
 impl Handle {
@@ -89,7 +92,7 @@ impl Handle {
     ///
     /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
     pub fn in_memory(options: Options) -> Handle {
-        let journal = Journal::in_memory(options.history_max);
+        let journal = Journal::in_memory(options.history_max, options.history_for);
         let (engine, handle) = Engine::new(journal, options, Durability::Memory);
         if let Some(inline) = handle.0.inline() {
             inline.adopt(engine, Arc::downgrade(&handle.0));
@@ -100,12 +103,13 @@ impl Handle {
     /// The queue in this store. What was accepted there goes on; attempts that a former process left behind are
     /// over, since only one process has the store: the lane's rule decides whether they are retried or `lost`.
     ///
-    /// Handlers are best registered right away. A task of a kind that has none is granted all the same and waits
-    /// for it, keeping its slots.
+    /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
+    /// error, unless [`Options::unknown_kinds`] says otherwise.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
+        let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.recover().await?;
+        engine.recover(settings).await?;
         tokio::spawn(engine.run());
         Ok(handle)
     }
@@ -122,8 +126,9 @@ impl Handle {
             options.clock = Box::new(clock);
         }
         options.shares = Some(Arc::clone(&store));
+        let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.join().await?;
+        engine.join(settings).await?;
         tokio::spawn(engine.run());
         Ok(handle)
     }
@@ -140,6 +145,10 @@ impl Handle {
         Handle(Arc::new(Shared { calls, reports, tools, updates_max, durability, inline }))
     }
 
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.0.tools
+    }
+
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
         Arc::downgrade(&self.0)
     }
@@ -151,23 +160,6 @@ impl Handle {
     /// What has become of a task when it is accepted.
     pub fn durability(&self) -> Durability {
         self.0.durability
-    }
-
-    /// Says who runs tasks of a kind: a function of the attempt's [`Context`] and the payload. Takes the place of
-    /// an earlier one for attempts to come.
-    ///
-    /// A panic is a failed attempt. A payload that cannot be read as `P` is a failure that no retry helps.
-    pub fn handler<P, R, F, Fut>(&self, kind: impl Into<Arc<str>>, function: F) -> Result<(), Error>
-    where
-        P: DeserializeOwned + Send + 'static,
-        R: Serialize + Send + 'static,
-        F: Fn(Context, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
-    {
-        let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind.clone(), typed(function));
-        self.report(Report::HandlerAdded { kind });
-        Ok(())
     }
 
     /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
@@ -233,6 +225,11 @@ impl Handle {
     /// The tool lanes of a conversation.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
+    }
+
+    /// How often something was refused by this process, by lane and reason.
+    pub fn refusals(&self) -> Vec<Refusals> {
+        self.0.tools.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
     }
 
     /// Everything that happens from now on and fits the filter.
@@ -322,6 +319,15 @@ impl Handle {
         self.0.poke();
     }
 
+    /// Reports from inside the engine, which is looked at again before it is left.
+    pub(crate) fn report_later(&self, report: Report) {
+        // As above.
+        drop(self.0.reports.send(report));
+        if let Some(inline) = &self.0.inline {
+            inline.mark();
+        }
+    }
+
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
         self.0.tools.journal().ok_or(Error::Closed)
     }
@@ -348,6 +354,10 @@ impl Handle {
 }
 
 impl Toolbox {
+    pub(crate) fn count_refusal(&self, error: &Error, scheduler: &Scheduler) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).add(error, scheduler);
+    }
+
     pub(crate) fn journal(&self) -> Option<Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

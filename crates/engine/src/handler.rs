@@ -13,13 +13,34 @@ use serde::de::DeserializeOwned;
 use crate::call::Report;
 use crate::catch::catch;
 use crate::context::Context;
+use crate::effects::Payload;
 use crate::error::Failure;
 use crate::journal::Journal;
 
-type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
+pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
 
 /// Runs tasks of one kind.
-pub(crate) type Handler = Arc<dyn Fn(Context, Bytes) -> Work + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct Handler {
+    work: Arc<dyn Fn(Context, Bytes) -> Work + Send + Sync>,
+    /// How long it may go on when it was told to stop, if it knows that better than the engine.
+    grace: Option<Duration>,
+}
+
+impl Handler {
+    pub(crate) fn new(work: impl Fn(Context, Bytes) -> Work + Send + Sync + 'static) -> Handler {
+        Handler { work: Arc::new(work), grace: None }
+    }
+
+    pub(crate) fn with_grace(self, grace: Duration) -> Handler {
+        Handler { grace: Some(grace), ..self }
+    }
+
+    /// Starts the work on a payload.
+    pub(crate) fn start(&self, context: Context, payload: Bytes) -> Work {
+        (self.work)(context, payload)
+    }
+}
 
 /// All handlers of a program, by kind.
 #[derive(Default)]
@@ -29,6 +50,16 @@ impl Handlers {
     /// Takes the place of an earlier handler of the kind.
     pub(crate) fn insert(&self, kind: Name, handler: Handler) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, handler);
+    }
+
+    /// How long a run that was told to stop may take to do so, whichever handler it is of.
+    pub(crate) fn longest_grace(&self, usual: Duration) -> Duration {
+        let handlers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.values().filter_map(|handler| handler.grace).fold(usual, Duration::max)
+    }
+
+    pub(crate) fn remove(&self, kind: &Name) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
     }
 
     pub(crate) fn get(&self, kind: &Name) -> Option<Handler> {
@@ -45,7 +76,7 @@ where
     Fut: Future<Output = Result<R, Failure>> + Send + 'static,
 {
     let function = Arc::new(function);
-    Arc::new(move |context, payload| {
+    Handler::new(move |context, payload| {
         let function = Arc::clone(&function);
         Box::pin(async move {
             let payload: P = serde_json::from_slice(&payload)
@@ -64,15 +95,19 @@ pub(crate) async fn run(
     handler: Handler,
     context: Context,
     journal: Journal,
-    payload: Option<BlobId>,
+    payload: Payload,
     grace: Duration,
 ) {
     let (handle, stop) = (context.handle().clone(), context.stop().clone());
     let (task, fence) = (context.task(), context.fence());
+    let grace = handler.grace.unwrap_or(grace);
     let (outcome, result) = {
         let work = async move {
-            let payload = load(&journal, payload).await?;
-            handler(context, payload).await
+            let payload = match payload {
+                Payload::Ready(payload) => payload,
+                Payload::Stored(payload) => load(&journal, payload).await?,
+            };
+            handler.start(context, payload).await
         };
         let mut work = std::pin::pin!(work);
         let ended = tokio::select! {

@@ -5,7 +5,7 @@ use std::num::NonZeroU128;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use laneway_core::{BlobId, TaskId};
+use laneway_core::{BlobId, Name, TaskId};
 use laneway_store::BatchId;
 
 use crate::replica::ReplicaId;
@@ -29,6 +29,11 @@ impl Ids {
     /// The number of this engine among those that share a log.
     pub(crate) fn replica(&self) -> ReplicaId {
         ReplicaId(self.chance.hash_one("replica"))
+    }
+
+    /// A name for this process that no other has.
+    pub(crate) fn runner(&self) -> Option<Name> {
+        Name::new(format!("process-{:032x}", self.uuid())).ok()
     }
 
     pub(crate) fn task(&self) -> TaskId {

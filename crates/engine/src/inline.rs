@@ -45,6 +45,11 @@ impl Inline {
         self.work_off();
     }
 
+    /// Says that there is something, to whoever has the engine.
+    pub(crate) fn mark(&self) {
+        self.is_dirty.store(true, Ordering::SeqCst);
+    }
+
     fn work_off(&self) {
         // Looked at again after the engine is free: somebody may have come and found it taken.
         while self.is_dirty.load(Ordering::SeqCst) {

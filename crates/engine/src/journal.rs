@@ -2,10 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, TaskId};
-use laneway_store::{Append, Entry, Finished, Head, Log, StoreError};
+use laneway_core::{BlobId, Millis, TaskId, Timestamp};
+use laneway_store::{Append, Entry, Finished, Head, HistoryQuery, Log, Place, StoreError, Version};
+
+use crate::clock::millis;
 
 /// A log in a store, or this process's memory.
 ///
@@ -21,18 +24,22 @@ pub(crate) enum Journal {
 pub(crate) struct Memory {
     payloads: HashMap<BlobId, Bytes>,
     finished: HashMap<TaskId, (Finished, Option<Bytes>)>,
-    /// The finished tasks, the oldest first.
-    ages: VecDeque<TaskId>,
+    /// The finished tasks, the oldest first, numbered in that order.
+    ages: VecDeque<(Place, TaskId)>,
+    ended: u64,
     history_max: usize,
+    history_for: Option<Millis>,
 }
 
 impl Journal {
-    pub(crate) fn in_memory(history_max: u64) -> Journal {
+    pub(crate) fn in_memory(history_max: u64, history_for: Option<Duration>) -> Journal {
         Journal::Memory(Arc::new(Mutex::new(Memory {
             payloads: HashMap::new(),
             finished: HashMap::new(),
             ages: VecDeque::new(),
+            ended: 0,
             history_max: usize::try_from(history_max).unwrap_or(usize::MAX),
+            history_for: history_for.map(millis),
         })))
     }
 
@@ -87,6 +94,16 @@ impl Journal {
             Journal::Kept(log) => log.finished(task).await,
         }
     }
+
+    /// Finished tasks, the newest first.
+    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<(Place, Finished)>, StoreError> {
+        match self {
+            Journal::Memory(memory) => {
+                Ok(memory.lock().unwrap_or_else(PoisonError::into_inner).history(&asked))
+            }
+            Journal::Kept(log) => log.history(asked).await,
+        }
+    }
 }
 
 /// An entry in the form in which it is kept.
@@ -102,13 +119,31 @@ impl Memory {
             self.payloads.remove(gone);
         }
         for (finished, result) in entry.finished.drain(..) {
-            self.ages.push_back(finished.task);
+            self.ended += 1;
+            self.ages.push_back((Place { version: Version(self.ended), index: 0 }, finished.task));
             self.finished.insert(finished.task, (finished, result));
         }
-        while self.ages.len() > self.history_max
-            && let Some(oldest) = self.ages.pop_front()
+        while let Some((_, oldest)) = self.ages.front()
+            && (self.ages.len() > self.history_max || self.is_old(*oldest, entry.batch.at))
         {
-            self.finished.remove(&oldest);
+            self.finished.remove(oldest);
+            self.ages.pop_front();
         }
+    }
+
+    fn is_old(&self, task: TaskId, now: Timestamp) -> bool {
+        let Some(length) = self.history_for else { return false };
+        self.finished.get(&task).is_none_or(|(finished, _)| now.since(finished.ended) > length)
+    }
+
+    fn history(&self, asked: &HistoryQuery) -> Vec<(Place, Finished)> {
+        let older = self.ages.iter().rev().filter(|(place, _)| asked.before.is_none_or(|at| *place < at));
+        let listed = older.filter_map(|(place, task)| Some((*place, &self.finished.get(task)?.0)));
+        let fits = |finished: &Finished| {
+            let labels = finished.labels();
+            asked.labels.iter().all(|label| labels.contains(label))
+        };
+        let fitting = listed.filter(|(_, finished)| asked.labels.is_empty() || fits(finished));
+        fitting.take(asked.max as usize).map(|(place, finished)| (place, finished.clone())).collect()
     }
 }

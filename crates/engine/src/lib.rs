@@ -8,41 +8,55 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs` |
+//! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
-//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `runs.rs`, `stop.rs` |
+//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
 //! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
+//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
+//! | what has been? | `history.rs`, `journal.rs` |
 //! | who reads the clock? | `clock.rs`, `store_clock.rs` |
 
 mod call;
 mod catch;
 mod clock;
+mod command;
 mod context;
+mod direct;
 mod effects;
 mod engine;
 mod error;
 mod follow;
 mod handle;
 mod handler;
+mod history;
 mod ids;
 mod inline;
 mod journal;
+mod message;
 mod options;
 mod others;
 mod outbox;
+mod positions;
+mod reading;
 mod recovery;
+mod refusals;
 mod replica;
 mod rewind;
 mod runs;
 mod saver;
+mod sessions;
 mod slot;
 mod stop;
 mod store_clock;
+mod submission;
 mod task;
 mod task_handle;
+mod teaching;
+mod tool_lanes;
 mod tools;
 mod turn;
+mod turn_payload;
 mod views;
 mod watch;
 mod workers;
@@ -52,12 +66,20 @@ pub use clock::{Clock, SteadyClock};
 pub use context::Context;
 pub use error::{Error, Failure, RunError};
 pub use handle::Handle;
-pub use options::Options;
+pub use history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
+pub use laneway_process::{Program, StartError};
+pub use message::Message;
+pub use options::{Options, UnknownKinds};
+pub use refusals::Refusals;
+pub use sessions::Heartbeat;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
+pub use submission::Standing;
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
+pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
+pub use turn_payload::{SteeringMessage, TurnPayload};
 pub use views::LaneSnapshot;
 pub use watch::{Filter, Update, Updates};
 pub use workers::{Claim, ClaimRequest};

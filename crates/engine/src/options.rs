@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::Name;
+use laneway_core::{Block, Name};
+use laneway_process::Program;
 use laneway_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clock::{Clock, SteadyClock};
+use crate::command;
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::handler::{Handlers, typed};
@@ -22,11 +24,19 @@ pub struct Options {
     pub snapshot_every: u64,
     /// How many finished tasks of named handlers and workers are remembered, with their results. Default 10 000.
     pub history_max: u64,
+    /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
+    /// Default `None`: for any time.
+    pub history_for: Option<Duration>,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
     /// gives its slot away after 5 s in any case.
     pub stop_grace: Duration,
+    /// The settings of all lanes, in place of those that the store holds, before anything is granted. Default `None`: as
+    /// they were. A queue in memory is [configured](crate::Handle::configure) when it is there.
+    pub settings: Option<Vec<Block>>,
+    /// What becomes of tasks in the store that nothing here can run. Default: the store is not opened.
+    pub unknown_kinds: UnknownKinds,
     /// What tells the time. Where several engines share a store that has a clock, that one counts instead.
     pub clock: Box<dyn Clock>,
     /// Where several engines share a store: for how long one of them may be silent before what waits for it is
@@ -35,6 +45,16 @@ pub struct Options {
     pub(crate) handlers: Arc<Handlers>,
     /// The store, if others share it.
     pub(crate) shares: Option<Arc<dyn Store>>,
+}
+
+/// What becomes of tasks in a store whose kind has no handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownKinds {
+    /// The store is not opened, with an error that names the kinds: nothing is started, nothing changes.
+    #[default]
+    Refuse,
+    /// They fail when their turn comes, without a second attempt. Their dead letters can be run again.
+    Fail,
 }
 
 impl Options {
@@ -51,14 +71,30 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Says that a program runs tasks of a kind before anything runs; see [`Handle::command`](crate::Handle::command).
+    pub fn command(self, kind: impl Into<Arc<str>>, program: Program) -> Result<Options, Error> {
+        self.handlers.insert(Name::new(kind)?, command::handler(program));
+        Ok(self)
+    }
+
+    /// Whether tasks of this kind have a handler already.
+    pub fn has_handler(&self, kind: &Name) -> bool {
+        self.handlers.get(kind).is_some()
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
             calls_max: 1024,
             snapshot_every: 10_000,
             history_max: 10_000,
+            history_for: None,
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
+            settings: None,
+            unknown_kinds: UnknownKinds::Refuse,
             clock: Box::new(SteadyClock::start()),
             replica_lease: Duration::from_secs(10),
             shares: None,

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use laneway_core::{CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
+use laneway_core::{Block, CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
 
 use crate::call::{Ask, Ending, Wants};
 use crate::effects::Grant;
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::follow::News;
 use crate::outbox::Told;
 use crate::replica::{Replica, ReplicaId};
@@ -30,10 +31,11 @@ impl Engine {
     }
 
     /// Takes up the log as it is, for the first time.
-    pub(crate) async fn join(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn join(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
         self.load().await?;
         self.begin();
-        Ok(())
+        self.check_kinds()?;
+        self.settle(settings, Vec::new()).await
     }
 
     fn begin(&mut self) {
@@ -105,6 +107,7 @@ impl Engine {
         let Some(replica) = &self.replica else { return Ok(()) };
         self.scheduler = replica.rewind.scheduler(self.tools.ids.seed());
         self.scheduler.keep_departed();
+        self.scheduler.run_as(self.runner.clone());
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
@@ -114,8 +117,7 @@ impl Engine {
 
     fn take_over(&mut self, head: Head, batch: Batch) {
         let author = ReplicaId::of_batch(batch.id);
-        let is_ours = self.replica.as_ref().is_some_and(|replica| replica.id == author);
-        let mut turn = Turn { at: batch.at, is_read: true, is_ours, ..Turn::default() };
+        let mut turn = Turn { at: batch.at, is_read: true, ..Turn::default() };
         let is_watched = !self.tools.watchers.is_empty();
         for event in &batch.events {
             self.scheduler.apply(batch.at, event);
@@ -138,12 +140,12 @@ impl Engine {
     }
 
     /// Whether what was granted is to be run here.
-    pub(crate) fn is_for_us(&self, task: TaskId, turn: &Turn) -> bool {
-        let Some(replica) = &self.replica else { return true };
-        let Some(view) = self.scheduler.task(task) else { return turn.is_ours };
-        match ReplicaId::of_kind(&view.kind) {
+    pub(crate) fn is_for_us(&self, task: TaskId, runner: Option<&Name>) -> bool {
+        let is_ours = runner == self.runner.as_ref();
+        let Some(replica) = &self.replica else { return is_ours };
+        match self.scheduler.task(task).and_then(|view| ReplicaId::of_kind(&view.kind)) {
             Some(origin) => origin == replica.id,
-            None => turn.is_ours,
+            None => is_ours,
         }
     }
 

@@ -2,17 +2,21 @@
 //!
 //! There is one way back: load the state and go on from there. Nothing is undone.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use laneway_core::{CancelReason, Command, Name, Selector, TaskView};
+use laneway_core::{Block, CancelReason, Command, Handler, LaneSettings, Name, Pattern, Selector, TaskView};
 use laneway_store::{ErrorKind, StoreError};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::call::{Ask, Ending, Wants};
 use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
+use crate::options::UnknownKinds;
 use crate::outbox::Told;
+use crate::runs::Begun;
 use crate::stop::Stopped;
 use crate::task::{SLOT_KIND, is_slot};
 
@@ -29,13 +33,14 @@ pub(crate) struct Outage {
 }
 
 impl Engine {
-    /// Takes up what the store holds, for the first time. Whatever ran here then is dead.
-    pub(crate) async fn recover(&mut self) -> Result<(), Error> {
-        self.load().await?;
-        let dead: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
+    /// Takes up what the store holds, for the first time, under these settings if any are given. Whatever ran here then
+    /// is dead.
+    pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
+        let dead = self.load().await?;
+        self.check_kinds()?;
         let mut commands = Vec::new();
-        if let Ok(kind) = Name::new(SLOT_KIND) {
-            // First, so that none of them is granted: their callers are gone.
+        if let (None, Ok(kind)) = (&self.runner, Name::new(SLOT_KIND)) {
+            // First, so that none of them is granted: their callers are gone. In a shared store they may be another's.
             let which = Selector { kind: Some(kind), ..Selector::default() };
             commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
         }
@@ -47,9 +52,26 @@ impl Engine {
             }
             commands.push(Command::Lapse { task: view.id, fence: running.fence });
         }
-        let asks = commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)).collect();
+        self.settle(settings, commands).await
+    }
+
+    /// Changes what is held to these settings, if any are given, and does what else is to be done at the start.
+    pub(crate) async fn settle(
+        &mut self,
+        settings: Option<Vec<Block>>,
+        commands: Vec<Command>,
+    ) -> Result<(), Error> {
+        let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
+        let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
+        // First of all, so that nothing is granted under others.
+        let (answer, mut settled) = oneshot::channel();
+        let configure = Command::Configure(changes.unwrap_or_default());
+        let mut asks = vec![Ask::new(configure, Wants::Reply(answer))];
+        asks.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
         self.decide_and_keep(asks).await;
-        self.trouble().map_or(Ok(()), Err)
+        self.outbox.drain(..).for_each(Told::tell);
+        self.trouble().map_or(Ok(()), Err)?;
+        settled.try_recv().map_err(|_| Error::Closed)?.map(drop)
     }
 
     /// Why nothing can be decided now.
@@ -58,10 +80,27 @@ impl Engine {
         broken.cloned().map(Error::from)
     }
 
-    pub(crate) async fn load(&mut self) -> Result<(), StoreError> {
-        let Some(log) = self.journal.log() else { return Ok(()) };
+    /// Whether something here runs every task that no worker does.
+    pub(crate) fn check_kinds(&self) -> Result<(), Error> {
+        let is_unknown = |kind: &Name| !is_slot(kind) && self.tools.handlers.get(kind).is_none();
+        // Looking at each task takes a while, and is seldom needed.
+        if !self.scheduler.kinds().any(is_unknown) {
+            return Ok(());
+        }
+        let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External);
+        let kinds: BTreeSet<Name> = here.map(|view| view.kind).filter(is_unknown).collect();
+        match kinds.is_empty() || self.unknown_kinds == UnknownKinds::Fail {
+            true => Ok(()),
+            false => Err(Error::NoHandlers { kinds: kinds.into_iter().collect() }),
+        }
+    }
+
+    /// Takes up the state of the log and returns which attempts by it are this engine's.
+    pub(crate) async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
+        let Some(log) = self.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
+        scheduler.run_as(self.runner.clone());
         (self.head, self.scheduler) = (head, scheduler);
         match self.replica {
             Some(_) => self.flow.reach(self.scheduler.now()),
@@ -71,7 +110,7 @@ impl Engine {
             self.scheduler.stop_granting();
         }
         self.recall_letters();
-        Ok(())
+        self.take_stock().await
     }
 
     /// The payloads of dead letters, as the state has them.
@@ -80,14 +119,32 @@ impl Engine {
         self.letters = letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
     }
 
+    /// Goes over all tasks once: what has been tried, and what runs.
+    async fn take_stock(&mut self) -> Result<Vec<TaskView>, StoreError> {
+        self.runs.forget_elsewhere();
+        let (mut tried, mut running) = (Vec::new(), Vec::new());
+        for view in self.scheduler.tasks().filter(|view| view.attempts > 0) {
+            if view.attempts > 1 || view.running.is_none() {
+                tried.push(view.id);
+            }
+            if let Some(run) = &view.running {
+                let (fence, started) = (run.fence, run.started);
+                self.runs.note(view.id, Begun { fence, started, worker: run.worker.clone() });
+                let is_own = view.handler != Handler::External && run.worker == self.runner;
+                running.extend(is_own.then_some(view));
+            }
+        }
+        self.recall_tries(tried).await?;
+        Ok(running)
+    }
+
     /// Takes up what the log holds in place of what was believed here, and makes good what was missed.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
         if self.replica.is_some() {
             return self.go_back(None).await;
         }
-        self.load().await?;
+        let running = self.load().await?;
         let now = self.flow.now();
-        let running: Vec<TaskView> = self.scheduler.tasks().filter(runs_here).collect();
         for (task, fence) in self.runs.attempts() {
             let is_live = |view: &TaskView| view.running.as_ref().is_some_and(|run| run.fence == fence);
             if !running.iter().any(|view| view.id == task && is_live(view)) {
@@ -208,7 +265,16 @@ impl Engine {
     }
 }
 
-/// Whether an attempt of the task runs, and not at a worker.
-fn runs_here(view: &TaskView) -> bool {
-    view.running.as_ref().is_some_and(|running| running.worker.is_none())
+/// What to change so that `wanted` holds in place of `held`, and nothing else.
+pub(crate) fn changes(held: &[(Pattern, LaneSettings)], wanted: &[Block]) -> Vec<Block> {
+    let is_wanted = |lanes: &Pattern| wanted.iter().any(|block| block.lanes == *lanes);
+    let gone = held.iter().filter(|(lanes, _)| !is_wanted(lanes));
+    let gone = gone.map(|(lanes, _)| Block { lanes: lanes.clone(), settings: None });
+    let is_held = |block: &&Block| {
+        let is_same = |(lanes, settings): &(Pattern, LaneSettings)| {
+            *lanes == block.lanes && Some(settings) == block.settings.as_ref()
+        };
+        !held.iter().any(is_same)
+    };
+    gone.chain(wanted.iter().filter(is_held).cloned()).collect()
 }

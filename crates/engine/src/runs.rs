@@ -2,25 +2,33 @@
 
 use std::collections::HashMap;
 
-use laneway_core::{Command, Fence, Millis, TaskId, Timestamp};
+use laneway_core::{Command, Fence, Millis, Name, TaskId, Timestamp};
 
-use crate::effects::Start;
 use crate::stop::{StopSignal, Stopped};
 
 /// An attempt that runs here.
 pub(crate) struct Run {
     pub(crate) fence: Fence,
     pub(crate) stop: StopSignal,
+    started: Timestamp,
     lease: Millis,
     renew_at: Timestamp,
-    /// What is needed to start it, as long as nobody can.
-    pub(crate) parked: Option<Box<Start>>,
+}
+
+/// The beginning of an attempt.
+#[derive(Clone)]
+pub(crate) struct Begun {
+    pub(crate) fence: Fence,
+    pub(crate) started: Timestamp,
+    pub(crate) worker: Option<Name>,
 }
 
 /// All attempts that run here.
 #[derive(Default)]
 pub(crate) struct Runs {
     by_task: HashMap<TaskId, Run>,
+    /// Attempts that run elsewhere, or ran in a process that is dead: what the history tells of them.
+    elsewhere: HashMap<TaskId, Begun>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
 }
@@ -29,7 +37,7 @@ impl Runs {
     pub(crate) fn insert(&mut self, task: TaskId, fence: Fence, lease: Millis, now: Timestamp) -> StopSignal {
         let stop = StopSignal::default();
         let renew_at = now + third(lease);
-        let run = Run { fence, stop: stop.clone(), lease, renew_at, parked: None };
+        let run = Run { fence, stop: stop.clone(), started: now, lease, renew_at };
         self.by_task.insert(task, run);
         self.next_renewal = Some(self.next_renewal.map_or(renew_at, |next| next.min(renew_at)));
         stop
@@ -40,6 +48,25 @@ impl Runs {
         if let Some(run) = self.by_task.remove(&task) {
             run.stop.tell(reason);
         }
+        if !self.elsewhere.is_empty() {
+            self.elsewhere.remove(&task);
+        }
+    }
+
+    /// Remembers an attempt that does not run here.
+    pub(crate) fn note(&mut self, task: TaskId, begun: Begun) {
+        self.elsewhere.insert(task, begun);
+    }
+
+    /// Forgets all attempts that do not run here.
+    pub(crate) fn forget_elsewhere(&mut self) {
+        self.elsewhere.clear();
+    }
+
+    /// How an attempt began, if that is known.
+    pub(crate) fn begun(&self, task: TaskId, fence: Fence) -> Option<Begun> {
+        let here = self.get(task, fence).map(|run| Begun { fence, started: run.started, worker: None });
+        here.or_else(|| self.elsewhere.get(&task).filter(|begun| begun.fence == fence).cloned())
     }
 
     pub(crate) fn tell(&self, task: TaskId, fence: Fence, reason: Stopped) {
@@ -56,21 +83,9 @@ impl Runs {
         self.by_task.get(&task).filter(|run| run.fence == fence)
     }
 
-    pub(crate) fn park(&mut self, task: TaskId, start: Start) {
-        if let Some(run) = self.by_task.get_mut(&task) {
-            run.parked = Some(Box::new(start));
-        }
-    }
-
-    /// What waits for a handler that can now start it.
-    pub(crate) fn unpark(&mut self, can_start: impl Fn(&Start) -> bool) -> Vec<Start> {
-        let parked = self.by_task.values_mut();
-        parked.filter_map(|run| run.parked.take_if(|start| can_start(start)).map(|start| *start)).collect()
-    }
-
     /// Whether nothing is under way.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.by_task.values().all(|run| run.parked.is_some())
+        self.by_task.is_empty()
     }
 
     pub(crate) fn attempts(&self) -> Vec<(TaskId, Fence)> {

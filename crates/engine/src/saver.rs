@@ -1,9 +1,12 @@
 //! Keeps the log short: the state is saved from time to time, and what led to it forgotten.
 
-use laneway_core::{Scheduler, State};
+use std::time::Duration;
+
+use laneway_core::{Scheduler, State, Timestamp};
 use laneway_store::{Head, Log, Retention, StoreError, Version};
 use tokio::task::JoinHandle;
 
+use crate::clock::millis;
 use crate::journal::Journal;
 
 /// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
@@ -17,15 +20,16 @@ pub(crate) struct Saver {
     every: u64,
     history_max: u64,
     batches_left: u64,
+    history_for: Option<Duration>,
     /// Events since the last snapshot.
     events: u64,
     saving: Option<JoinHandle<()>>,
 }
 
 impl Saver {
-    pub(crate) fn new(every: u64, history_max: u64, is_shared: bool) -> Saver {
+    pub(crate) fn new(every: u64, history_max: u64, history_for: Option<Duration>, is_shared: bool) -> Saver {
         let batches_left = if is_shared { BATCHES_LEFT_SHARED } else { BATCHES_LEFT };
-        Saver { every: every.max(1), history_max, batches_left, events: 0, saving: None }
+        Saver { every: every.max(1), history_max, batches_left, history_for, events: 0, saving: None }
     }
 
     /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
@@ -38,12 +42,17 @@ impl Saver {
             return;
         }
         self.events = 0;
-        let (log, state) = (log.clone(), scheduler.state());
-        let (history_max, left) = (self.history_max, self.batches_left);
+        let (log, state, keep) = (log.clone(), scheduler.state(), self.keep(scheduler.now()));
+        let left = self.batches_left;
         self.saving = Some(tokio::spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
-            drop(save(&log, head, &state, history_max, left).await);
+            drop(save(&log, head, state, keep, left).await);
         }));
+    }
+
+    fn keep(&self, now: Timestamp) -> Retention {
+        let since = |length: Duration| Timestamp(now.0.saturating_sub(millis(length).0));
+        Retention { ended_since: self.history_for.map(since), count_max: Some(self.history_max) }
     }
 
     /// The state, if there is something to save before the end.
@@ -52,21 +61,30 @@ impl Saver {
     }
 
     /// Waits for what is being saved, and saves the state for the last time, so that the next open is fast.
-    pub(crate) async fn finish(&mut self, journal: &Journal, head: Head, last: Option<State>) {
+    pub(crate) async fn finish(
+        &mut self,
+        journal: &Journal,
+        head: Head,
+        last: Option<State>,
+        now: Timestamp,
+    ) {
         if let Some(saving) = self.saving.take() {
             // It fails only when the runtime ends.
             drop(saving.await);
         }
         if let (Some(log), Some(state)) = (journal.log(), last) {
             // As above.
-            drop(save(log, head, &state, self.history_max, self.batches_left).await);
+            drop(save(log, head, state, self.keep(now), self.batches_left).await);
         }
     }
 }
 
-async fn save(log: &Log, head: Head, state: &State, history_max: u64, left: u64) -> Result<(), StoreError> {
-    log.save(head, state).await?;
+async fn save(log: &Log, head: Head, state: State, keep: Retention, left: u64) -> Result<(), StoreError> {
+    // A large state takes a while to encode, which must not hold up the tasks of this runtime.
+    let encoder = log.clone();
+    let sealed = tokio::task::spawn_blocking(move || encoder.seal_snapshot(head, &state)).await;
+    let Ok(sealed) = sealed else { return Ok(()) };
+    log.store().save_snapshot(sealed?).await?;
     log.store().trim(Version(head.version.0.saturating_sub(left))).await?;
-    let keep = Retention { ended_since: None, count_max: Some(history_max) };
     log.store().trim_history(keep).await.map(drop)
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::call::{Accepted, Ending, Report, Waiter};
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
+use crate::submission::Standing;
 
 /// What becomes of a task when its handle is dropped before it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,13 +25,14 @@ pub struct TaskHandle {
     joined: bool,
     waiter: Option<Waiter>,
     on_drop: OnDrop,
+    standing: Standing,
     handle: Handle,
 }
 
 impl TaskHandle {
     pub(crate) fn new(accepted: Accepted, handle: Handle) -> TaskHandle {
-        let Accepted { task, joined, waiter } = accepted;
-        TaskHandle { id: task, joined, waiter, on_drop: OnDrop::Detach, handle }
+        let Accepted { task, joined, waiter, standing } = accepted;
+        TaskHandle { id: task, joined, waiter, on_drop: OnDrop::Detach, standing, handle }
     }
 
     /// Its id.
@@ -41,6 +43,11 @@ impl TaskHandle {
     /// Whether an earlier request under the same key had brought it.
     pub fn joined(&self) -> bool {
         self.joined
+    }
+
+    /// How it stood when it was accepted, together with all that was decided at the same time.
+    pub fn standing(&self) -> Standing {
+        self.standing
     }
 
     /// Says what becomes of the task when this is dropped. Default: it goes on.

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use laneway_core::{Command, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
+use laneway_core::{CancelReason, Command, End, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::call::{Ask, Waiter, Wants};
+use crate::context::Context;
+use crate::direct;
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
+use crate::tool_lanes::ToolCalls;
 
 /// A call that a model made.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,8 @@ pub enum ToolResult {
     Done(Value),
     /// The caller's checks refused it, in these words; it was never submitted.
     Refused(String),
+    /// A message for the turn came first, so that it was not started any more.
+    Skipped,
     /// It was accepted and came to another end.
     Failed(RunError),
 }
@@ -37,7 +42,7 @@ pub enum ToolResult {
 pub struct Tools {
     handle: Handle,
     session: Arc<str>,
-    parent: Option<TaskId>,
+    parent: Option<Context>,
     group: Option<Name>,
     map: BTreeMap<String, ToolLane>,
 }
@@ -54,12 +59,12 @@ impl Tools {
         Tools { handle, session, parent: None, group: None, map: BTreeMap::new() }
     }
 
-    pub(crate) fn parent(mut self, task: TaskId) -> Tools {
-        self.parent = Some(task);
+    pub(crate) fn parent(mut self, parent: Context) -> Tools {
+        self.parent = Some(parent);
         self
     }
 
-    /// Says where a tool belongs, in place of [`ToolLane::of_tool`].
+    /// Says where a tool belongs, in place of what [`Handle::set_tool_calls`] and [`ToolLane::of_tool`] say.
     pub fn tool(mut self, tool: impl Into<String>, lane: ToolLane) -> Tools {
         self.map.insert(tool.into(), lane);
         self
@@ -73,11 +78,14 @@ impl Tools {
 
     /// Where a tool belongs.
     pub fn lane_of(&self, tool: &str) -> ToolLane {
-        self.map.get(tool).copied().unwrap_or_else(|| ToolLane::of_tool(tool))
+        let own = self.map.get(tool).copied();
+        own.unwrap_or_else(|| self.handle.tool_calls().lane_of(tool))
     }
 
     /// Checks each call, in order; submits those that pass, all of them or none; and waits for them. Results come
     /// in call order. A failure stops nothing. Dropping the future cancels what has not ended.
+    ///
+    /// Where calls run [directly](ToolCalls::Direct) nothing is submitted: they run here, one after another.
     pub async fn batch<C, Fut>(&self, calls: Vec<ToolUse>, mut check: C) -> Result<Vec<ToolResult>, Error>
     where
         C: FnMut(&ToolUse) -> Fut,
@@ -88,7 +96,17 @@ impl Tools {
             verdicts.push(check(call).await.err());
         }
         let passed = calls.iter().zip(&verdicts).filter(|(_, refused)| refused.is_none());
-        let mut batch = self.submit(passed.map(|(call, _)| call)).await?;
+        let passed = passed.map(|(call, _)| call);
+        if matches!(*self.handle.tool_calls(), ToolCalls::Direct) {
+            let mut done = direct::run(&self.handle, self.parent.as_ref(), passed).await?.into_iter();
+            let closed = || ToolResult::Failed(RunError::Refused(Error::Closed));
+            let result = |refused: Option<String>| match refused {
+                Some(why) => ToolResult::Refused(why),
+                None => done.next().unwrap_or_else(closed),
+            };
+            return Ok(verdicts.into_iter().map(result).collect());
+        }
+        let mut batch = self.submit(passed).await?;
         let mut results = Vec::with_capacity(calls.len());
         for refused in verdicts {
             results.push(match refused {
@@ -97,6 +115,10 @@ impl Tools {
             });
         }
         Ok(results)
+    }
+
+    fn parent_task(&self) -> Option<TaskId> {
+        self.parent.as_ref().filter(|parent| parent.is_task).map(Context::task)
     }
 
     async fn submit(&self, calls: impl Iterator<Item = &ToolUse>) -> Result<Running, Error> {
@@ -118,7 +140,7 @@ impl Tools {
         let batch = ToolBatch {
             session: Arc::clone(&self.session),
             calls: submitted,
-            parent: self.parent.map(|task| Parent { task, detached: false }),
+            parent: self.parent_task().map(|task| Parent { task, detached: false }),
             group: self.group.clone(),
         };
         let (answer, waiters) = oneshot::channel();
@@ -147,6 +169,7 @@ impl Running {
         self.next += 1;
         match ending.map_err(|_| RunError::Refused(Error::Closed)).and_then(|ending| ending.into_result()) {
             Ok(value) => ToolResult::Done(value),
+            Err(RunError::Ended(End::Cancelled { reason: CancelReason::Steered })) => ToolResult::Skipped,
             Err(error) => ToolResult::Failed(error),
         }
     }

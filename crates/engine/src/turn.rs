@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, TaskId, TaskView, Timestamp,
+    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
+    TaskView, Timestamp,
 };
-use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError};
+use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
@@ -34,8 +35,6 @@ pub(crate) struct Turn {
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
     /// It was read from the log, and not just decided here.
     pub(crate) is_read: bool,
-    /// This engine decided it.
-    pub(crate) is_ours: bool,
 }
 
 impl Engine {
@@ -77,7 +76,7 @@ impl Engine {
     fn decide(&mut self, asks: &mut [Ask]) -> Turn {
         // Others that share the log may be a little ahead.
         let at = self.flow.now().max(self.scheduler.now());
-        let mut turn = Turn { at, is_ours: true, ..Turn::default() };
+        let mut turn = Turn { at, ..Turn::default() };
         let is_watched = !self.tools.watchers.is_empty();
         let may_repeat = self.journal.log().is_some();
         if asks.is_empty() {
@@ -99,6 +98,9 @@ impl Engine {
                 Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
             });
             turn.take_changes(&mut self.scheduler, is_watched);
+            if let Err(error) = &reply {
+                self.tools.count_refusal(error, &self.scheduler);
+            }
             if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
                 turn.payloads.extend(ask.payloads.iter().cloned());
             }
@@ -126,6 +128,13 @@ impl Engine {
                 let lane = LaneName::tool(&batch.session, call.lane).ok();
                 self.admit_kind(&call.tool, lane.as_ref())
             }),
+            (Command::Session(command), _) => match &**command {
+                SessionCommand::Send(incoming) => {
+                    let home = LaneName::new(format!("agent:{}", incoming.agent.name)).ok();
+                    self.admit_kind(&incoming.agent.kind, home.as_ref())
+                }
+                _ => Ok(()),
+            },
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
                 match letters.find(|dead| dead.task == *letter) {
@@ -181,6 +190,12 @@ impl Engine {
         let mut lettered = HashSet::new();
         for event in &turn.events {
             match event {
+                Event::Retrying { task, fence, error, .. } => {
+                    self.note_try(*task, *fence, error, turn.at, &mut entry);
+                }
+                Event::Redelivered { task, fence } => {
+                    self.note_try(*task, *fence, &"the lease lapsed".into(), turn.at, &mut entry);
+                }
                 Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
                 Event::LetterGone { letter, why } => {
                     let payload = self.letters.remove(letter);
@@ -197,7 +212,8 @@ impl Engine {
                     }
                     if !is_slot(&view.kind) {
                         let result = turn.result_of(*task, end);
-                        entry.finished.push((finished(view, end, turn.at), result));
+                        let tries = self.take_tries(*task, &mut entry);
+                        entry.finished.push((finished(view, end, turn.at, tries), result));
                     }
                 }
                 _ => {}
@@ -221,7 +237,7 @@ impl Turn {
     }
 }
 
-fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
+fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
     Finished {
         task: view.id,
         kind: view.kind.clone(),
@@ -236,5 +252,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp) -> Finished {
         ended: at,
         attempts: view.attempts,
         end: end.clone(),
+        tries,
     }
 }

@@ -1,13 +1,15 @@
 //! How things stand.
 
 use laneway_core::{
-    Block, CancelReason, Command, DeadLetter, Explanation, Gate, LaneName, LaneStats, Reply, Selector,
-    Settings, TaskId, TaskView,
+    Block, CancelReason, Command, DeadLetter, Explanation, Gate, LaneName, LaneSettings, LaneStats, Pattern,
+    Reply, Selector, Settings, TaskId, TaskView,
 };
 
 use crate::error::Error;
 use crate::handle::Handle;
+use crate::recovery::changes;
 use crate::task_handle::TaskHandle;
+use crate::tool_lanes::ToolLanes;
 
 /// How a lane stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +75,20 @@ impl Handle {
         self.look(move |lanes| lanes.position(task)).await
     }
 
-    /// What the lanes of each block of settings have seen, by the block's name or pattern.
+    /// What the lanes of each block of settings have seen, by the block's name or pattern. Tool lanes are left out where
+    /// their metrics are [off](ToolLanes::metrics).
     pub async fn stats(&self) -> Result<Vec<(String, LaneStats)>, Error> {
-        self.look(|lanes| lanes.stats().map(|(label, stats)| (label.to_owned(), stats.clone())).collect())
+        let calls = self.tool_calls();
+        self.look(move |lanes| {
+            let counted = lanes.stats().filter(|(label, _)| calls.counts(label));
+            counted.map(|(label, stats)| (label.to_owned(), stats.clone())).collect()
+        })
+        .await
+    }
+
+    /// The blocks of settings as they were given, by name or pattern.
+    pub async fn blocks(&self) -> Result<Vec<(Pattern, LaneSettings)>, Error> {
+        self.look(|lanes| lanes.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone())).collect())
             .await
     }
 
@@ -98,6 +111,19 @@ impl Handle {
     /// Changes the settings of lanes, all of these or none.
     pub async fn configure(&self, blocks: Vec<Block>) -> Result<(), Error> {
         self.ask(Command::Configure(blocks)).await.map(drop)
+    }
+
+    /// Lets exactly these settings hold: what is not among them has its default again.
+    pub async fn settle(&self, wanted: Vec<Block>) -> Result<(), Error> {
+        let changes = changes(&self.blocks().await?, &wanted);
+        if changes.is_empty() { Ok(()) } else { self.configure(changes).await }
+    }
+
+    /// Has the calls of tools run in lanes with these limits.
+    pub async fn configure_tools(&self, tools: ToolLanes) -> Result<(), Error> {
+        self.configure(tools.blocks()?).await?;
+        self.set_tool_calls(tools.into());
+        Ok(())
     }
 
     /// Cancels a task: a waiting one leaves the line, a running one is told to stop.

@@ -1,8 +1,11 @@
 //! Watching what happens.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_core::{Event, Fence, LaneChange, LaneName, TaskId, Timestamp};
+use laneway_core::{
+    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, SessionChange, TaskId, Timestamp, Way,
+};
 use laneway_store::Version;
 use tokio::sync::mpsc;
 
@@ -23,6 +26,16 @@ pub enum Update {
         at: Timestamp,
         /// Its numbers now.
         change: LaneChange,
+    },
+    /// Where a task that somebody watches by its id stands in line now: at most once a second, and only when it has
+    /// moved. Not kept.
+    Position {
+        /// Which task.
+        task: TaskId,
+        /// Its place in the line of its home lane, counted from one.
+        position: usize,
+        /// When it will probably start; `None` when there is nothing to judge by.
+        starts_in: Option<Millis>,
     },
     /// A run says how far it is. Not kept.
     Progress {
@@ -136,6 +149,11 @@ impl Watchers {
         Updates { receiver, watchers: Arc::clone(self), number }
     }
 
+    /// The tasks that somebody watches by their id.
+    pub(crate) fn watched_tasks(&self) -> BTreeSet<TaskId> {
+        self.lock().list.iter().filter_map(|watcher| watcher.filter.task).collect()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().list.is_empty()
     }
@@ -175,7 +193,9 @@ impl Watcher {
 pub(crate) fn task_of(update: &Update) -> Option<TaskId> {
     match update {
         Update::Event { event, .. } => task_of_event(event),
-        Update::Progress { task, .. } | Update::Delta { task, .. } => Some(*task),
+        Update::Position { task, .. } | Update::Progress { task, .. } | Update::Delta { task, .. } => {
+            Some(*task)
+        }
         Update::Lane { .. } | Update::SetBack { .. } | Update::Missed(_) => None,
     }
 }
@@ -207,7 +227,26 @@ pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
         | Event::Pressure { .. }
         | Event::Idle { .. }
         | Event::Alert { .. }
-        | Event::AlertOver { .. } => None,
+        | Event::AlertOver { .. }
+        | Event::MessagesConfigured { .. } => None,
+        Event::Session(event) => turn_of(&event.change),
+    }
+}
+
+/// The turn that an event of a session is about.
+fn turn_of(change: &SessionChange) -> Option<TaskId> {
+    match change {
+        SessionChange::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
+        | SessionChange::TurnBegan { turn, .. }
+        | SessionChange::SteeringSet { turn, .. }
+        | SessionChange::Taken { turn, .. }
+        | SessionChange::Returned { turn, .. }
+        | SessionChange::Retrying { turn, .. }
+        | SessionChange::TurnOver { turn }
+        | SessionChange::Ended {
+            end: MessageEnd::Delivered { turn } | MessageEnd::Steered { turn }, ..
+        } => Some(*turn),
+        _ => None,
     }
 }
 
@@ -222,6 +261,7 @@ pub(crate) fn lane_of_event(event: &Event) -> Option<&LaneName> {
         | Event::Idle { lane }
         | Event::Alert { lane, .. }
         | Event::AlertOver { lane, .. } => Some(lane),
+        Event::Session(event) => Some(&event.session),
         _ => None,
     }
 }

@@ -8,18 +8,22 @@ use std::sync::Arc;
 
 use common::{block, numbers, secs};
 use laneway_core::{End, Reply, Retry};
-use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task};
+use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task, UnknownKinds};
 use laneway_store::testing::{Fault, FaultyStore};
-use laneway_store::{MemoryStore, Store};
+use laneway_store::{Answer, HistoryQuery, MemoryStore, Store};
 use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 /// A handle that is gone without a word, as after a crash: its runtime is dropped in the middle of everything.
-fn crash<T: Send + 'static>(store: &Arc<dyn Store>, work: impl AsyncFnOnce(Handle) -> T) -> T {
+fn crash<T: Send + 'static>(
+    store: &Arc<dyn Store>,
+    options: Options,
+    work: impl AsyncFnOnce(Handle) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let store = Arc::clone(store);
-    let out = runtime.block_on(async { work(Handle::open(store, Options::default()).await.unwrap()).await });
+    let out = runtime.block_on(async { work(Handle::open(store, options).await.unwrap()).await });
     runtime.shutdown_background();
     out
 }
@@ -31,7 +35,7 @@ fn memory() -> Arc<dyn Store> {
 #[test]
 fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule() {
     let store = memory();
-    let (once, again, waiting) = crash(&store, async |lanes: Handle| {
+    let (once, again, waiting) = crash(&store, Options::default(), async |lanes: Handle| {
         let handler = |_: Context, _: Value| std::future::pending::<Result<(), Failure>>();
         lanes.handler("work", handler).unwrap();
         let submit = |task: Task| {
@@ -52,12 +56,9 @@ fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule()
         drop(line);
         (once, again, waiting)
     });
-    crash(&store, async |lanes: Handle| {
-        lanes
-            .handler("work", |context: Context, payload: Value| async move {
-                Ok(json!([payload, context.attempt()]))
-            })
-            .unwrap();
+    let work = |context: Context, payload: Value| async move { Ok(json!([payload, context.attempt()])) };
+    let options = Options::default().handler("work", work).unwrap();
+    crash(&store, options, async |lanes: Handle| {
         // Nobody waits for the lease of a process that is known to be dead.
         let at_once = tokio::time::timeout(secs(10), lanes.wait_for(once)).await.unwrap();
         assert_eq!(at_once.unwrap().end, End::Lost);
@@ -206,7 +207,7 @@ async fn the_log_stays_short_and_nothing_is_forgotten() {
     lanes.shutdown(secs(5)).await;
     let head = store.head().await.unwrap();
     assert!(store.read(laneway_store::Version(head.version.0 - 200)).await.is_err(), "the log was trimmed");
-    assert_eq!(store.history(None, 100).await.unwrap().len(), 20);
+    assert_eq!(store.history(HistoryQuery { max: 100, ..HistoryQuery::default() }).await.unwrap().len(), 20);
     let lanes = Handle::open(store, Options::default()).await.unwrap();
     assert_eq!(lanes.pending().await.unwrap()[0].id, waits);
     assert_eq!(lanes.ending_of(last.unwrap()).await.unwrap().into_result(), Ok(json!(499)));
@@ -214,17 +215,113 @@ async fn the_log_stays_short_and_nothing_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recovered_task_waits_for_the_handler_of_its_kind() {
+async fn a_store_with_tasks_that_nothing_here_runs_is_not_opened_unless_they_may_fail() {
     let store = memory();
     let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();
-    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
+    let echo = |_: Context, payload: Value| async move { Ok(payload) };
+    lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();
+    lanes.handler("work", echo).unwrap();
     let held = lanes.slot(["cron"]).await.unwrap();
     let id = lanes.submit(Task::new("cron").kind("work").payload(4)).await.unwrap().id();
+    // A worker runs these, so nothing here needs to.
+    lanes.submit(Task::new("gpu").kind("render")).await.unwrap().detach();
     lanes.shutdown(secs(0)).await;
     drop(held);
-    let lanes = Handle::open(store, Options::default()).await.unwrap();
-    assert_eq!(numbers(&lanes, "cron").await, (1, 0));
-    tokio::time::sleep(secs(100)).await;
-    lanes.handler("work", |_: Context, payload: Value| async move { Ok(payload) }).unwrap();
-    assert_eq!(lanes.wait_for(id).await.unwrap().into_result(), Ok(json!(4)));
+    let before = store.head().await.unwrap();
+    let refused = Handle::open(Arc::clone(&store), Options::default()).await.err().unwrap();
+    let words = "the store holds tasks of kind work, which nothing here runs; open it with their handlers";
+    assert_eq!(refused.to_string(), words);
+    assert_eq!(store.head().await.unwrap(), before, "nothing changed");
+    let mut options = Options::default();
+    options.unknown_kinds = UnknownKinds::Fail;
+    let lanes = Handle::open(Arc::clone(&store), options).await.unwrap();
+    let error: Arc<str> = "nothing here runs tasks of kind work".into();
+    assert_eq!(lanes.wait_for(id).await.unwrap().end, End::Failed { error });
+    assert_eq!(numbers(&lanes, "cron").await, (0, 0));
+    // Nothing is lost: the dead letter runs as soon as somebody can run it.
+    lanes.handler("work", echo).unwrap();
+    assert_eq!(lanes.redrive(id).await.unwrap().wait().await, Ok(json!(4)));
+}
+
+/// A store that several processes use.
+struct Shared(MemoryStore);
+
+impl Store for Shared {
+    fn name(&self) -> &str {
+        "shared"
+    }
+    fn is_shared(&self) -> bool {
+        true
+    }
+    fn durability(&self) -> laneway_store::Durability {
+        self.0.durability()
+    }
+    fn head(&self) -> Answer<'_, laneway_store::Head> {
+        self.0.head()
+    }
+    fn append(&self, append: laneway_store::Append) -> Answer<'_, laneway_store::Head> {
+        self.0.append(append)
+    }
+    fn read(&self, after: laneway_store::Version) -> Answer<'_, Vec<laneway_store::StoredBatch>> {
+        self.0.read(after)
+    }
+    fn tail(&self, after: laneway_store::Version) -> Answer<'_, laneway_store::Version> {
+        self.0.tail(after)
+    }
+    fn snapshot(&self) -> Answer<'_, Option<laneway_store::StoredSnapshot>> {
+        self.0.snapshot()
+    }
+    fn save_snapshot(&self, snapshot: laneway_store::StoredSnapshot) -> Answer<'_, ()> {
+        self.0.save_snapshot(snapshot)
+    }
+    fn trim(&self, through: laneway_store::Version) -> Answer<'_, ()> {
+        self.0.trim(through)
+    }
+    fn blob(&self, id: laneway_core::BlobId) -> Answer<'_, Option<bytes::Bytes>> {
+        self.0.blob(id)
+    }
+    fn remove_blobs(&self, ids: Vec<laneway_core::BlobId>) -> Answer<'_, ()> {
+        self.0.remove_blobs(ids)
+    }
+    fn finished(&self, task: laneway_core::TaskId) -> Answer<'_, Option<laneway_store::StoredFinished>> {
+        self.0.finished(task)
+    }
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<laneway_store::StoredFinished>> {
+        self.0.history(asked)
+    }
+    fn trim_history(&self, keep: laneway_store::Retention) -> Answer<'_, u64> {
+        self.0.trim_history(keep)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_share_a_store_know_which_attempts_are_their_own() {
+    let store = MemoryStore::new();
+    let runs: Arc<std::sync::Mutex<Vec<&str>>> = Arc::default();
+    let open = async |name: &'static str| {
+        let runs = Arc::clone(&runs);
+        let work = move |_: Context, payload: Value| {
+            runs.lock().unwrap().push(name);
+            async move {
+                tokio::time::sleep(secs(20)).await;
+                Ok(payload)
+            }
+        };
+        let options = Options::default().handler("work", work).unwrap();
+        Handle::open(Arc::new(Shared(store.clone())), options).await.unwrap()
+    };
+    let first = open("first").await;
+    let task = first.submit(Task::new("main").kind("work").payload(1)).await.unwrap();
+    let owner = first.task(task.id()).await.unwrap().unwrap().running.unwrap().worker.unwrap();
+    assert!(owner.as_str().starts_with("process-"), "{owner}");
+    // Who comes second neither ends what the first runs nor runs it too, also when it has to catch up.
+    let second = open("second").await;
+    let seen = second.task(task.id()).await.unwrap().unwrap().running.unwrap();
+    assert_eq!((seen.worker.as_ref(), seen.stopping), (Some(&owner), false));
+    let other = second.submit(Task::new("main").kind("work").payload(2)).await.unwrap();
+    let third = first.submit(Task::new("main").kind("work").payload(3)).await.unwrap();
+    assert_eq!(*runs.lock().unwrap(), ["first", "second", "first"]);
+    assert_eq!((task.wait().await, other.wait().await), (Ok(json!(1)), Ok(json!(2))));
+    assert_eq!(third.wait().await, Ok(json!(3)));
+    assert_eq!(runs.lock().unwrap().len(), 3);
 }

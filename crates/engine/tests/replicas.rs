@@ -376,10 +376,9 @@ impl Store for Swapped {
     }
     fn history(
         &self,
-        before: Option<laneway_store::Place>,
-        max: u32,
+        asked: laneway_store::HistoryQuery,
     ) -> laneway_store::Answer<'_, Vec<laneway_store::StoredFinished>> {
-        pass!(self, store => store.history(before, max))
+        pass!(self, store => store.history(asked))
     }
     fn trim_history(&self, keep: laneway_store::Retention) -> laneway_store::Answer<'_, u64> {
         pass!(self, store => store.trim_history(keep))

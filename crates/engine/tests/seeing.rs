@@ -163,3 +163,74 @@ async fn a_notice_comes_while_it_waits() {
     drop(held);
     waiting.await.unwrap().unwrap();
 }
+
+/// When a watched task is told its place, and which.
+async fn places(lanes: &Handle, task: laneway_core::TaskId, length: u64) -> Vec<(u128, usize)> {
+    let mut updates = lanes.subscribe(Filter { task: Some(task), lane: None });
+    let start = tokio::time::Instant::now();
+    let mut places = Vec::new();
+    while let Ok(Some(update)) = tokio::time::timeout_at(start + secs(length), updates.next()).await {
+        if let Update::Position { position, .. } = update {
+            places.push((start.elapsed().as_millis(), position));
+        }
+    }
+    places
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watched_task_is_told_its_place_at_most_once_a_second() {
+    let kept = Handle::open(Arc::new(laneway_store::MemoryStore::new()), Options::default()).await.unwrap();
+    for lanes in [lanes(), kept] {
+        let nap = std::time::Duration::from_millis(300);
+        let work = move |_: Context, _: Value| async move {
+            tokio::time::sleep(nap).await;
+            Ok(())
+        };
+        lanes.handler("work", work).unwrap();
+        let mut last = None;
+        for _ in 0..9 {
+            last = Some(lanes.submit(Task::new("cron").kind("work")).await.unwrap());
+        }
+        // Eight wait before it or run, 0.3 s each: it moves up far more often than it is told.
+        let last = last.unwrap();
+        let told = places(&lanes, last.id(), 60).await;
+        assert_eq!(told, [(300, 7), (1300, 4), (2300, 1)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_are_told_of_watched_tasks_only_and_once_while_the_line_stands_still() {
+    let lanes = lanes();
+    let forever = |_: Context, _: Value| std::future::pending::<Result<(), laneway_engine::Failure>>();
+    lanes.handler("work", forever).unwrap();
+    let mut all = lanes.subscribe(Filter::default());
+    for _ in 0..3 {
+        lanes.submit(Task::new("cron").kind("work")).await.unwrap().detach();
+    }
+    let fourth = lanes.submit(Task::new("cron").kind("work")).await.unwrap();
+    // Its lease is renewed all the while, and the line stands still: told once, when its notice is.
+    assert_eq!(places(&lanes, fourth.id(), 600).await, [(2_000, 3)]);
+    let heard = told(&mut all);
+    assert_eq!(heard.iter().filter(|word| word.contains("Position")).count(), 1, "{heard:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_counted_by_lane_and_reason() {
+    let lanes = lanes();
+    lanes.configure(vec![block("cron", "max_queued=0"), block("gpu*", "max_queued=0")]).await.unwrap();
+    let _taken = (lanes.slot(["cron"]).await.unwrap(), lanes.slot(["gpu-1"]).await.unwrap());
+    for lane in ["cron", "cron", "gpu-1"] {
+        assert!(lanes.slot([lane]).await.is_err());
+    }
+    let unknown = laneway_core::TaskId(7);
+    assert!(lanes.complete(unknown, laneway_core::Fence(1), None).await.is_err());
+    let counted: Vec<(String, &str, u64)> = lanes
+        .refusals()
+        .into_iter()
+        .map(|refused| {
+            (refused.lane.map_or("-".to_owned(), |lane| lane.to_string()), refused.code, refused.count)
+        })
+        .collect();
+    let expected = [("-", "NOT_FOUND", 1), ("cron", "AT_CAPACITY", 2), ("gpu*", "AT_CAPACITY", 1)];
+    assert_eq!(counted, expected.map(|(lane, code, count)| (lane.to_owned(), code, count)));
+}

@@ -59,8 +59,8 @@ async fn what_takes_too_long_is_stopped_and_follows_the_lane_s_rule_at_the_next_
     lanes.shutdown(secs(10)).await;
     assert_eq!(told.recv().await, Some(Stopped::Shutdown));
     assert_eq!(once.ending().await.unwrap().end, End::Lost);
-    let lanes = Handle::open(store, Options::default()).await.unwrap();
-    lanes.handler("work", |context: Context, _: Value| async move { Ok(context.attempt()) }).unwrap();
+    let work = |context: Context, _: Value| async move { Ok(context.attempt()) };
+    let lanes = Handle::open(store, Options::default().handler("work", work).unwrap()).await.unwrap();
     assert_eq!(lanes.wait_for(again).await.unwrap().into_result(), Ok(json!(2)));
     assert_eq!(lanes.wait_for(waits).await.unwrap().into_result(), Ok(json!(1)));
 }

@@ -50,6 +50,7 @@ async fn reads_run_together_beside_bash_and_write_comes_after_bash() {
         .map(|result| match result {
             ToolResult::Done(value) => value.to_string(),
             ToolResult::Refused(why) => why.clone(),
+            ToolResult::Skipped => "skipped".to_owned(),
             ToolResult::Failed(error) => error.to_string(),
         })
         .collect();

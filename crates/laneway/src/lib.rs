@@ -40,11 +40,18 @@
 //!
 //! [`Handle`], which a [`Laneway`] derefs to, lists everything that can be asked.
 
+mod configured;
 mod open;
 
 use std::ops::Deref;
 use std::path::PathBuf;
 
+pub use configured::{Config, ConfigError, Configured, FromConfig};
+pub use laneway_core::{
+    Agent, DropRule, Dropped, EffectiveQueue, Incoming, Message as WaitingMessage, MessageEnd, MessageId,
+    MessagePolicy, MessageQueue, MessageReply, MessageSettings, MessageStatus, Mode, Origin, Otherwise,
+    Place, QueueOverrides, SendOutcome, SessionChange, SessionEvent, SessionView, Sourced, Steer, TurnView,
+};
 pub use laneway_core::{
     AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
     Handler, Histogram, LaneChange, LaneFull, LaneName, LaneSettings, LaneStats, Millis, Name, Pattern,
@@ -52,11 +59,13 @@ pub use laneway_core::{
     Switch, TaskId, TaskStatus, TaskView, Timestamp, ToolLane,
 };
 pub use laneway_engine::{
-    Claim, ClaimRequest, Clock, Context, Ending, Error, Failure, Filter, Handle, LaneSnapshot, OnDrop,
-    Options, RunError, Slot, SteadyClock, StopSignal, Stopped, Task, TaskHandle, ToolResult, ToolUse, Tools,
-    Update, Updates,
+    Claim, ClaimRequest, Clock, Context, Cursor, EndState, Ending, Error, Failure, Filter, Handle,
+    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, Refusals, RunError, Slot,
+    SteadyClock, StopSignal, Stopped, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult,
+    ToolUse, Tools, UnknownKinds, Update, Updates,
 };
-pub use laneway_store::{Durability, Store, StoreError};
+pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
+pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 
 /// A queue that runs. Clones are the same queue.
@@ -84,6 +93,15 @@ impl Laneway {
     pub fn open(dir: impl Into<PathBuf>) -> Open {
         Open::new(dir.into())
     }
+
+    /// The queue that a configuration file (`.hcl`, `.json5`, `.json` or `.toml`) describes: await what this returns.
+    ///
+    /// Taken from it, and from the environment above it: the store; all settings of lanes, those in the blocks of agents
+    /// and in `queue` included; how tool calls run; and `handler` blocks with a command. Who listens, runs agents and
+    /// watches the clock is the server; what the file says about that is in [`Configured::config`].
+    pub fn from_config(path: impl Into<PathBuf>) -> FromConfig {
+        FromConfig::new(path.into())
+    }
 }
 
 impl Deref for Laneway {
@@ -104,3 +122,8 @@ impl From<Handle> for Laneway {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So must those in the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;

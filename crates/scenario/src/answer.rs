@@ -29,6 +29,16 @@ pub(crate) fn answer(lanes: &Scheduler, teller: &Teller, query: &Query) -> Vec<S
             or_else(told, "nothing pending")
         }
         Query::Stats(word) => or_else(stats(lanes, word), "no statistics"),
+        Query::Session(key) => vec![teller.session(key, lanes.session(key))],
+        Query::Message(message) => vec![teller.message_status(*message, lanes.message(*message))],
+        Query::Content(turn) => teller.content(lanes, *turn),
+        Query::Aside => {
+            let aside = lanes.messages_set_aside();
+            let aside = aside.map(|(session, message)| {
+                format!("set aside in {session}: {} {:?}", teller.name(TaskId(message.id.0)), &*message.text)
+            });
+            or_else(aside.collect(), "nothing set aside")
+        }
         Query::Wakeup => match lanes.next_wakeup() {
             Some(at) => vec![format!("next wakeup at {at}")],
             None => vec!["no wakeup".to_owned()],

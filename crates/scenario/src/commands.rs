@@ -8,6 +8,7 @@ use laneway_core::{
 use crate::error::{Wrong, wrong};
 use crate::names::Names;
 use crate::script::{Action, Query, Report, Watched};
+use crate::session_words::{about_message, about_session, message, messages, send};
 use crate::spec_words::submit;
 use crate::words::{Words, lane, name, number, pair, task, tasks};
 
@@ -35,6 +36,22 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("release", "LANE"),
     ("redrive", "LETTER as TASK"),
     ("discard", "LETTERS"),
+    ("send", "MESSAGES SESSION \"TEXT\" [key=value…] [heartbeat] [may] ({} in the text: the message's name)"),
+    ("messages", "[key=value…] (how messages are queued everywhere)"),
+    ("channel", "NAME [key=value…]"),
+    ("queue", "SESSION [key=value…]"),
+    ("withdraw", "MESSAGE"),
+    ("move", "MESSAGE [before MESSAGE]"),
+    ("send-now", "MESSAGE"),
+    ("clear-session", "SESSION"),
+    ("interrupt", "SESSION"),
+    ("stop-session", "SESSION"),
+    ("steering", "TURN on|off [#FENCE]"),
+    ("take", "TURN [#FENCE]"),
+    ("session", "SESSION"),
+    ("message", "MESSAGE"),
+    ("content", "TURN"),
+    ("aside", ""),
     ("tick", ""),
     ("show", "LANE"),
     ("lanes", ""),
@@ -81,6 +98,11 @@ pub(crate) fn read_command(
                 _ => Command::ForceRelease { lane },
             })
         }
+        "send" => send(words, names),
+        "messages" | "channel" => messages(command, words),
+        "queue" | "clear-session" | "interrupt" | "stop-session" => about_session(command, words),
+        "withdraw" | "move" | "send-now" => about_message(command, words, names),
+        "steering" | "take" => about_steering(command, words, names),
         "say" => Ok(Action::Say(words.rest())),
         "tick" => one(Command::Tick),
         "watch" => watch(words),
@@ -126,6 +148,17 @@ fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action,
         }
     };
     Ok(Action::Report { tasks, fence, report })
+}
+
+fn about_steering(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+    let tasks = tasks(&words.need("the turn")?, names)?;
+    let report = match command {
+        "take" => Report::TakeSteering,
+        _ if words.next_is("on") => Report::Steering(true),
+        _ if words.next_is("off") => Report::Steering(false),
+        _ => return wrong("on or off is missing"),
+    };
+    Ok(Action::Report { tasks, fence: fence(words)?, report })
 }
 
 fn about_tasks(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
@@ -243,6 +276,10 @@ fn query(command: &str, words: &mut Words, names: &mut Names) -> Result<Query, W
         "letters" => Ok(Query::Letters),
         "pending" => Ok(Query::Pending),
         "wakeup" => Ok(Query::Wakeup),
+        "aside" => Ok(Query::Aside),
+        "session" => Ok(Query::Session(words.need("the session")?)),
+        "message" => Ok(Query::Message(message(&words.need("the message")?, names)?)),
+        "content" => Ok(Query::Content(task(&words.need("the turn")?, names)?)),
         "stats" => Ok(Query::Stats(words.need("the lane")?)),
         _ => {
             let task = task(&words.need("the task")?, names)?;

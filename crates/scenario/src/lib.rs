@@ -28,6 +28,8 @@ mod line;
 mod names;
 mod player;
 mod script;
+mod session_tell;
+mod session_words;
 mod spec_words;
 mod tell;
 mod words;

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::TaskId;
+use laneway_core::{MessageId, TaskId};
 
 /// Numbers names in the order in which a script mentions them.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
     by_name: BTreeMap<String, TaskId>,
     names: Vec<String>,
+    /// The turns of messages: `a.2` is the second turn that message `a` is the first of.
+    turns: BTreeMap<TaskId, String>,
 }
 
+/// Of how many turns of a message the names are known.
+const TURNS_MAX: u32 = 20;
 /// The length of an id as text.
 const ID_CHARS: usize = 36;
 
@@ -25,7 +29,20 @@ impl Names {
         id
     }
 
+    /// Makes the turns of a message known.
+    pub(crate) fn is_message(&mut self, id: TaskId) {
+        let name = self.name(id);
+        for number in 1..=TURNS_MAX {
+            let turn = TaskId::of_turn(MessageId(id.0), number);
+            self.turns.insert(turn, format!("{name}.{number}"));
+            self.by_name.insert(format!("{name}.{number}"), turn);
+        }
+    }
+
     pub(crate) fn name(&self, id: TaskId) -> String {
+        if let Some(turn) = self.turns.get(&id) {
+            return turn.clone();
+        }
         let index = usize::try_from(id.0).ok().and_then(|number| number.checked_sub(1));
         index.and_then(|index| self.names.get(index)).cloned().unwrap_or_else(|| id.to_string())
     }

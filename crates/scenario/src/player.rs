@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use laneway_core::{
-    Block, Command, Event, LaneChange, LaneName, LaneSettings, Pattern, Scheduler, TaskId, Timestamp,
+    Block, Command, Event, LaneChange, LaneName, LaneSettings, Pattern, Scheduler, SessionCommand, TaskId,
+    Timestamp,
 };
 
 use crate::answer::answer;
-use crate::error::ScriptError;
+use crate::error::{ScriptError, Wrong};
 use crate::line::{Line, Tone};
 use crate::names::Names;
 use crate::script::{Action, Entry, Report, Watched, read};
+use crate::session_words::change_settings;
 use crate::tell::{Teller, lane_change};
 
 /// Up to so many live tasks everything is checked after every step; beyond that only after every line.
@@ -94,6 +96,12 @@ impl Player {
                         Report::Finish(outcome) => Command::Finish { task, fence, outcome },
                         Report::Heartbeat => Command::Heartbeat { task, fence },
                         Report::Lapse => Command::Lapse { task, fence },
+                        Report::Steering(open) => {
+                            Command::Session(Box::new(SessionCommand::Steering { turn: task, fence, open }))
+                        }
+                        Report::TakeSteering => {
+                            Command::Session(Box::new(SessionCommand::TakeSteering { turn: task, fence }))
+                        }
                     };
                     self.step(entry.at, command);
                 }
@@ -104,6 +112,9 @@ impl Player {
                 for text in answer(&self.lanes, &self.teller, query) {
                     self.say(entry.at, text, Tone::Answer);
                 }
+            }
+            Action::Messages { channel, settings } => {
+                self.configure_messages(entry.at, channel.as_deref(), settings);
             }
             Action::Say(text) => self.say(entry.at, text.clone(), Tone::Narration),
             Action::Watch(watched) => self.watched = watched.clone(),
@@ -129,6 +140,17 @@ impl Player {
                     None => self.settings.remove(lanes),
                 };
                 self.step(at, Command::Configure(vec![Block { lanes: lanes.clone(), settings }]));
+            }
+        }
+    }
+
+    fn configure_messages(&mut self, at: Timestamp, channel: Option<&str>, words: &[(String, String)]) {
+        let mut settings = self.lanes.message_settings().clone();
+        match change_settings(&mut settings, channel, words) {
+            Err(Wrong::Script(why) | Wrong::Refused(why)) => self.refuse(at, &why),
+            Ok(()) => {
+                let command = SessionCommand::ConfigureMessages(Box::new(settings));
+                self.step(at, Command::Session(Box::new(command)));
             }
         }
     }

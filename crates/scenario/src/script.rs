@@ -1,6 +1,8 @@
 //! From text to what it means, before anything is played.
 
-use laneway_core::{Command, Fence, LaneName, Millis, Outcome, Pattern, TaskId, Timestamp, duration};
+use laneway_core::{
+    Command, Fence, LaneName, MessageId, Millis, Outcome, Pattern, TaskId, Timestamp, duration,
+};
 
 use crate::commands::{COMMANDS, read_command};
 use crate::error::{ScriptError, Wrong};
@@ -31,6 +33,11 @@ pub(crate) enum Action {
         report: Report,
     },
     Ask(Query),
+    /// Change how messages are queued, everywhere or in one channel.
+    Messages {
+        channel: Option<String>,
+        settings: Vec<(String, String)>,
+    },
     Watch(Watched),
     Say(String),
     /// The scheduler's own types would not have it.
@@ -43,6 +50,10 @@ pub(crate) enum Report {
     Heartbeat,
     /// Whoever runs it is dead.
     Lapse,
+    /// Whether it takes steering.
+    Steering(bool),
+    /// It takes what was accepted for it.
+    TakeSteering,
 }
 
 /// A question that changes nothing.
@@ -56,6 +67,10 @@ pub(crate) enum Query {
     Pending,
     Stats(String),
     Wakeup,
+    Session(String),
+    Message(MessageId),
+    Content(TaskId),
+    Aside,
 }
 
 /// Of which lanes each change is told.

@@ -31,7 +31,7 @@ pub(crate) struct Told {
     pub(crate) tone: Tone,
 }
 
-fn told(verb: &'static str, rest: impl Into<String>, tone: Tone) -> Told {
+pub(crate) fn told(verb: &'static str, rest: impl Into<String>, tone: Tone) -> Told {
     Told { verb, rest: rest.into(), tone }
 }
 
@@ -62,6 +62,8 @@ impl Teller {
                 };
                 told("configured", blocks.iter().map(block).collect::<Vec<_>>().join(", "), Tone::Lane)
             }
+            Event::Session(event) => self.tell_session(event),
+            Event::MessagesConfigured { .. } => told("configured", "messages", Tone::Lane),
             Event::Submitted { .. } => self.tell_submitted(event),
             Event::Granted { .. } => self.tell_granted(event),
             Event::Ended { task, end } => self.tell_end(*task, end),
@@ -213,6 +215,8 @@ impl Teller {
                 let asked = asked.map_or("it".to_owned(), |asked| self.name(asked));
                 Some(format!("answer: {asked} is the same as {}", self.name(*task)))
             }
+            Reply::Message(reply) => Some(self.message_reply(reply)),
+            Reply::Steering(taken) => Some(self.steering_reply(taken)),
             Reply::Cancelled(tasks) => Some(format!("answer: {} cancelled", count(*tasks as u64, "task"))),
             Reply::Claimed(tasks) if tasks.is_empty() => Some("answer: nothing to claim".to_owned()),
             Reply::Released(tasks) if tasks.is_empty() => Some("answer: nothing ran there".to_owned()),
@@ -247,13 +251,14 @@ fn in_words(level: AlertLevel) -> &'static str {
     }
 }
 
-fn cancel_reason(reason: CancelReason) -> &'static str {
+pub(crate) fn cancel_reason(reason: CancelReason) -> &'static str {
     match reason {
         CancelReason::Caller => "by its caller",
         CancelReason::Cleared => "cleared",
         CancelReason::Released => "released",
         CancelReason::Parent => "its parent ended",
         CancelReason::Interrupted => "interrupted",
+        CancelReason::Steered => "a message came first",
     }
 }
 

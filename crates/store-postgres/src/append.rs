@@ -45,6 +45,8 @@ impl Shared {
         let ended: Vec<i64> = finished.iter().map(|(_, done)| bigint(done.ended.0)).collect();
         let records: Vec<&[u8]> = finished.iter().map(|(_, done)| &done.record[..]).collect();
         let results: Vec<Option<&[u8]>> = finished.iter().map(|(_, done)| done.result.as_deref()).collect();
+        // A label has no control characters.
+        let labels: Vec<String> = finished.iter().map(|(_, done)| done.labels.join("\n")).collect();
         let ids: Vec<&[u8]> = blob_ids.iter().map(|id| &id[..]).collect();
         let dropped: Vec<&[u8]> = dropped.iter().map(|id| &id[..]).collect();
         let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
@@ -67,6 +69,7 @@ impl Shared {
                     &records,
                     &results,
                     &self.address.schema,
+                    &labels,
                 ],
             )
             .await?;

@@ -11,11 +11,12 @@ WITH moved AS (
 ), dropped AS (
     DELETE FROM blob USING moved WHERE blob.id = ANY ($8::bytea[])
 ), told AS (
-    INSERT INTO finished (version, position, task, ended, record, result)
-    SELECT moved.version, given.position, given.task, given.ended, given.record, given.result
-    FROM moved, unnest($9::integer[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[])
-        AS given (position, task, ended, record, result)
+    INSERT INTO finished (version, position, task, ended, record, result, labels)
+    SELECT moved.version, given.position, given.task, given.ended, given.record, given.result,
+        string_to_array(given.labels, chr(10))
+    FROM moved, unnest($9::integer[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[], $15::text[])
+        AS given (position, task, ended, record, result, labels)
     ON CONFLICT (task) DO UPDATE SET version = excluded.version, position = excluded.position,
-        ended = excluded.ended, record = excluded.record, result = excluded.result
+        ended = excluded.ended, record = excluded.record, result = excluded.result, labels = excluded.labels
 )
 SELECT 1 FROM moved, pg_notify($14, moved.version::text)

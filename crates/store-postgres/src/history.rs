@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::{TaskId, Timestamp};
-use laneway_store::{Place, Retention, StoreError, StoredFinished, Version};
+use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished, Version};
 use tokio_postgres::Row;
 
 use crate::append::bigint;
@@ -20,16 +20,16 @@ impl Shared {
         Ok(Some(StoredFinished { result, ..self.finished_of(row)? }))
     }
 
-    pub(crate) async fn history(
-        &self,
-        before: Option<Place>,
-        max: u32,
-    ) -> Result<Vec<StoredFinished>, StoreError> {
+    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
         let sql = "SELECT version, position, task, ended, record FROM finished
-                   WHERE (version, position) < ($1, $2) ORDER BY version DESC, position DESC LIMIT $3";
-        let before = before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
+                   WHERE (version, position) < ($1, $2) AND labels @> $4 ORDER BY version DESC, position DESC LIMIT $3";
+        let before = asked.before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
+        let labels: Vec<&str> = asked.labels.iter().map(|label| &**label).collect();
         let index = i32::try_from(before.index).unwrap_or(i32::MAX);
-        let rows = self.reader.query(sql, &[&bigint(before.version.0), &index, &i64::from(max)]).await?;
+        let rows = self
+            .reader
+            .query(sql, &[&bigint(before.version.0), &index, &i64::from(asked.max), &labels])
+            .await?;
         rows.iter().map(|row| self.finished_of(row)).collect()
     }
 
@@ -43,6 +43,7 @@ impl Shared {
             place: Place { version, index: row.get::<_, i32>(1) as u32 },
             record: Bytes::copy_from_slice(row.get(4)),
             result: None,
+            labels: Vec::new(),
         })
     }
 

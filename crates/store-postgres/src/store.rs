@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    Answer, Append, Durability, Head, Place, Retention, Store, StoreError, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Answer, Append, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
@@ -133,6 +133,10 @@ impl Store for PostgresStore {
         self.run(async move |shared| shared.time().await.map(Some))
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn head(&self) -> Answer<'_, Head> {
         self.run(async move |shared| shared.head().await)
     }
@@ -173,8 +177,8 @@ impl Store for PostgresStore {
         self.run(async move |shared| shared.finished(task).await)
     }
 
-    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>> {
-        self.run(async move |shared| shared.history(before, max).await)
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
+        self.run(async move |shared| shared.history(asked).await)
     }
 
     fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {

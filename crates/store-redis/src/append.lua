@@ -3,7 +3,7 @@
 -- KEYS: head, log, history; then the payloads to keep, the payloads to drop, the finished tasks.
 -- ARGV: expected head, new head, new id, batch, record; how many payloads to keep, to drop, how many finished tasks,
 -- how long those are kept (ms, 0 for ever), how much of the log to return to whoever lost the race; then the payloads;
--- then for each finished task its member, its record, whether it has a result, and that.
+-- then for each finished task its member, its record, its labels, whether it has a result, and that.
 --
 -- Returns {1} when the batch is in the log, else {0, head, the batches that the caller has missed}.
 local head = redis.call('GET', KEYS[1]) or ''
@@ -35,15 +35,15 @@ for _ = 1, tonumber(ARGV[8]) do
         redis.call('ZREM', KEYS[3], older)
         redis.call('UNLINK', KEYS[key])
     end
-    redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2])
-    if ARGV[arg + 3] == '1' then
-        redis.call('HSET', KEYS[key], 's', ARGV[arg + 4])
+    redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3])
+    if ARGV[arg + 4] == '1' then
+        redis.call('HSET', KEYS[key], 's', ARGV[arg + 5])
     end
     if ARGV[9] ~= '0' then
         redis.call('PEXPIRE', KEYS[key], ARGV[9])
     end
     redis.call('ZADD', KEYS[3], 0, ARGV[arg + 1])
-    arg = arg + 4
+    arg = arg + 5
 end
 redis.call('SET', KEYS[1], ARGV[2])
 return {1}

@@ -4,7 +4,7 @@ use laneway_store::{Append, Head, StoreError};
 use redis::{Value, cmd};
 
 use crate::failure::{unavailable, unreadable};
-use crate::keys::{Member, entry_id, head_bytes, head_of};
+use crate::keys::{Member, entry_id, head_bytes, head_of, joined};
 use crate::link::{Call, Lua};
 use crate::log::batches_of;
 use crate::store::Shared;
@@ -60,6 +60,7 @@ impl Shared {
             let member = Member { place, ended: finished.ended, task: finished.task };
             call.argument(member.bytes());
             call.argument(&finished.record[..]);
+            call.argument(joined(&finished.labels));
             call.number(u8::from(finished.result.is_some()));
             call.argument(finished.result.as_deref().unwrap_or_default());
         }

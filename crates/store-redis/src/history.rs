@@ -2,14 +2,16 @@
 
 use bytes::Bytes;
 use laneway_core::TaskId;
-use laneway_store::{Place, Retention, StoreError, StoredFinished};
+use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished};
 use redis::{Value, cmd};
 
-use crate::keys::{Member, place_bytes};
+use crate::keys::{Member, joined, place_bytes};
 use crate::store::Shared;
 
 /// Tasks that are forgotten at once.
 const TRIM_STEP: usize = 512;
+/// Tasks that are looked at at once for their labels.
+const SEARCH_STEP: usize = 256;
 
 impl Shared {
     pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
@@ -17,21 +19,19 @@ impl Shared {
         self.finished_of(fields)
     }
 
-    pub(crate) async fn history(
-        &self,
-        before: Option<Place>,
-        max: u32,
-    ) -> Result<Vec<StoredFinished>, StoreError> {
+    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
         let mut listed = Vec::new();
-        let mut before = before;
-        // Tasks whose time is over are still in the list until it is trimmed: look on until there are enough.
-        while listed.len() < max as usize {
-            let wanted = max as usize - listed.len();
+        let (mut before, max) = (asked.before, asked.max as usize);
+        // Tasks whose time is over are still in the list until it is trimmed, and others do not fit: look on until there
+        // are enough.
+        while listed.len() < max {
+            let wanted = if asked.labels.is_empty() { max - listed.len() } else { SEARCH_STEP };
             let members = self.members_before(before, wanted).await?;
             let Some(last) = members.last() else { break };
             before = Some(last.place);
-            listed.extend(self.without_results(&members).await?);
+            listed.extend(self.without_results(&members, &asked.labels).await?);
         }
+        listed.truncate(max);
         Ok(listed)
     }
 
@@ -55,15 +55,28 @@ impl Shared {
         members.ok_or_else(|| self.nonsense("the history"))
     }
 
-    async fn without_results(&self, members: &[Member]) -> Result<Vec<StoredFinished>, StoreError> {
+    async fn without_results(
+        &self,
+        members: &[Member],
+        labels: &[Box<str>],
+    ) -> Result<Vec<StoredFinished>, StoreError> {
         let mut listed = Vec::with_capacity(members.len());
         // All at once: the connection carries many questions before the first answer.
         let asked: Vec<_> = members
             .iter()
-            .map(|member| cmd("HMGET").arg(self.keys.done(member.task)).arg("m").arg("r").to_owned())
+            .map(|member| {
+                let key = self.keys.done(member.task);
+                cmd("HMGET").arg(key).arg("m").arg("r").arg("l").to_owned()
+            })
             .collect();
         for fields in self.send_all(&asked).await? {
-            listed.extend(self.finished_of(fields)?);
+            // What stands where a result would.
+            let Some(found) = self.finished_of(fields)? else { continue };
+            let text = found.result.unwrap_or_default();
+            let has = |label: &Box<str>| contains(&text, joined(std::slice::from_ref(label)).as_bytes());
+            if labels.iter().all(has) {
+                listed.push(StoredFinished { result: None, ..found });
+            }
         }
         Ok(listed)
     }
@@ -82,7 +95,7 @@ impl Shared {
                 let member = Member::of(&member.into()).ok_or_else(|| self.nonsense("a finished task"))?;
                 let Member { place, ended, task } = member;
                 let (record, result) = (record.into(), result(fields.next()));
-                Ok(Some(StoredFinished { task, ended, place, record, result }))
+                Ok(Some(StoredFinished { task, ended, place, record, result, labels: Vec::new() }))
             }
             _ => Err(self.nonsense("a finished task")),
         }
@@ -127,4 +140,8 @@ impl Shared {
             _ => Err(self.nonsense("the history")),
         }
     }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }

@@ -9,7 +9,7 @@
 //! | `laneway:{ns}:parts:<chance>` | list | the parts of a snapshot; goes by itself if it is never completed |
 //! | `laneway:{ns}:blob:<id>` | string | a payload |
 //! | `laneway:{ns}:history` | sorted set | the finished tasks by place; see [`Member`] |
-//! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `s` (result) |
+//! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `l` (labels), `s` (result) |
 //!
 //! The braces make a cluster keep all keys of a namespace on one node, where a script can reach them.
 
@@ -124,6 +124,11 @@ impl Member {
         let task = TaskId(u128::from_be_bytes(task.try_into().ok()?));
         Some(Member { place, ended: Timestamp(u64::from_be_bytes(*ended)), task })
     }
+}
+
+/// Labels in one text. A label has no control characters, so that each can be found in it with its ends.
+pub(crate) fn joined(labels: &[Box<str>]) -> String {
+    labels.iter().fold("\n".to_owned(), |all, label| all + label + "\n")
 }
 
 /// What the members of a place begin with.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use laneway_core::Timestamp;
 use laneway_servers::{Proxy, Redis, Signal};
 use laneway_store::{
-    Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, Log, Store, StoreError, Version,
+    Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, HistoryQuery, Log, Store, StoreError, Version,
 };
 use laneway_store_redis::{Options, RedisStore};
 use redis::cmd;
@@ -212,7 +212,7 @@ async fn in_a_cluster_the_node_that_has_the_keys_is_found() {
     let head = log.append(Head::EMPTY, &whole).await.unwrap();
     log.save(head, &laneway_core::Scheduler::new(0).state()).await.unwrap();
     assert_eq!(log.store().tail(Version(0)).await, Ok(Version(1)));
-    assert_eq!(log.history(None, 10).await.unwrap().len(), 1);
+    assert_eq!(log.history(HistoryQuery { max: 10, ..HistoryQuery::default() }).await.unwrap().len(), 1);
     let there: u64 = cmd("XLEN").arg("laneway:{default}:log").query(&mut connect(&owner)).unwrap();
     assert_eq!(there, 1);
 }
@@ -267,7 +267,7 @@ async fn finished_work_goes_by_itself_and_nothing_else_does() {
     // What went by itself is not told, and the list does not stumble over its place.
     cmd("DEL").arg(format!("laneway:{{default}}:done:{:032x}", 5)).exec(&mut connection).unwrap();
     assert_eq!(log.finished(laneway_core::TaskId(5)).await, Ok(None));
-    assert_eq!(log.history(None, 10).await, Ok(vec![]));
+    assert_eq!(log.history(HistoryQuery { max: 10, ..HistoryQuery::default() }).await, Ok(vec![]));
 }
 
 fn finished() -> laneway_store::Finished {
@@ -285,5 +285,6 @@ fn finished() -> laneway_store::Finished {
         ended: Timestamp(2),
         attempts: 1,
         end: laneway_core::End::Completed,
+        tries: vec![],
     }
 }

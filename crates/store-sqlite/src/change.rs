@@ -5,7 +5,7 @@ use laneway_core::BlobId;
 use laneway_store::{Append, BatchId, Head, Retention, StoreError, Version};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::schema::id_bytes;
+use crate::schema::{id_bytes, joined};
 
 /// At most so many rows go in one step, so that appends never wait long for a clearing.
 const ROWS_PER_STEP: u64 = 512;
@@ -116,14 +116,16 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
         if older > 0 {
             db.prepare_cached("DELETE FROM result WHERE task = ?")?.execute([task])?;
         }
-        let sql = "INSERT INTO finished (version, position, task, ended, record) VALUES (?, ?, ?, ?, ?)";
+        let sql = "INSERT INTO finished (version, position, task, ended, record, labels)
+                   VALUES (?, ?, ?, ?, ?, ?)";
         let ended = finished.ended.0.min(i64::MAX as u64);
         db.prepare_cached(sql)?.execute(params![
             place.version.0,
             place.index,
             task,
             ended,
-            &finished.record[..]
+            &finished.record[..],
+            joined(&finished.labels)
         ])?;
         if let Some(result) = &finished.result {
             let sql = "INSERT INTO result (task, record) VALUES (?, ?)";

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    BatchId, Damage, Head, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Record, StoreError, StoredBatch,
-    StoredFinished, StoredSnapshot, Version,
+    BatchId, Damage, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Record, StoreError,
+    StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
-use crate::schema::id_bytes;
+use crate::schema::{id_bytes, joined};
 
 /// Refused, or the database failed.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
@@ -89,14 +89,19 @@ pub(crate) fn finished(db: &mut Connection, task: TaskId) -> Answer<Option<Store
     found.optional().map(Ok)
 }
 
-pub(crate) fn history(db: &mut Connection, before: Option<Place>, max: u32) -> Answer<Vec<StoredFinished>> {
-    let mut statement = db.prepare_cached(
+pub(crate) fn history(db: &mut Connection, asked: &HistoryQuery) -> Answer<Vec<StoredFinished>> {
+    let fits = " AND instr(labels, ?) > 0".repeat(asked.labels.len());
+    let mut statement = db.prepare_cached(&format!(
         "SELECT version, position, task, ended, record FROM finished
-         WHERE (version, position) < (?, ?) ORDER BY version DESC, position DESC LIMIT ?",
-    )?;
-    let (version, index) = before.map_or((u64::MAX, 0), |place| (place.version.0, place.index));
-    let version = version.min(i64::MAX as u64);
-    let rows = statement.query_map(params![version, index, max], finished_of)?;
+         WHERE (version, position) < (?, ?){fits} ORDER BY version DESC, position DESC LIMIT ?",
+    ))?;
+    let (version, index) = asked.before.map_or((u64::MAX, 0), |place| (place.version.0, place.index));
+    let labels: Vec<String> = asked.labels.iter().map(|label| joined(std::slice::from_ref(label))).collect();
+    let (version, max) = (version.min(i64::MAX as u64), asked.max);
+    let mut values: Vec<&dyn ToSql> = vec![&version, &index];
+    values.extend(labels.iter().map(|label| label as &dyn ToSql));
+    values.push(&max);
+    let rows = statement.query_map(&values[..], finished_of)?;
     rows.collect::<rusqlite::Result<Vec<_>>>().map(Ok)
 }
 
@@ -108,6 +113,7 @@ fn finished_of(row: &Row<'_>) -> rusqlite::Result<StoredFinished> {
         place: Place { version: Version(row.get(0)?), index: row.get(1)? },
         record: blob_of(row, 4)?,
         result: None,
+        labels: Vec::new(),
     })
 }
 

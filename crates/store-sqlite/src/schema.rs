@@ -12,7 +12,8 @@ pub(crate) const LAYOUT: i32 = 1;
 /// - `snapshot`: at most one row, the newest complete one; its bytes are the parts of that version in
 ///   `snapshot_part`, so that a large one is written piece by piece between appends. Parts of other versions
 ///   are leftovers.
-/// - `finished` and `result`: the history; results apart, so that a list does not wade through them.
+/// - `finished` and `result`: the history; results apart, so that a list does not wade through them. The labels of a
+///   task stand in one text, each between two separators: an index over them would make every end as dear as five.
 ///
 /// Ids are blobs of 16 bytes, big endian.
 pub(crate) const TABLES: &str = "
@@ -24,7 +25,7 @@ pub(crate) const TABLES: &str = "
     ) STRICT;
     CREATE TABLE finished (
         version INTEGER NOT NULL, position INTEGER NOT NULL, task BLOB NOT NULL UNIQUE,
-        ended INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (version, position)
+        ended INTEGER NOT NULL, record BLOB NOT NULL, labels TEXT NOT NULL, PRIMARY KEY (version, position)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE result (task BLOB NOT NULL UNIQUE, record BLOB NOT NULL) STRICT;
 ";
@@ -32,4 +33,17 @@ pub(crate) const TABLES: &str = "
 /// The bytes of an id, as they are kept.
 pub(crate) fn id_bytes(id: u128) -> [u8; 16] {
     id.to_be_bytes()
+}
+
+/// Stands before, between and after labels, in none of which it can be.
+pub(crate) const SEPARATOR: char = '\u{1f}';
+
+/// Labels as one text.
+pub(crate) fn joined(labels: &[Box<str>]) -> String {
+    let mut text = String::from(SEPARATOR);
+    for label in labels {
+        text.push_str(label);
+        text.push(SEPARATOR);
+    }
+    text
 }

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};
 use laneway_store::{
-    Answer, Append, Durability, Head, Place, Retention, Store, StoreError, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Answer, Append, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 use tokio::sync::{Mutex, watch};
 
@@ -192,8 +192,8 @@ impl Store for SqliteStore {
         Box::pin(async move { self.readers()?.read(move |db| query::finished(db, task)).await })
     }
 
-    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>> {
-        Box::pin(async move { self.readers()?.read(move |db| query::history(db, before, max)).await })
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
+        Box::pin(async move { self.readers()?.read(move |db| query::history(db, &asked)).await })
     }
 
     fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {

@@ -41,8 +41,11 @@ pub use error::{Damage, ErrorKind, StoreError};
 pub use frame::Record;
 pub use log::{Entry, Log};
 pub use memory::MemoryStore;
-pub use record::{BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, SNAPSHOT_FORMAT};
+pub use record::{
+    BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, SNAPSHOT_FORMAT, Try, decode_tries,
+    encode_tries, label, state_word,
+};
 pub use store::{
-    Answer, Append, BatchId, Durability, Head, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Retention, Store,
-    StoredBatch, StoredFinished, StoredSnapshot, Version,
+    Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
+    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };

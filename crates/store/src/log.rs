@@ -11,7 +11,7 @@ use crate::record::{
     Batch, Finished, seal_batch, seal_finished, seal_payload, seal_result, seal_snapshot, unseal_batch,
     unseal_finished, unseal_payload, unseal_result, unseal_snapshot,
 };
-use crate::store::{Append, Head, Place, Store, StoredFinished, StoredSnapshot};
+use crate::store::{Append, Head, HistoryQuery, Place, Store, StoredFinished, StoredSnapshot};
 
 /// What is appended in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ impl Log {
                 place: Place::default(),
                 record: seal_finished(name, finished)?,
                 result: result.as_ref().map(|result| seal_result(finished.task, result)),
+                labels: finished.labels(),
             })
         };
         Ok(Append {
@@ -113,8 +114,12 @@ impl Log {
 
     /// Keeps the state that all batches up to `head` lead to.
     pub async fn save(&self, head: Head, state: &State) -> Result<(), StoreError> {
-        let record = seal_snapshot(self.store.name(), head, state)?;
-        self.store.save_snapshot(StoredSnapshot { head, record }).await
+        self.store.save_snapshot(self.seal_snapshot(head, state)?).await
+    }
+
+    /// Encodes that state, which takes a while when it is large.
+    pub fn seal_snapshot(&self, head: Head, state: &State) -> Result<StoredSnapshot, StoreError> {
+        Ok(StoredSnapshot { head, record: seal_snapshot(self.store.name(), head, state)? })
     }
 
     /// A scheduler in the state that the log leads to, and where that is.
@@ -173,13 +178,9 @@ impl Log {
         Ok(Some((finished, result.transpose()?)))
     }
 
-    /// Finished tasks, the newest first: at most `max` of those before a place, or the newest.
-    pub async fn history(
-        &self,
-        before: Option<Place>,
-        max: u32,
-    ) -> Result<Vec<(Place, Finished)>, StoreError> {
-        let stored = self.store.history(before, max).await?;
+    /// Finished tasks, the newest first.
+    pub async fn history(&self, asked: HistoryQuery) -> Result<Vec<(Place, Finished)>, StoreError> {
+        let stored = self.store.history(asked).await?;
         let open = |stored: StoredFinished| {
             Ok((stored.place, unseal_finished(self.store.name(), stored.task, &stored.record)?))
         };

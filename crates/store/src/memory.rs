@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use crate::error::StoreError;
 use crate::store::{
-    Answer, Append, BatchId, Durability, Head, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Retention, Store,
-    StoredBatch, StoredFinished, StoredSnapshot, Version,
+    Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
+    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
 
 /// Keeps everything in memory. Clones are handles on the same store.
@@ -123,17 +123,19 @@ impl Store for MemoryStore {
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
         let kept = self.kept();
         let place = kept.places.get(&task);
-        answer(Ok(place.and_then(|place| kept.history.get(place)).cloned()))
+        let found = place.and_then(|place| kept.history.get(place));
+        answer(Ok(found.map(|stored| bare(stored, stored.result.clone()))))
     }
 
-    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>> {
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
         let kept = self.kept();
-        let older = match before {
+        let older = match asked.before {
             Some(before) => kept.history.range(..before),
             None => kept.history.range(..),
         };
-        let listed = older.rev().take(max as usize);
-        answer(Ok(listed.map(|(_, stored)| StoredFinished { result: None, ..stored.clone() }).collect()))
+        let fitting = older.rev().map(|(_, stored)| stored);
+        let fitting = fitting.filter(|stored| asked.labels.iter().all(|label| stored.labels.contains(label)));
+        answer(Ok(fitting.take(asked.max as usize).map(|stored| bare(stored, None)).collect()))
     }
 
     fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {
@@ -226,6 +228,11 @@ impl Kept {
         }
         removed
     }
+}
+
+/// A finished task without what only the store needs.
+fn bare(stored: &StoredFinished, result: Option<Bytes>) -> StoredFinished {
+    StoredFinished { record: stored.record.clone(), result, labels: Vec::new(), ..*stored }
 }
 
 /// Refuses a version that the log has not come to.

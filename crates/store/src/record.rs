@@ -5,8 +5,10 @@
 //! older one wrote, and an older one stops at what a newer one wrote. The samples in `tests/formats` fail
 //! until that is done.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use laneway_core::{BlobId, End, Event, LaneName, Name, Source, State, TaskId, Timestamp};
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Name, Source, State, TaskId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,7 @@ pub const SNAPSHOT_FORMAT: u8 = 1;
 /// The newest format of payloads and results.
 pub const PAYLOAD_FORMAT: u8 = 1;
 /// The newest format of the history of a task.
-pub const FINISHED_FORMAT: u8 = 1;
+pub const FINISHED_FORMAT: u8 = 2;
 
 /// Events that were decided together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +65,60 @@ pub struct Finished {
     pub attempts: u32,
     /// How it ended.
     pub end: End,
+    /// The attempts before the last, in order.
+    #[serde(default)]
+    pub tries: Vec<Try>,
+}
+
+/// An attempt after which another followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Try {
+    /// Its fence.
+    pub fence: Fence,
+    /// When it started, where that is known.
+    pub started: Option<Timestamp>,
+    /// When it was over.
+    pub ended: Timestamp,
+    /// Who ran it, if that was a worker.
+    pub worker: Option<Name>,
+    /// What went wrong, in words.
+    pub error: Arc<str>,
+}
+
+impl Finished {
+    /// What it can be listed by.
+    pub fn labels(&self) -> Vec<Box<str>> {
+        let mut labels = vec![label("state", state_word(&self.end)), label("kind", self.kind.as_str())];
+        labels.extend(self.lanes.iter().map(|lane| label("lane", lane.as_str())));
+        labels.extend(self.group.as_ref().map(|group| label("group", group.as_str())));
+        labels.extend(self.lanes.iter().filter_map(session_of).map(|session| label("session", session)));
+        labels.dedup();
+        labels
+    }
+}
+
+/// What a task can be listed by: `state`, `kind`, `lane`, `group` or `session` (as it stands in the names of its lanes).
+pub fn label(what: &str, name: &str) -> Box<str> {
+    format!("{what}={name}").into()
+}
+
+/// The word for an end, as every surface says it.
+pub fn state_word(end: &End) -> &'static str {
+    match end {
+        End::Completed => "completed",
+        End::Failed { .. } => "failed",
+        End::TimedOut => "timed_out",
+        End::Cancelled { .. } => "cancelled",
+        End::Expired => "expired",
+        End::WaitTimeout => "wait_timeout",
+        End::Lost => "lost",
+    }
+}
+
+/// The conversation that a lane belongs to.
+fn session_of(lane: &LaneName) -> Option<&str> {
+    let key = lane.as_str().strip_prefix("session:")?;
+    Some(key.split_once('/').map_or(key, |(key, _)| key))
 }
 
 /// A batch that follows `before`.
@@ -98,6 +154,16 @@ pub(crate) fn seal_finished(store: &str, finished: &Finished) -> Result<Bytes, S
 
 pub(crate) fn unseal_finished(store: &str, task: TaskId, bytes: &Bytes) -> Result<Finished, StoreError> {
     decode(store, Record::Finished(task), bytes, FINISHED_FORMAT)
+}
+
+/// The tries of a live task, in the form in which they are kept as a payload.
+pub fn encode_tries(tries: &[Try]) -> Option<Bytes> {
+    rmp_serde::to_vec(tries).ok().map(Bytes::from)
+}
+
+/// What [`encode_tries`] made.
+pub fn decode_tries(bytes: &[u8]) -> Option<Vec<Try>> {
+    rmp_serde::from_slice(bytes).ok()
 }
 
 pub(crate) fn seal_payload(id: BlobId, payload: &[u8]) -> Bytes {

@@ -87,6 +87,20 @@ pub struct StoredFinished {
     pub record: Bytes,
     /// What it produced. A list leaves it out.
     pub result: Option<Bytes>,
+    /// What it can be listed by: short texts without control characters, which mean nothing to a store. They are only
+    /// for [`Store::history`]; whatever a store returns leaves them out.
+    pub labels: Vec<Box<str>>,
+}
+
+/// Which finished tasks to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Those before this place. Default: from the newest on.
+    pub before: Option<Place>,
+    /// Those that have all of these labels. Default: any.
+    pub labels: Vec<Box<str>>,
+    /// At most so many.
+    pub max: u32,
 }
 
 /// A place in the history, which is ordered by it.
@@ -150,6 +164,11 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Whether other processes may use it at the same time. Where none can, whatever ran when it was opened is dead.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Where the log ends now.
     fn head(&self) -> Answer<'_, Head>;
 
@@ -196,8 +215,8 @@ pub trait Store: Send + Sync + 'static {
     /// A finished task with its result.
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>>;
 
-    /// Finished tasks, the newest first, without results: those before a place, or the newest, at most `max`.
-    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>>;
+    /// Finished tasks, the newest first, without results and labels. Fewer than asked for: there are no more.
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>>;
 
     /// Forgets finished tasks and returns how many.
     fn trim_history(&self, keep: Retention) -> Answer<'_, u64>;

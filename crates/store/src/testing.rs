@@ -13,7 +13,7 @@ use crate::frame::{HEADER, Record};
 use crate::log::{Entry, Log};
 use crate::record::Batch;
 use crate::store::{
-    Answer, Append, BatchId, Durability, Head, Place, Retention, Store, StoredBatch, StoredFinished,
+    Answer, Append, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch, StoredFinished,
     StoredSnapshot, Version,
 };
 
@@ -135,6 +135,10 @@ impl Store for FaultyStore {
         self.unless_away(self.inner.time())
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
     fn head(&self) -> Answer<'_, Head> {
         self.unless_away(self.inner.head())
     }
@@ -178,8 +182,8 @@ impl Store for FaultyStore {
         self.unless_away(self.inner.finished(task))
     }
 
-    fn history(&self, before: Option<Place>, max: u32) -> Answer<'_, Vec<StoredFinished>> {
-        self.unless_away(self.inner.history(before, max))
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
+        self.unless_away(self.inner.history(asked))
     }
 
     fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {

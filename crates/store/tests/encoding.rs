@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    Block, Command, End, LaneName, LaneSettings, Name, Outcome, Pattern, Scheduler, Source, State, Switch,
-    TaskId, TaskSpec, Timestamp,
+    Block, Command, End, LaneName, LaneSettings, MessageId, Name, Outcome, Pattern, Scheduler, Source, State,
+    Switch, TaskId, TaskSpec, Timestamp,
 };
 use laneway_store::testing::in_format;
 use laneway_store::{
@@ -140,7 +140,8 @@ fn every_format_of_batches_can_be_read() {
     });
 }
 
-/// Something of everything: work that waits, runs, is delayed and has failed; settings; a pause; a key.
+/// Something of everything: work that waits, runs, is delayed and has failed; settings; a pause; a key; a
+/// conversation with messages that wait and some that were dropped.
 fn busy() -> Scheduler {
     let mut scheduler = Scheduler::new(0);
     let mut events = Vec::new();
@@ -155,6 +156,15 @@ fn busy() -> Scheduler {
         let key = format!("key {number}").into();
         spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64 });
         step(1000 + number as u64, Command::Submit { task: TaskId(number), spec: Box::new(spec) });
+    }
+    for number in 11..=15 {
+        let agent = laneway_core::Agent::new(Name::new("coder").unwrap());
+        let mut message =
+            laneway_core::Incoming::new(MessageId(number), "chat", agent, format!("text {number}"));
+        message.message_id = Some(format!("id {number}").into());
+        message.queue.cap = Some(2);
+        let command = laneway_core::SessionCommand::Send(Box::new(message));
+        step(1900, Command::Session(Box::new(command)));
     }
     step(2000, Command::Pause { lane: LaneName::new("agent:x").unwrap() });
     let error = "it broke".into();
@@ -206,6 +216,13 @@ fn every_format_of_finished_tasks_can_be_read() {
         ended: Timestamp(1_790_000_005_000),
         attempts: 3,
         end: End::Failed { error: "it broke".into() },
+        tries: vec![laneway_store::Try {
+            fence: laneway_core::Fence(7),
+            started: Some(Timestamp(1_790_000_000_005)),
+            ended: Timestamp(1_790_000_000_007),
+            worker: None,
+            error: "it broke first".into(),
+        }],
     };
     let batch = || Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
     let seal = |finished: Finished| {
@@ -221,6 +238,7 @@ fn every_format_of_finished_tasks_can_be_read() {
                 place: Place::default(),
                 record,
                 result: None,
+                labels: Vec::new(),
             };
             let append = log.seal(Head::EMPTY, &Entry::of(batch())).unwrap();
             log.store().append(Append { finished: vec![stored], ..append }).await.unwrap();

@@ -342,5 +342,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::Idle { .. } => "idle",
         Event::Alert { .. } => "alert",
         Event::AlertOver { .. } => "alert over",
+        Event::MessagesConfigured { .. } | Event::Session(_) => "of sessions",
     }
 }

@@ -79,6 +79,7 @@ impl Naive {
         task.key = Some(key);
         task.phase = Phase::InLine;
         task.since = now;
+        task.noticed = false;
         self.plan_look(index);
     }
 

@@ -32,5 +32,7 @@ CREATE TABLE finished (
     ended bigint NOT NULL,
     record bytea NOT NULL,
     result bytea,
+    labels text[] NOT NULL,
     PRIMARY KEY (version, position)
 );
+CREATE INDEX ON finished USING gin (labels);

@@ -5,8 +5,8 @@ use laneway_core::{Scheduler, TaskId};
 use super::{Site, append_all, batch, blob_id, finished, noise, open, read_all};
 use crate::testing::in_format;
 use crate::{
-    BATCH_FORMAT, BatchId, Damage, Entry, ErrorKind, FINISHED_FORMAT, Head, Log, PAYLOAD_FORMAT, Record,
-    SNAPSHOT_FORMAT, StoreError, Version,
+    BATCH_FORMAT, BatchId, Damage, Entry, ErrorKind, FINISHED_FORMAT, Head, HistoryQuery, Log,
+    PAYLOAD_FORMAT, Record, SNAPSHOT_FORMAT, StoreError, Version,
 };
 
 /// One record of each sort, with the newest format of each.
@@ -39,7 +39,11 @@ async fn look(site: &impl Site, record: Record) -> Result<(), StoreError> {
         Record::Batch(_) => log.read(Head { version: Version(1), batch: BatchId(1) }).await.map(drop),
         Record::Snapshot(_) => log.load().await.map(drop),
         Record::Payload(id) => log.payload(id).await.map(drop),
-        Record::Finished(task) => log.history(None, 1).await.and(log.finished(task).await).map(drop),
+        Record::Finished(task) => log
+            .history(HistoryQuery { max: 1, ..HistoryQuery::default() })
+            .await
+            .and(log.finished(task).await)
+            .map(drop),
         Record::Result(task) => log.finished(task).await.map(drop),
     }
 }

@@ -1,9 +1,9 @@
 //! Finished work.
 
-use laneway_core::{TaskId, Timestamp};
+use laneway_core::{End, LaneName, Name, TaskId, Timestamp};
 
 use super::{Site, append_all, batch, finished, open};
-use crate::{Entry, Head, Log, Retention};
+use crate::{Entry, Finished, Head, HistoryQuery, Log, Retention, label};
 
 /// Five batches with which four tasks end each: tasks 1 to 20, in that order, the last ones at 500.
 async fn twenty(log: &Log) -> Head {
@@ -18,20 +18,24 @@ async fn twenty(log: &Log) -> Head {
     head
 }
 
+fn newest(max: u32) -> HistoryQuery {
+    HistoryQuery { max, ..HistoryQuery::default() }
+}
+
 async fn tasks(log: &Log) -> Vec<u128> {
-    let all = log.history(None, 1000).await.expect("the history can be read");
+    let all = log.history(newest(1000)).await.expect("the history can be read");
     all.iter().map(|(_, finished)| finished.task.0).collect()
 }
 
 pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
     let log = open(site).await;
-    assert_eq!(log.history(None, 10).await, Ok(vec![]));
+    assert_eq!(log.history(newest(10)).await, Ok(vec![]));
     assert_eq!(log.finished(TaskId(1)).await, Ok(None));
     let head = twenty(&log).await;
     assert_eq!(log.finished(TaskId(7)).await, Ok(Some((finished(7, 200), Some("result 7".into())))));
     let (mut listed, mut before) = (Vec::new(), None);
     loop {
-        let page = log.history(before, 3).await.expect("the history can be read");
+        let page = log.history(HistoryQuery { before, ..newest(3) }).await.expect("the history can be read");
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
         listed.extend(page.iter().map(|(_, finished)| finished.task.0));
@@ -67,5 +71,52 @@ pub(super) async fn old_and_surplus_history_goes(site: &impl Site) {
     assert_eq!(store.trim_history(both).await, Ok(6));
     assert_eq!(tasks(&log).await, [20, 19, 18, 17]);
     assert_eq!(store.trim_history(at_most(0)).await, Ok(4));
-    assert_eq!(log.history(None, 10).await, Ok(vec![]));
+    assert_eq!(log.history(newest(10)).await, Ok(vec![]));
+}
+
+pub(super) async fn finished_work_is_listed_by_its_labels(site: &impl Site) {
+    let log = open(site).await;
+    let name = |text: &str| Name::new(text).expect("a name");
+    let lanes = |names: &[&str]| names.iter().map(|lane| LaneName::new(lane).expect("a name")).collect();
+    let mut head = Head::EMPTY;
+    for number in 1..=12_u128 {
+        let failed = End::Failed { error: "no".into() };
+        // Names that would mean something to an engine which did not take them as they are.
+        let told = Finished {
+            end: if number % 3 == 0 { failed } else { End::Completed },
+            kind: name(if number % 2 == 0 { "bash" } else { "ba%' OR 1=1 --" }),
+            lanes: lanes(if number > 6 { &["main", "session:ann"] } else { &["gpu_%"] }),
+            group: (number == 5).then(|| name("plan")),
+            ..finished(number, 100)
+        };
+        let entry = Entry { finished: vec![(told, None)], ..batch(number) };
+        head = log.append(head, &entry).await.expect("appended");
+    }
+    for (labels, expected) in [
+        (vec![], vec![12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]),
+        (vec![("state", "failed")], vec![12, 9, 6, 3]),
+        (vec![("kind", "ba%' OR 1=1 --")], vec![11, 9, 7, 5, 3, 1]),
+        (vec![("kind", "ba")], vec![]),
+        (vec![("kind", "bas_")], vec![]),
+        (vec![("lane", "gpu_%")], vec![6, 5, 4, 3, 2, 1]),
+        (vec![("session", "ann")], vec![12, 11, 10, 9, 8, 7]),
+        (vec![("session", "an")], vec![]),
+        (vec![("group", "plan")], vec![5]),
+        (vec![("state", "failed"), ("kind", "bash"), ("lane", "main")], vec![12]),
+        (vec![("lane", "main"), ("lane", "gpu_%")], vec![]),
+    ] {
+        let labels: Vec<Box<str>> = labels.into_iter().map(|(what, name)| label(what, name)).collect();
+        // In pages of two, so that what does not fit counts for nothing.
+        let (mut listed, mut before) = (Vec::new(), None);
+        loop {
+            let asked = HistoryQuery { before, labels: labels.clone(), max: 2 };
+            let page = log.history(asked).await.expect("the history can be read");
+            listed.extend(page.iter().map(|(_, finished)| finished.task.0));
+            before = page.last().map(|(place, _)| *place);
+            if page.len() < 2 {
+                break;
+            }
+        }
+        assert_eq!(listed, expected, "{labels:?}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Events of every sort, made from a seed.
 
+mod sessions;
+
 use std::num::NonZeroU128;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use laneway_core::{
 };
 
 /// How many sorts of events there are.
-pub(crate) const SORTS: u64 = 26;
+pub(crate) const SORTS: u64 = 28;
 
 /// A number for each sort of event. A new sort does not compile until it has one, and [`Dice::event`] makes it.
 pub(crate) fn sort(event: &Event) -> u64 {
@@ -41,6 +43,8 @@ pub(crate) fn sort(event: &Event) -> u64 {
         Event::Idle { .. } => 23,
         Event::Alert { .. } => 24,
         Event::AlertOver { .. } => 25,
+        Event::MessagesConfigured { .. } => 26,
+        Event::Session(_) => 27,
     }
 }
 
@@ -193,8 +197,8 @@ impl Dice {
     }
 
     fn reason(&mut self) -> CancelReason {
-        use CancelReason::{Caller, Cleared, Interrupted, Parent, Released};
-        self.pick(&[Caller, Cleared, Released, Parent, Interrupted])
+        use CancelReason::{Caller, Cleared, Interrupted, Parent, Released, Steered};
+        self.pick(&[Caller, Cleared, Released, Parent, Interrupted, Steered])
     }
 
     fn end(&mut self) -> End {
@@ -246,6 +250,8 @@ impl Dice {
             }
             13 => Event::Retrying { task: self.task(), fence, error: self.text(), at: self.at() },
             14 => Event::Redelivered { task: self.task(), fence },
+            26 => Event::MessagesConfigured { settings: Box::new(self.message_settings()) },
+            27 => Event::Session(Box::new(self.session_event())),
             18.. => self.lane_event(sort),
             _ => self.task_event(sort),
         }

@@ -1,0 +1,110 @@
+//! `laneway serve`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_config::{Config, Profile, Store as StorePlace};
+use laneway_server::{Parts, Server, state_dir, with_echo};
+use laneway_store::Store;
+use laneway_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Trouble;
+use crate::arguments::{Place, Serve};
+
+/// The file that is read where none is named.
+const USUAL_FILE: &str = "laneway.hcl";
+
+/// Reads the configuration that is meant; `overrides` stand above the environment.
+pub(crate) fn configuration(
+    place: &Place,
+    overrides: &[(&str, &str)],
+) -> Result<(Config, Option<PathBuf>), Trouble> {
+    let mut environment: Vec<(String, String)> =
+        std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_")).collect();
+    for (name, value) in overrides {
+        environment.retain(|(known, _)| known != name);
+        environment.push(((*name).to_owned(), (*value).to_owned()));
+    }
+    let file = place.config.clone().or_else(|| Path::new(USUAL_FILE).exists().then(|| USUAL_FILE.into()));
+    let config = match &file {
+        Some(file) => laneway_config::load(file, Profile::SERVER, environment),
+        None => laneway_config::without_file(Profile::SERVER, environment),
+    };
+    let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    with_echo(&mut config);
+    laneway_server::check_schedules(&config).map_err(Trouble::Input)?;
+    Ok((config, file))
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
+    crate::logs::start(asked.log);
+    let mut overrides = Vec::new();
+    overrides.extend(asked.listen.as_deref().map(|listen| ("LANEWAY_LISTEN", listen)));
+    overrides.extend(asked.store.as_deref().map(|store| ("LANEWAY_STORE", store)));
+    let (config, file) = configuration(&asked.place, &overrides)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    runtime.block_on(run(config, file))
+}
+
+async fn run(config: Config, file: Option<PathBuf>) -> Result<(), Trouble> {
+    let store = open_store(&config).await?;
+    let listen = config.listen.clone();
+    let parts = Parts { state_dir: state_dir(&config), config_file: file, store, config };
+    let server = Server::open(parts).await.map_err(Trouble::Failure)?;
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
+    let listener = TcpListener::bind(listen.to_string()).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let reloader = server.reloader();
+    let mut hangup = signal(SignalKind::hangup()).map_err(cannot)?;
+    let reloading = tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            match reloader.reload().await {
+                Ok(()) => tracing::info!("the configuration was read again"),
+                Err(error) => tracing::error!(error, "the configuration stays as it was"),
+            }
+        }
+    });
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?);
+    greet(&address.to_string(), server.is_open());
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let served = server.serve(listener, stop).await.map_err(cannot);
+    reloading.abort();
+    served
+}
+
+async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> {
+    match &config.store {
+        StorePlace::Memory => Ok(None),
+        StorePlace::Path(dir) => {
+            let dir = dir.clone();
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(dir)).await;
+            let opened = opened.map_err(|error| Trouble::Failure(error.to_string()))?;
+            Ok(Some(Arc::new(opened.map_err(|error| Trouble::Failure(error.to_string()))?)))
+        }
+        other => Err(Trouble::Failure(format!("this program cannot keep its state in {other}"))),
+    }
+}
+
+/// Says what to do next.
+fn greet(address: &str, is_open: bool) {
+    let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
+    println!("Laneway listens on http://{address}");
+    println!(
+        "  try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'"
+    );
+    println!("  dashboard: http://{address}/");
+    println!("  API:       http://{address}/docs");
+}

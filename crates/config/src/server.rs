@@ -1,0 +1,130 @@
+//! The block `server`: what the server asks of those who reach it, and what it keeps beside the store.
+
+use std::path::PathBuf;
+
+use laneway_core::Millis;
+
+use crate::fields::Fields;
+use crate::report::Report;
+
+/// What the server asks of those who reach it, and what it keeps beside the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// The names under which it answers, beside those of this machine. Default: with tokens and an address that
+    /// others can reach, any.
+    pub hosts: Vec<String>,
+    /// The origins whose pages may ask it, beside its own. Default: none.
+    pub origins: Vec<String>,
+    /// Where others reach it: what programs find in `LANEWAY_URL`. Default: `http://` and where it listens.
+    pub url: Option<String>,
+    /// Where tokens, schedules and the audit log are kept. Default: `server` in the store's directory, and
+    /// `./laneway-server` where the store is no directory.
+    pub state: Option<PathBuf>,
+    /// The longest body, in bytes. Default 4 MiB.
+    pub body_bytes_max: u32,
+    /// How long a body may take to arrive. Default 30 s.
+    pub body_timeout: Millis,
+    /// How long the head of a request may take to arrive. Default 10 s.
+    pub header_timeout: Millis,
+    /// How many connections there may be. Default 16 384.
+    pub connections_max: u32,
+    /// How long what runs may go on after SIGTERM. Default 30 s.
+    pub drain_grace: Millis,
+    /// Whether `/readyz` says yes while `global` is full. Default true.
+    pub ready_when_full: bool,
+    /// How many finished tasks are remembered. Default 10 000.
+    pub history_max: u32,
+    /// How often each token may ask in a minute. Default: any number of times.
+    pub token_requests_per_minute: Option<u32>,
+    /// How many bytes each token may send in a minute. Default: any number.
+    pub token_bytes_per_minute: Option<u32>,
+    /// How many requests and streams each token may have at once. Default: any number.
+    pub token_connections: Option<u32>,
+    /// How many tasks of each token may wait. Default: any number.
+    pub token_waiting: Option<u32>,
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            url: None,
+            state: None,
+            body_bytes_max: 4 * 1024 * 1024,
+            body_timeout: Millis::from_secs(30),
+            header_timeout: Millis::from_secs(10),
+            connections_max: 16_384,
+            drain_grace: Millis::from_secs(30),
+            ready_when_full: true,
+            history_max: 10_000,
+            token_requests_per_minute: None,
+            token_bytes_per_minute: None,
+            token_connections: None,
+            token_waiting: None,
+        }
+    }
+}
+
+pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
+    let mut server = Server::default();
+    let Some(field) = top.take("server") else { return server };
+    let Some(mut fields) = Fields::of(report, "server", "", field.node) else { return server };
+    let moment = Millis(1);
+    set(&mut server.hosts, fields.texts(report, "hosts", "[\"lanes.example\"]"));
+    set(&mut server.origins, fields.texts(report, "origins", "[\"https://chat.example\"]"));
+    server.url = fields.text(report, "url");
+    server.state = fields.text(report, "state").map(PathBuf::from);
+    set(&mut server.body_bytes_max, fields.count(report, "body_bytes_max", 1024));
+    set(&mut server.body_timeout, fields.duration(report, "body_timeout", moment));
+    set(&mut server.header_timeout, fields.duration(report, "header_timeout", moment));
+    set(&mut server.connections_max, fields.count(report, "connections_max", 1));
+    set(&mut server.drain_grace, fields.duration(report, "drain_grace", Millis(0)));
+    set(&mut server.ready_when_full, fields.truth(report, "ready_when_full"));
+    set(&mut server.history_max, fields.count(report, "history_max", 0));
+    server.token_requests_per_minute = fields.count(report, "token_requests_per_minute", 1);
+    server.token_bytes_per_minute = fields.count(report, "token_bytes_per_minute", 1);
+    server.token_connections = fields.count(report, "token_connections", 1);
+    server.token_waiting = fields.count(report, "token_waiting", 0);
+    for origin in &server.origins {
+        let is_origin =
+            origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        if !is_origin {
+            let line = report.line_of("server", "origins");
+            report.wrong(line, "server", "origins", "must hold origins such as \"https://chat.example\"");
+        }
+    }
+    fields.finish(report);
+    server
+}
+
+fn set<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
+/// Each value of the block as people write it.
+pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
+    let count = |count: Option<u32>| count.map_or("unlimited".to_owned(), |count| count.to_string());
+    vec![
+        ("hosts", format!("{:?}", server.hosts)),
+        ("origins", format!("{:?}", server.origins)),
+        ("url", server.url.clone().unwrap_or_else(|| "where it listens".to_owned())),
+        (
+            "state",
+            server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string()),
+        ),
+        ("body_bytes_max", server.body_bytes_max.to_string()),
+        ("body_timeout", server.body_timeout.to_string()),
+        ("header_timeout", server.header_timeout.to_string()),
+        ("connections_max", server.connections_max.to_string()),
+        ("drain_grace", server.drain_grace.to_string()),
+        ("ready_when_full", server.ready_when_full.to_string()),
+        ("history_max", server.history_max.to_string()),
+        ("token_requests_per_minute", count(server.token_requests_per_minute)),
+        ("token_bytes_per_minute", count(server.token_bytes_per_minute)),
+        ("token_connections", count(server.token_connections)),
+        ("token_waiting", count(server.token_waiting)),
+    ]
+}

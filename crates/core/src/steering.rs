@@ -1,0 +1,129 @@
+//! Messages into a running turn: accepted for it, then taken by it at a boundary or returned to the line.
+
+use crate::command::Reply;
+use crate::event::{CancelReason, Event};
+use crate::id::{Fence, TaskId};
+use crate::message::{BadMessage, Incoming, MessageId};
+use crate::modes::Mode;
+use crate::name::LaneName;
+use crate::rejection::Rejection;
+use crate::scheduler::Scheduler;
+use crate::send::reply;
+use crate::session_command::{SendOutcome, SessionChange, SessionEvent, TurnMessage, Way};
+use crate::task::Phase;
+
+impl Scheduler {
+    /// The running turn of a session that takes steering now and has room for it, if it is the one that
+    /// the message means.
+    pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
+        let session = &self.sessions[self.sessions.find(lane)?];
+        let takes = session.turns.iter().find(|turn| {
+            let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
+            let is_open = attempt.is_some_and(|attempt| {
+                attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
+            });
+            is_open && turn.more.pending.len() < cap as usize
+        })?;
+        let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
+        is_meant.then_some(takes.task)
+    }
+
+    pub(crate) fn steer_into(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        mode: Mode,
+        turn: Option<TaskId>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(turn) = turn else { return Err(Rejection::SessionBusy { session: lane.clone(), turn }) };
+        let (way, outcome) = match mode {
+            Mode::SteerBacklog => (Way::Both { turn }, SendOutcome::SteeredAndQueued),
+            _ => (Way::Steer { turn }, SendOutcome::Steered),
+        };
+        let slot = self.accept_message(lane, incoming, way, events);
+        self.skip_calls(turn, events);
+        let position = self.sessions[slot].place_of(incoming.id).map(|at| at as u32 + 1);
+        Ok(reply(incoming.id, outcome, Some(turn), position))
+    }
+
+    /// The tool calls of a steered turn that have not started are not started any more: the model sees the
+    /// message first.
+    fn skip_calls(&mut self, turn: TaskId, events: &mut Vec<Event>) {
+        let Some(slot) = self.tasks.find(turn) else { return };
+        let is_waiting_call = |child: &u32| {
+            let task = &self.tasks[*child];
+            let home = self.lanes.route(task.route).home();
+            let is_call = self.lanes[home].name.is_session() && !self.lanes[home].name.is_conversation();
+            is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
+        };
+        let mut calls: Vec<u32> =
+            self.tasks[slot].children().iter().copied().filter(is_waiting_call).collect();
+        // The last one first, so that the end of a call lets no later one start.
+        calls.sort_unstable_by_key(|call| std::cmp::Reverse(self.tasks[*call].arrival));
+        for call in calls {
+            self.cancel_slot(call, CancelReason::Steered, events);
+        }
+    }
+
+    /// The conversation of a running attempt, if its task is a turn of one.
+    fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
+        let (slot, _) = self.fenced(turn, fence)?;
+        Ok(self.conversation_of(slot).map(|lane| self.lanes[lane].name.clone()))
+    }
+
+    /// The lane of the conversation that a task is a turn of.
+    pub(crate) fn conversation_of(&self, slot: u32) -> Option<u32> {
+        let lanes = &self.lanes.route(self.tasks[slot].route).lanes;
+        lanes.iter().copied().find(|lane| self.lanes[*lane].name.is_conversation())
+    }
+
+    pub(crate) fn set_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        open: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else {
+            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
+            return if open { refused } else { Ok(Reply::Done) };
+        };
+        let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
+        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
+        if is_open == open {
+            return Ok(Reply::Done);
+        }
+        let pending: Vec<MessageId> = known
+            .filter(|_| !open)
+            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
+        let set = SessionChange::SteeringSet { turn, fence, open };
+        self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })), events);
+        if !pending.is_empty() {
+            let change = SessionChange::Returned { turn, messages: pending };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn take_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else { return Ok(Reply::Steering(vec![])) };
+        let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
+        let Some(known) = known else { return Ok(Reply::Steering(vec![])) };
+        // What an attempt before this one took is news to this one.
+        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
+        let news: Vec<_> = stale.chain(&known.more.pending).map(|steered| &steered.message).collect();
+        let taken: Vec<TurnMessage> = news.iter().map(|message| TurnMessage::from(*message)).collect();
+        if !taken.is_empty() {
+            let messages = news.iter().map(|message| message.id).collect();
+            let change = SessionChange::Taken { turn, fence, messages };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+        }
+        Ok(Reply::Steering(taken))
+    }
+}

@@ -1,0 +1,60 @@
+//! What clients of Laneway see: the bodies of requests and answers, the codes of refusals, the names of events.
+//!
+//! Names and shapes here are a contract: they grow, and nothing is renamed or dropped. The types are not those of the
+//! scheduler, so that either can change without the other.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is refused, and how is that said? | `code.rs`, `problem.rs` |
+//! | asking an agent | `agents.rs` |
+//! | tasks, groups, batches, slots | `tasks.rs` |
+//! | workers | `workers.rs` |
+//! | lanes, status, charts, configuration | `lanes.rs` |
+//! | sessions and their messages | `sessions.rs` |
+//! | schedules, tokens, audit | `operations.rs` |
+//! | events | `events.rs` |
+
+mod agents;
+mod code;
+mod events;
+mod lanes;
+mod operations;
+mod problem;
+mod sessions;
+mod tasks;
+mod time;
+mod words;
+mod workers;
+
+pub use agents::{
+    AcceptedExecution, AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, Execution,
+    ExecutionSummary, QueueView, ReleasedQueue, UserRef,
+};
+pub use code::Code;
+pub use events::{EventFrame, EventName};
+pub use lanes::{
+    ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
+    Readiness, StatusView,
+};
+pub use operations::{
+    AuditEntry, CreatedToken, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
+    TokenView,
+};
+pub use problem::Problem;
+pub use sessions::{
+    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
+    SessionSummary, SteerRequest, ToolLaneStats,
+};
+pub use tasks::{
+    AcceptedTask, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
+    CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,
+    TaskChange, TaskRequest, TaskView,
+};
+pub use time::At;
+pub use words::{
+    PriorityRequest, cancel_reason, end_word, handler_word, source_from, source_word, status_word,
+};
+pub use workers::{
+    ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, DeadLetterView, ExternalTask, HeartbeatAnswer,
+    HeartbeatBody, LettersSelector, RedriveAnswer, WorkerView,
+};

@@ -1,0 +1,187 @@
+//! Workers: claiming, signs of life, completions; and dead letters.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::time::At;
+
+/// What a worker asks for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimBody {
+    /// Who asks.
+    #[schema(min_length = 1, max_length = 128)]
+    pub worker: String,
+    /// From which home lanes: names or patterns.
+    #[schema(min_items = 1)]
+    pub lanes: Vec<String>,
+    /// Of which kinds. Default: any.
+    #[serde(default)]
+    pub kinds: Vec<String>,
+    /// At most so many. Default 1, at most 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub max: Option<u32>,
+    /// How long to wait for work. Default 0, at most 60 000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 60_000)]
+    pub wait_ms: Option<u64>,
+    /// For how long without a sign of life. Default: as the lane says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub lease_ms: Option<u64>,
+}
+
+/// What a worker got.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ClaimAnswer {
+    /// The tasks that are the worker's now.
+    pub tasks: Vec<ClaimedTask>,
+}
+
+/// A task that is a worker's until its lease lapses.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ClaimedTask {
+    /// Which task.
+    pub id: String,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Its home lane.
+    pub lane: String,
+    /// What sort of work it is.
+    pub kind: String,
+    /// What to do.
+    pub payload: Value,
+    /// Which attempt, counted from one.
+    pub attempt: u32,
+    /// To be shown with everything that the worker reports.
+    pub fence: u64,
+    /// When it lapses without a sign of life.
+    pub lease_until: At,
+    /// How long the attempt may take.
+    pub timeout_ms: Option<u64>,
+    /// How much of that is left.
+    pub remaining_ms: Option<u64>,
+    /// The trace that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeartbeatBody {
+    /// Which attempt.
+    pub fence: u64,
+    /// How far it is; told to whoever watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Value>,
+    /// Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_steering: Option<bool>,
+}
+
+/// What a sign of life is answered with.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct HeartbeatAnswer {
+    /// When the lease lapses now.
+    pub lease_until: At,
+    /// Whether to stop.
+    pub cancel_requested: bool,
+    /// What was said to the run since the last sign of life.
+    pub steer: Vec<String>,
+}
+
+/// How an attempt went.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteBody {
+    /// Which attempt.
+    pub fence: u64,
+    /// Whether it succeeded.
+    pub success: bool,
+    /// What it produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether another attempt could help. Default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+}
+
+/// A task that waits for a worker.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExternalTask {
+    /// Which task.
+    pub id: String,
+    /// The conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Its home lane.
+    pub lane: String,
+    /// What sort of work it is.
+    pub kind: String,
+    /// What to do.
+    pub payload: Value,
+    /// How long an attempt may take.
+    pub timeout_ms: Option<u64>,
+    /// How long it may still wait.
+    pub remaining_ms: Option<u64>,
+    /// Which attempt comes next, counted from one.
+    pub attempt: u32,
+}
+
+/// A worker that has work.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WorkerView {
+    /// Who.
+    pub worker: String,
+    /// What it has.
+    pub tasks: Vec<String>,
+    /// When the first of its leases lapses.
+    pub lease_until: At,
+}
+
+/// A task that could not be done.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct DeadLetterView {
+    /// The task.
+    pub id: String,
+    /// Its home lane.
+    pub lane: String,
+    /// What sort of work it was.
+    pub kind: String,
+    /// What was to be done.
+    pub payload: Value,
+    /// What went wrong last.
+    pub error: String,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// When it died.
+    pub at: At,
+}
+
+/// Which dead letters are meant: those that fit everything that is given; at least one thing must be.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LettersSelector {
+    /// Of tasks with this home lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
+    /// Of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// What became of dead letters.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RedriveAnswer {
+    /// How many.
+    pub count: u64,
+    /// The new tasks, where some were made.
+    pub tasks: Vec<String>,
+}

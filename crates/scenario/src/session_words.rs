@@ -1,0 +1,181 @@
+//! The words about sessions and their messages.
+
+use std::sync::Arc;
+
+use laneway_core::{
+    Agent, Command, DropRule, Incoming, LaneName, MessageId, MessageSettings, Millis, Mode, Name, Otherwise,
+    QueueOverrides, SessionCommand, Steer, duration,
+};
+
+use crate::error::{Wrong, wrong};
+use crate::names::Names;
+use crate::script::Action;
+use crate::words::{Words, name, number, pair, task, tasks};
+
+const SEND_KEYS: &str = "agent, lanes, mode, debounce, max_wait, cap, drop, channel, to, account, thread, sender, \
+    name, permissions, id, steer, otherwise, priority, heartbeat, may";
+
+fn one(command: SessionCommand) -> Result<Action, Wrong> {
+    Ok(Action::Commands(vec![Command::Session(Box::new(command))]))
+}
+
+pub(crate) fn message(word: &str, names: &mut Names) -> Result<MessageId, Wrong> {
+    Ok(MessageId(task(word, names)?.0))
+}
+
+/// Reads `send MESSAGES SESSION "TEXT" …`; `{}` in the text stands for the message's name.
+pub(crate) fn send(words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+    let list = words.need("the message")?;
+    let ids = tasks(&list, names)?;
+    ids.iter().for_each(|id| names.is_message(*id));
+    let session: Arc<str> = words.need("the session")?.into();
+    let text = words.need("the text")?;
+    let mut incoming = Incoming::new(MessageId(0), session, Agent::new(Name::new("bot")?), text.as_str());
+    while let Some(word) = words.next() {
+        match &*word {
+            "heartbeat" => incoming.heartbeat = true,
+            "may" => incoming.may_configure = true,
+            word => set(&mut incoming, word, names)?,
+        }
+    }
+    let commands = ids.into_iter().map(|id| {
+        let text = text.replace("{}", &names.name(id)).into();
+        let incoming = Incoming { id: MessageId(id.0), text, ..incoming.clone() };
+        Command::Session(Box::new(SessionCommand::Send(Box::new(incoming))))
+    });
+    Ok(Action::Commands(commands.collect()))
+}
+
+fn set(incoming: &mut Incoming, word: &str, names: &mut Names) -> Result<(), Wrong> {
+    let (key, value) = pair(word)?;
+    let text = || Some(Arc::<str>::from(value));
+    match key {
+        "agent" => {
+            incoming.agent.name = name(value)?;
+            incoming.agent.kind = name(value)?;
+        }
+        "lanes" => incoming.agent.lanes = value.split(',').map(LaneName::new).collect::<Result<_, _>>()?,
+        "channel" => incoming.place.channel = text(),
+        "to" => incoming.place.to = text(),
+        "account" => incoming.place.account = text(),
+        "thread" => incoming.place.thread = text(),
+        "sender" => incoming.sender = text(),
+        "name" => incoming.sender_name = text(),
+        "permissions" => incoming.permissions = value.split(',').map(name).collect::<Result<_, _>>()?,
+        "id" => incoming.message_id = text(),
+        "priority" => incoming.priority = Some(number("priority", value)?),
+        "steer" => {
+            let otherwise = incoming.steer.map(|steer| steer.otherwise).unwrap_or_default();
+            incoming.steer = Some(Steer { turn: task(value, names)?, otherwise });
+        }
+        "otherwise" => {
+            let Some(steer) = &mut incoming.steer else { return wrong("otherwise comes after steer") };
+            steer.otherwise = match value {
+                "followup" => Otherwise::Followup,
+                "reject" => Otherwise::Reject,
+                "drop" => Otherwise::Drop,
+                _ => return wrong(format!("{value:?} is not followup, reject or drop")),
+            };
+        }
+        _ => match queue_word(&mut incoming.queue, key, value)? {
+            true => {}
+            false => {
+                return wrong(format!("{key:?} is nothing that a message can say; there are {SEND_KEYS}"));
+            }
+        },
+    }
+    Ok(())
+}
+
+/// Sets one value of a queue; says whether there is such a value.
+pub(crate) fn queue_word(queue: &mut QueueOverrides, key: &str, value: &str) -> Result<bool, Wrong> {
+    match key {
+        "mode" => match Mode::parse(value) {
+            Some(mode) => queue.mode = Some(mode),
+            None => return wrong(format!("{value:?} is not a mode; there are {}", Mode::CHOICES)),
+        },
+        "drop" => match DropRule::parse(value) {
+            Some(drop) => queue.drop = Some(drop),
+            None => return wrong(format!("{value:?} is not a rule; there are {}", DropRule::CHOICES)),
+        },
+        "debounce" => queue.debounce = Some(duration(key, value, Millis(0))?),
+        "max_wait" => queue.max_wait = Some(duration(key, value, Millis(0))?),
+        "cap" => queue.cap = Some(number(key, value)?),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Changes how messages are queued, everywhere or in one channel.
+pub(crate) fn change_settings(
+    settings: &mut MessageSettings,
+    channel: Option<&str>,
+    words: &[(String, String)],
+) -> Result<(), Wrong> {
+    for (key, value) in words {
+        let queue = match channel {
+            None => &mut settings.global,
+            Some(channel) => settings.by_channel.entry(channel.into()).or_default(),
+        };
+        if queue_word(queue, key, value)? {
+            continue;
+        }
+        match key.as_str() {
+            "cap_max" => settings.policy.cap_max = number(key, value)?,
+            "wait_max" => settings.policy.wait_max = duration(key, value, Millis(0))?,
+            "redeliver" => settings.redeliver = value == "yes",
+            _ => return wrong(format!("{key:?} is no setting of messages")),
+        }
+    }
+    if let Some(channel) = channel.filter(|_| words.is_empty()) {
+        settings.by_channel.remove(channel);
+    } else if words.is_empty() {
+        settings.global = QueueOverrides::default();
+    }
+    Ok(())
+}
+
+/// Reads `messages key=value…` and `channel NAME key=value…`; no value: nothing is said any more.
+pub(crate) fn messages(command: &str, words: &mut Words) -> Result<Action, Wrong> {
+    let channel = if command == "channel" { Some(words.need("the channel")?) } else { None };
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let (key, value) = pair(&word)?;
+        settings.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(Action::Messages { channel, settings })
+}
+
+pub(crate) fn about_session(command: &str, words: &mut Words) -> Result<Action, Wrong> {
+    let session: Arc<str> = words.need("the session")?.into();
+    match command {
+        "clear-session" => one(SessionCommand::Clear { session }),
+        "interrupt" => one(SessionCommand::Interrupt { session }),
+        "stop-session" => one(SessionCommand::Stop { session }),
+        _ => {
+            let mut queue = QueueOverrides::default();
+            while let Some(word) = words.next() {
+                let (key, value) = pair(&word)?;
+                if !queue_word(&mut queue, key, value)? {
+                    return wrong(format!("{key:?} is no setting of a session's queue"));
+                }
+            }
+            one(SessionCommand::Configure { session, queue })
+        }
+    }
+}
+
+pub(crate) fn about_message(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+    let message_id = message(&words.need("the message")?, names)?;
+    match command {
+        "withdraw" => one(SessionCommand::Withdraw { message: message_id }),
+        "send-now" => one(SessionCommand::SendNow { message: message_id }),
+        _ => {
+            let before = match words.next_is("before") {
+                true => Some(message(&words.need("the message to move before")?, names)?),
+                false => None,
+            };
+            one(SessionCommand::Move { message: message_id, before })
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What all requests share. The state of the queue is not here: it is behind the [`Handle`].
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use laneway_config::Config;
+use laneway_core::{TaskId, Timestamp};
+use laneway_engine::{Clock, Handle, SteadyClock};
+use tokio_util::sync::CancellationToken;
+
+use crate::audit::Audit;
+use crate::bus::Bus;
+use crate::charts::Charts;
+use crate::limits::{Callers, Limits};
+use crate::runners::Runners;
+use crate::schedules::Schedules;
+use crate::slots::Slots;
+use crate::tokens::Tokens;
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) handle: Handle,
+    pub(crate) config: RwLock<Arc<Config>>,
+    pub(crate) runners: Arc<Runners>,
+    pub(crate) bus: Bus,
+    pub(crate) tokens: Tokens,
+    pub(crate) callers: Callers,
+    pub(crate) audit: Audit,
+    pub(crate) schedules: Schedules,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) charts: Charts,
+    pub(crate) refusals: crate::metrics::Refusals,
+    pub(crate) limits: Limits,
+    pub(crate) overrides: crate::lanes::Overrides,
+    pub(crate) clock: SteadyClock,
+    /// No new work is taken.
+    pub(crate) draining: CancellationToken,
+    /// Streams end and sockets close.
+    pub(crate) closing: CancellationToken,
+    /// The configuration file, to be read again.
+    pub(crate) config_file: Option<PathBuf>,
+}
+
+impl App {
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Waits for the end of a task and tells how it went, for whoever has no handle of it.
+    pub(crate) async fn word_of_end(&self, task: TaskId) -> Option<laneway_engine::Ending> {
+        self.handle.wait_for(task).await.ok()
+    }
+}
+
+/// How long the last answers may take when the server stops.
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);

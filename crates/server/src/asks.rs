@@ -1,0 +1,282 @@
+//! From a request to what is asked of the queue.
+
+use axum::http::HeaderMap;
+use laneway_config::Agent;
+use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec};
+use laneway_engine::TaskHandle;
+use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, TaskRequest, source_from};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::envelope::{Envelope, Turn};
+use crate::extract::{header_text, task_id};
+use crate::problem::{Answer, Refusal};
+use crate::runners::agent_kind;
+
+/// What the headers of a request say about the task that it asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Manner {
+    pub(crate) source_agent: Option<String>,
+    pub(crate) parent: Option<laneway_core::TaskId>,
+    pub(crate) key: Option<String>,
+    pub(crate) traceparent: Option<String>,
+    /// It goes on when the caller has gone.
+    pub(crate) detach: bool,
+    /// The caller does not wait.
+    pub(crate) is_async: bool,
+    /// The caller wants events.
+    pub(crate) stream: bool,
+    /// By a schedule, with this name.
+    pub(crate) schedule: Option<String>,
+}
+
+/// One turn, or one stateless task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Chat,
+    Task,
+}
+
+/// A task that is ready to be asked for.
+pub(crate) struct Asked {
+    pub(crate) spec: Box<TaskSpec>,
+    pub(crate) envelope: Envelope,
+}
+
+impl Manner {
+    pub(crate) fn of(headers: &HeaderMap) -> Answer<Manner> {
+        let source_agent = header_text(headers, "x-source-agent")?.map(str::to_owned);
+        if let Some(name) = &source_agent {
+            Name::new(name.as_str()).map_err(|error| Refusal::invalid(format!("X-Source-Agent: {error}")))?;
+        }
+        let parent = header_text(headers, "x-laneway-parent")?
+            .map(task_id)
+            .transpose()
+            .map_err(|_| Refusal::invalid("X-Laneway-Parent must be the id of a running task"))?;
+        let key = header_text(headers, "idempotency-key")?.map(str::to_owned);
+        if key.as_ref().is_some_and(|key| key.len() > KEY_BYTES_MAX) {
+            return Err(Refusal::invalid(format!("an Idempotency-Key has at most {KEY_BYTES_MAX} bytes")));
+        }
+        let detach = header_text(headers, "x-detach")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let prefer = header_text(headers, "prefer")?.unwrap_or_default();
+        let is_async = prefer.split([',', ';']).any(|word| word.trim().eq_ignore_ascii_case("respond-async"));
+        let accept = header_text(headers, "accept")?.unwrap_or_default();
+        Ok(Manner {
+            source_agent,
+            parent,
+            key,
+            traceparent: traceparent(headers)?,
+            detach,
+            is_async,
+            stream: accept.contains("text/event-stream"),
+            schedule: None,
+        })
+    }
+
+    fn source(&self) -> Source {
+        match () {
+            () if self.schedule.is_some() => Source::Schedule,
+            () if self.source_agent.is_some() || self.parent.is_some() => Source::Agent,
+            () => Source::User,
+        }
+    }
+}
+
+/// How long a caller's key may be; with what tells callers and routes apart it stays within the core's bound.
+const KEY_BYTES_MAX: usize = 256;
+
+/// The trace that a request belongs to; one that is not shaped as it should be is nobody's.
+fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
+    let text = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let is_shaped = |text: &&str| {
+        let parts: Vec<&str> = text.split('-').collect();
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        lengths == [2, 32, 16, 2]
+            && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    Ok(text.filter(is_shaped).map(str::to_owned))
+}
+
+/// What a chat request asks of the queue.
+pub(crate) fn turn(
+    app: &App,
+    caller: &Caller,
+    agent: &Agent,
+    form: Form,
+    request: ChatRequest,
+    manner: &Manner,
+) -> Answer<Asked> {
+    if request.message.trim().is_empty() {
+        return Err(Refusal::invalid("message must not be empty"));
+    }
+    if request.user.is_some() && !caller.speaks_for_others {
+        return Err(Refusal::forbidden("this token may not say for whom it asks"));
+    }
+    if request.session.as_deref() == Some("") {
+        return Err(Refusal::invalid("session must not be empty"));
+    }
+    let name = agent.name.as_str();
+    let source = manner.source();
+    let mut lanes = Vec::new();
+    match form {
+        Form::Task => lanes.push(lane(format!("task:{name}"))?),
+        Form::Chat => {
+            lanes.push(lane(format!("agent:{name}"))?);
+            match &agent.lanes {
+                Some(further) => lanes.extend(further.iter().cloned()),
+                None => lanes.push(lane(usual_lane(source))?),
+            }
+            let own = format!("agent:{name}");
+            let session = request.session.as_deref().unwrap_or(&own);
+            let session = LaneName::session(session);
+            lanes.push(session.map_err(|error| Refusal::invalid(format!("session: {error}")))?);
+        }
+    }
+    let mut spec = TaskSpec::new(kind(agent_kind(name))?, lanes);
+    spec.source = source;
+    spec.parent = manner.parent.map(|task| Parent { task, detached: manner.is_async || manner.detach });
+    spec.priority = level(request.priority.as_ref())?;
+    (spec.wait_timeout, spec.timeout, spec.deadline) =
+        (millis(request.wait_timeout_ms), millis(request.timeout_ms), millis(request.deadline_ms));
+    // A firing has a key space of its own, in which no caller can write.
+    let route = match &manner.schedule {
+        Some(schedule) => format!("schedule/{schedule}"),
+        None => format!("{form:?}/{name}"),
+    };
+    spec.idempotency = idempotency(caller, manner, &route, &request);
+    let user = request.user.clone().or_else(|| {
+        caller.token.as_ref().map(|_| laneway_protocol::UserRef { id: caller.subject.clone(), email: None })
+    });
+    let turn = Turn {
+        agent: name.to_owned(),
+        message: request.message,
+        session: request.session,
+        model: request.model,
+        metadata: request.metadata,
+        source_agent: manner.source_agent.clone(),
+        user,
+        schedule: manner.schedule.clone(),
+    };
+    let payload = serde_json::to_value(turn).unwrap_or_default();
+    Ok(finish(app, caller, manner, spec, payload))
+}
+
+fn usual_lane(source: Source) -> &'static str {
+    match source {
+        Source::Schedule => "cron",
+        Source::Agent => "subagent",
+        Source::User | Source::Background => "main",
+    }
+}
+
+/// What a task request asks of the queue.
+pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manner: &Manner) -> Answer<Asked> {
+    let fingerprint = idempotency(caller, manner, "tasks", &request);
+    let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
+    for name in &request.lanes {
+        lanes.push(lane(name)?);
+    }
+    if !app.runners.runs(&request.kind) && !is_external(app, lanes.first()).await? {
+        lanes.insert(0, lane("external")?);
+    }
+    let mut spec = TaskSpec::new(kind(request.kind)?, lanes);
+    spec.source = match request.source.as_deref() {
+        None => manner.source(),
+        Some(word) => source_from(word)
+            .ok_or_else(|| Refusal::invalid("source must be one of user, schedule, agent, background"))?,
+    };
+    let parent = request.parent.as_deref().map(task_id).transpose();
+    let parent = parent.map_err(|_| Refusal::invalid("parent must be the id of a running task"))?;
+    spec.parent = parent.or(manner.parent).map(|task| Parent { task, detached: false });
+    spec.priority = level(request.priority.as_ref())?;
+    spec.fair_key = request.fair_key.map(lane).transpose()?;
+    spec.group = request.group.map(|group| name("group", group)).transpose()?;
+    (spec.wait_timeout, spec.timeout) = (millis(request.wait_timeout_ms), millis(request.timeout_ms));
+    (spec.deadline, spec.run_after) = (millis(request.deadline_ms), millis(request.run_after_ms));
+    spec.retry = request.retry.map(retry).transpose()?;
+    spec.idempotency = fingerprint;
+    Ok(finish(app, caller, manner, spec, request.payload))
+}
+
+async fn is_external(app: &App, home: Option<&LaneName>) -> Answer<bool> {
+    let Some(home) = home else { return Ok(false) };
+    let settings = app.handle.settings(home.clone()).await?;
+    Ok(settings.handler == laneway_core::Handler::External)
+}
+
+fn finish(app: &App, caller: &Caller, manner: &Manner, mut spec: TaskSpec, payload: Value) -> Asked {
+    if let (Some(token), Some(_)) = (&caller.token, app.limits.token_waiting)
+        && let Ok(lane) = LaneName::new(format!("token:{token}"))
+    {
+        spec.lanes.push(lane);
+    }
+    let envelope = Envelope::new(payload, caller.token.clone(), manner.traceparent.clone());
+    Asked { spec: Box::new(spec), envelope }
+}
+
+/// Asks for a task, unless the server is about to stop.
+pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
+    if app.draining.is_cancelled() {
+        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
+    }
+    let payload = asked.envelope.seal();
+    Ok(app.handle.submit_spec(asked.spec, Some(payload)).await?)
+}
+
+fn idempotency(caller: &Caller, manner: &Manner, route: &str, body: &impl Serialize) -> Option<Idempotency> {
+    let key = manner.key.as_ref()?;
+    let body = serde_json::to_vec(body).unwrap_or_default();
+    let digest = Sha256::digest(&body);
+    let mut fingerprint = [0; 8];
+    fingerprint.copy_from_slice(&digest[..8]);
+    let key = format!("{}\n{route}\n{key}", caller.key_space());
+    Some(Idempotency { key: key.into(), fingerprint: u64::from_le_bytes(fingerprint) })
+}
+
+pub(crate) fn lane(name: impl AsRef<str>) -> Answer<LaneName> {
+    LaneName::new(name).map_err(|error| Refusal::invalid(format!("lane: {error}")))
+}
+
+pub(crate) fn name(what: &str, text: String) -> Answer<Name> {
+    Name::new(text).map_err(|error| Refusal::invalid(format!("{what}: {error}")))
+}
+
+fn kind(text: String) -> Answer<Name> {
+    name("kind", text)
+}
+
+pub(crate) fn level(asked: Option<&PriorityRequest>) -> Answer<Option<u8>> {
+    let Some(asked) = asked else { return Ok(None) };
+    let level = asked.level().ok_or_else(|| {
+        Refusal::invalid("priority must be 0 to 9, or one of user, schedule, agent, background")
+    })?;
+    Ok(Some(level))
+}
+
+fn millis(length: Option<u64>) -> Option<Millis> {
+    length.map(Millis)
+}
+
+fn retry(asked: RetryRequest) -> Answer<Retry> {
+    let usual = Retry::STANDARD;
+    let strategy = match asked.strategy.as_deref() {
+        None | Some("exponential") => RetryStrategy::Exponential,
+        Some("fixed") => RetryStrategy::Fixed,
+        Some("none") => return Ok(Retry::NONE),
+        Some(_) => return Err(Refusal::invalid("retry.strategy must be one of none, fixed, exponential")),
+    };
+    let retry = Retry {
+        strategy,
+        max_retries: asked.max_retries.unwrap_or(usual.max_retries),
+        initial_delay: millis(asked.initial_delay_ms).unwrap_or(usual.initial_delay),
+        fixed_delay: millis(asked.fixed_delay_ms).unwrap_or(usual.fixed_delay),
+        max_delay: millis(asked.max_delay_ms).unwrap_or(usual.max_delay),
+        jitter: asked.jitter.unwrap_or(usual.jitter),
+    };
+    let settings = laneway_core::LaneSettings { retry: Some(retry), ..Default::default() };
+    settings.check().map_err(|error| Refusal::invalid(error.to_string()))?;
+    Ok(retry)
+}

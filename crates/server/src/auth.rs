@@ -1,0 +1,185 @@
+//! Who asks, and may they? Decided before anything else of a request is looked at.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use laneway_protocol::{Code, Scope};
+
+use crate::app::App;
+use crate::limits::Underway;
+use crate::problem::{Answer, Refusal};
+use crate::routes::{Access, access_of};
+
+/// Who is behind a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// The token's id; `None`: there are no tokens, and everybody who can reach the server may do everything.
+    pub(crate) token: Option<String>,
+    pub(crate) subject: String,
+    scopes: Vec<Scope>,
+    pub(crate) speaks_for_others: bool,
+}
+
+impl Caller {
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.token.is_none() || self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+
+    /// Whether this caller may change a task of that owner.
+    pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
+        self.may(Scope::Admin) || (owner.is_some() && self.token.as_deref() == owner)
+    }
+
+    /// Tells the same key of two callers apart.
+    pub(crate) fn key_space(&self) -> &str {
+        self.token.as_deref().unwrap_or("local")
+    }
+
+    /// A schedule asks by itself.
+    pub(crate) fn schedule(name: &str) -> Caller {
+        Caller { subject: format!("schedule:{name}"), ..Caller::local() }
+    }
+
+    fn local() -> Caller {
+        Caller { token: None, subject: "local".to_owned(), scopes: Vec::new(), speaks_for_others: true }
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Answer<Caller> {
+        parts.extensions.get::<Caller>().cloned().ok_or_else(unauthorized)
+    }
+}
+
+fn unauthorized() -> Refusal {
+    Refusal::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
+}
+
+/// Lets a request through, or answers it.
+pub(crate) async fn guard(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    check_host(&app, request.headers(), request.uri().authority())?;
+    check_origin(&app, request.headers())?;
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let access = match &path {
+        Some(path) => access_of(request.method(), path),
+        None => Access::Known,
+    };
+    if access == Access::Public {
+        return Ok(next.run(request).await);
+    }
+    let caller = identify(&app, request.headers(), request.uri().query())?;
+    if let Access::Scope(scope) = access
+        && !caller.may(scope)
+    {
+        return Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
+    }
+    let underway = admit(&app, &caller, &request)?;
+    request.extensions_mut().insert(caller);
+    let mut response = next.run(request).await;
+    if let Some(underway) = underway {
+        // A stream counts until it has ended.
+        let (parts, body) = response.into_parts();
+        response = Response::from_parts(parts, crate::streams::guarded(body, underway));
+    }
+    Ok(response)
+}
+
+fn admit(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Underway>> {
+    let Some(token) = &caller.token else { return Ok(None) };
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    // A body of unknown length counts as the longest that there can be.
+    let unknown = if matches!(*request.method(), Method::GET | Method::DELETE | Method::HEAD) {
+        0
+    } else {
+        app.limits.body_bytes_max as u64
+    };
+    app.callers.admit(token, length.unwrap_or(unknown), app.now(), &app.limits).map(Some)
+}
+
+fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Caller> {
+    if app.is_open() {
+        return Ok(Caller::local());
+    }
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    // A browser cannot set headers on a WebSocket or an event source.
+    let in_query =
+        query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("access_token=")));
+    let bearer = shown.or(in_query).and_then(|shown| app.tokens.bearer(shown)).ok_or_else(unauthorized)?;
+    Ok(Caller {
+        token: Some(bearer.id),
+        subject: bearer.subject,
+        scopes: bearer.scopes,
+        speaks_for_others: bearer.speaks_for_others,
+    })
+}
+
+/// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
+/// own.
+fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> Answer<()> {
+    let text = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = match (text, authority) {
+        (Some(text), _) => text.parse::<Authority>().ok().map(|host| host.host().to_owned()),
+        (None, Some(authority)) => Some(authority.host().to_owned()),
+        (None, None) => None,
+    };
+    let Some(host) = host else { return Err(Refusal::invalid("the request needs a Host header")) };
+    match is_known_host(app, &host) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "this server does not answer to that Host; name it in server { hosts = [...] }",
+        )),
+    }
+}
+
+fn is_known_host(app: &App, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().ok();
+    if address.is_some_and(|address| address.is_loopback()) || bare.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let config = app.config();
+    let is_named = config.server.hosts.iter().any(|known| known.eq_ignore_ascii_case(bare))
+        || config.listen.host.eq_ignore_ascii_case(host);
+    // An address cannot be made to mean another server by whoever owns a name; a token guards the rest.
+    let is_remote = !config.listen.is_loopback() && config.server.hosts.is_empty();
+    is_named || is_remote
+}
+
+fn check_origin(app: &App, headers: &HeaderMap) -> Answer<()> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_same = origin.split_once("://").is_some_and(|(_, rest)| !host.is_empty() && rest == host);
+    let config = app.config();
+    let is_named = config.server.origins.iter().any(|known| known == origin);
+    match is_same || is_named {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "pages of that origin may not ask this server; name it in server { origins = [...] }",
+        )),
+    }
+}
+
+impl App {
+    /// Whether everybody who can reach the server may do everything: there are no tokens, and only this machine can.
+    pub(crate) fn is_open(&self) -> bool {
+        self.config().listen.is_loopback() && self.tokens.is_empty()
+    }
+}

@@ -1,0 +1,175 @@
+//! Asking an agent: wait for the answer, watch it come, or come back later.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use laneway_config::Agent;
+use laneway_core::{End, TaskId, TaskStatus};
+use laneway_engine::{OnDrop, Standing, TaskHandle};
+use laneway_protocol::{
+    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, status_word,
+};
+
+use crate::app::App;
+use crate::asks::{self, Form, Manner};
+use crate::auth::Caller;
+use crate::bus::{Filter, From};
+use crate::extract::{Body, Path};
+use crate::problem::{Answer, Refusal, TASK_ID};
+use crate::streams::Telling;
+
+const REPLAYED: &str = "idempotency-replayed";
+
+/// One turn of a conversation.
+#[utoipa::path(
+    post, path = "/api/agents/{agent}/chat", tag = "agents", request_body = ChatRequest,
+    params(
+        ("agent" = String, Path),
+        ("x-source-agent" = Option<String>, Header, description = "the agent that asks"),
+        ("x-laneway-parent" = Option<String>, Header, description = "the running task that asks and waits"),
+        ("idempotency-key" = Option<String>, Header, description = "asking twice is asking once"),
+        ("x-detach" = Option<String>, Header, description = "true: goes on when the caller has gone"),
+        ("prefer" = Option<String>, Header, description = "respond-async: answers when it is accepted"),
+    ),
+    responses((status = 200, body = ChatAnswer), (status = 202, body = AcceptedTurn))
+)]
+pub(crate) async fn chat(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+    Body(request): Body<ChatRequest>,
+) -> Answer<Response> {
+    ask(app, caller, &agent, Form::Chat, headers, request).await
+}
+
+/// One stateless task: parallel to all others.
+#[utoipa::path(
+    post, path = "/api/agents/{agent}/task", tag = "agents", request_body = ChatRequest,
+    params(
+        ("agent" = String, Path),
+        ("idempotency-key" = Option<String>, Header, description = "asking twice is asking once"),
+        ("x-detach" = Option<String>, Header, description = "true: goes on when the caller has gone"),
+        ("prefer" = Option<String>, Header, description = "respond-async: answers when it is accepted"),
+    ),
+    responses((status = 200, body = ChatAnswer), (status = 202, body = AcceptedTurn))
+)]
+pub(crate) async fn task(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+    Body(request): Body<ChatRequest>,
+) -> Answer<Response> {
+    ask(app, caller, &agent, Form::Task, headers, request).await
+}
+
+pub(crate) fn agent_named(app: &App, name: &str) -> Answer<Agent> {
+    app.config().agent(name).cloned().ok_or_else(|| Refusal::not_found("agent"))
+}
+
+async fn ask(
+    app: Arc<App>,
+    caller: Caller,
+    name: &str,
+    form: Form,
+    headers: HeaderMap,
+    request: ChatRequest,
+) -> Answer<Response> {
+    let agent = agent_named(&app, name)?;
+    let manner = Manner::of(&headers)?;
+    let asked = asks::turn(&app, &caller, &agent, form, request, &manner)?;
+    let expecting = manner.stream.then(|| app.bus.expect());
+    let task = asks::submit(&app, asked).await.map_err(|refusal| refusal.of_agent(name))?;
+    let id = task.id();
+    let replayed = task.joined();
+    let task = match manner.detach || manner.is_async {
+        true => task,
+        false => task.on_drop(OnDrop::Cancel),
+    };
+    let mut response = if manner.is_async {
+        accepted(&app, task)
+    } else if let Some(expecting) = expecting {
+        let telling = match replayed {
+            false => Telling::new(Arc::clone(&app), expecting.of(id)).of_task(id, Vec::new()),
+            true => {
+                drop(expecting);
+                replay(&app, id).await?
+            }
+        };
+        telling.hold(Some(task)).into_response()
+    } else {
+        waited(&app, task, name).await?
+    };
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(TASK_ID, id);
+    }
+    if replayed {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// What there is to tell of a task that somebody else has asked for already.
+pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
+    // Watched before it is looked at, so that nothing falls between.
+    let watch = app.bus.watch(Filter { task: Some(id), lane: None }, From::Now);
+    let story = app.story_of(id).await?.unwrap_or_default();
+    Ok(Telling::new(Arc::clone(app), watch).of_task(id, story))
+}
+
+fn accepted(app: &App, task: TaskHandle) -> Response {
+    let id = task.id().to_string();
+    let (status, standing) = (status_of(&task.standing()), task.standing());
+    task.detach();
+    let execution = AcceptedExecution {
+        id: id.clone(),
+        status: status.to_owned(),
+        position: standing.position.map(|place| place as u64),
+        eta_ms: standing.starts_in.map(|length| length.0),
+    };
+    let durability = app.handle.durability().as_str().to_owned();
+    let body = Json(AcceptedTurn { execution, durability });
+    let location = format!("/api/tasks/{id}");
+    (StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response()
+}
+
+pub(crate) fn status_of(standing: &Standing) -> &'static str {
+    standing.status.map_or("ended", |status| match status {
+        TaskStatus::Retrying => "queued",
+        other => status_word(other),
+    })
+}
+
+/// Waits for the end. Dropping the future, as when the client has gone, lets go of the task.
+async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
+    let (id, standing) = (task.id(), task.standing());
+    let ending = task.ending().await?;
+    if ending.end != End::Completed {
+        return Err(Refusal::ended(id, &ending.end).of_agent(agent));
+    }
+    let response = ending.result.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let finished = app.handle.finished(id).await?.map(|(finished, _)| finished);
+    let started = finished.as_ref().and_then(|finished| finished.started);
+    let wait_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| at.since(finished.submitted).0);
+    let run_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| finished.ended.since(at).0);
+    let was_queued = standing.status == Some(TaskStatus::Queued);
+    let queue_status = match (was_queued, standing.position) {
+        (true, Some(place)) => format!("queued:{place}"),
+        (true, None) => "queued:1".to_owned(),
+        (false, _) => "running".to_owned(),
+    };
+    let execution = ExecutionSummary {
+        id: id.to_string(),
+        queue_status,
+        was_queued,
+        wait_ms,
+        run_ms,
+        attempt: ending.attempts,
+    };
+    Ok(Json(ChatAnswer { response, execution }).into_response())
+}

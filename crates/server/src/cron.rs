@@ -1,0 +1,116 @@
+//! When a schedule fires: cron fields in a time zone.
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// The moments at which something is due.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl Times {
+    /// Reads five or six fields, or `@daily` and the like. What would never fire is refused.
+    pub(crate) fn read(cron: &str, zone: &str) -> Result<Times, String> {
+        let zone = TimeZone::get(zone)
+            .map_err(|_| "timezone must be a name such as Europe/Berlin or UTC".to_owned())?;
+        let parser = CronParser::builder().seconds(Seconds::Optional).build();
+        let cron = parser.parse(cron).map_err(|_| {
+            "cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly"
+                .to_owned()
+        })?;
+        let times = Times { cron, zone };
+        match times.after(Timestamp::now()) {
+            Some(_) => Ok(times),
+            None => Err("cron names a moment that never comes".to_owned()),
+        }
+    }
+
+    /// The first moment after this one. A moment that a clock change leaves out does not double the next one.
+    pub(crate) fn after(&self, at: Timestamp) -> Option<Timestamp> {
+        let from: Zoned = at.to_zoned(self.zone.clone());
+        let next: Zoned = self.cron.find_next_occurrence(&from, false).ok()?;
+        Some(next.timestamp()).filter(|next| *next > at)
+    }
+
+    /// The last moment after `after` and not after `now`, if there is one; bounded work however long ago `after` is.
+    pub(crate) fn latest(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let first = self.after(after).filter(|first| *first <= now)?;
+        let from: Zoned = now.to_zoned(self.zone.clone());
+        let previous = self.cron.find_previous_occurrence(&from, true).ok().map(|at: Zoned| at.timestamp());
+        Some(previous.filter(|at| *at >= first && *at <= now).unwrap_or(first))
+    }
+}
+
+/// A moment as milliseconds since 1970.
+pub(crate) fn millis(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millisecond()).unwrap_or(0)
+}
+
+/// A moment from milliseconds since 1970.
+pub(crate) fn moment(millis: u64) -> Timestamp {
+    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_str(text).unwrap()
+    }
+
+    fn next(cron: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
+        let times = Times::read(cron, zone).unwrap();
+        let mut now = at(from);
+        let mut found = Vec::new();
+        for _ in 0..count {
+            now = times.after(now).unwrap();
+            found.push(now.to_string());
+        }
+        found
+    }
+
+    #[test]
+    fn a_clock_change_neither_skips_a_day_nor_doubles_it() {
+        assert_eq!(
+            next("0 9 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 3),
+            ["2026-03-28T08:00:00Z", "2026-03-29T07:00:00Z", "2026-03-30T07:00:00Z"]
+        );
+        // 02:30 happens twice on that night.
+        let twice = next("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3);
+        assert_eq!(twice[1], "2026-10-26T01:30:00Z");
+        // 02:30 does not happen on that one.
+        let never = next("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
+        assert_eq!(never[1], "2026-03-30T00:30:00Z");
+    }
+
+    #[test]
+    fn nonsense_and_what_never_fires_are_refused() {
+        for (cron, zone) in [
+            ("0 0 31 2 *", "UTC"),
+            ("61 * * * *", "UTC"),
+            ("", "UTC"),
+            ("* * *", "UTC"),
+            ("0 9 * * *", "Mars/One"),
+        ] {
+            assert!(Times::read(cron, zone).is_err(), "{cron} in {zone}");
+        }
+        assert!(Times::read("@daily", "UTC").is_ok());
+        assert!(Times::read("*/5 * * * * *", "UTC").is_ok());
+    }
+
+    #[test]
+    fn however_many_were_missed_the_latest_is_found_at_once() {
+        let times = Times::read("*/5 * * * * *", "UTC").unwrap();
+        let (long_ago, now) = (at("2001-01-01T00:00:00Z"), at("2026-11-15T12:00:03Z"));
+        assert_eq!(times.latest(long_ago, now), Some(at("2026-11-15T12:00:00Z")));
+        assert_eq!(times.latest(now, now), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading requests. What does not fit is told without repeating it.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use laneway_core::TaskId;
+use laneway_protocol::Code;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::problem::{Answer, Refusal};
+
+/// A body in JSON, read within the limits of size and time. A body that is slow holds no slot: nothing is asked of the
+/// queue before it is here.
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// Parameters of the query.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// Parts of the path.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Answer<Body<T>> {
+        check_content_type(request.headers())?;
+        let bytes = read(request, app).await?;
+        decode(&bytes).map(Body)
+    }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Answer<()> {
+    let given = headers.get(header::CONTENT_TYPE);
+    let is_json = given.is_some_and(|value| {
+        let value = value.to_str().unwrap_or_default();
+        let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    });
+    match is_json {
+        true => Ok(()),
+        false => Err(Refusal::invalid("the body must be JSON, with Content-Type: application/json")
+            .status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE)),
+    }
+}
+
+async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
+    let limits = &app.limits;
+    let too_large =
+        || Refusal::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limits.body_bytes_max as u64) {
+        return Err(too_large());
+    }
+    let body = Limited::new(request.into_body(), limits.body_bytes_max).collect();
+    match tokio::time::timeout(limits.body_timeout, body).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Ok(Err(_)) => Err(Refusal::invalid("the body broke off")),
+        Err(_) => Err(Refusal::invalid(format!(
+            "the body did not arrive within {} s",
+            limits.body_timeout.as_secs()
+        ))
+        .status(axum::http::StatusCode::REQUEST_TIMEOUT)),
+    }
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    serde_json::from_slice(bytes).map_err(|error| Refusal::invalid(blame(&error)))
+}
+
+/// What is wrong with a text in JSON: where, and what would be right; never what was there.
+fn blame(error: &serde_json::Error) -> String {
+    let place = format!("line {}, column {}", error.line(), error.column());
+    if !error.is_data() {
+        return format!("the body is not JSON: {place}");
+    }
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    if text.starts_with("missing field") {
+        return format!("the body does not fit: {text} ({place})");
+    }
+    match text.rsplit_once("expected ") {
+        Some((_, expected)) if !expected.contains('"') => {
+            format!("the body does not fit at {place}: expected {expected}")
+        }
+        _ => format!("the body does not fit at {place}"),
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Answer<Query<T>> {
+        let query = axum::extract::Query::<T>::from_request_parts(parts, app).await;
+        query.map(|query| Query(query.0)).map_err(|_| {
+            Refusal::invalid(
+                "a parameter of the query is not one of this request, or its value makes no sense",
+            )
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Path<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Answer<Path<T>> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
+        path.map(|path| Path(path.0)).map_err(|_| Refusal::invalid("the path is not UTF-8"))
+    }
+}
+
+/// Reads the id of a task. A text that is no id is the id of nothing.
+pub(crate) fn task_id(text: &str) -> Answer<TaskId> {
+    let missing = || Refusal::not_found("task");
+    let dashes = [8, 13, 18, 23];
+    let is_shaped = text.len() == 36
+        && text.bytes().enumerate().all(|(place, byte)| match dashes.contains(&place) {
+            true => byte == b'-',
+            false => byte.is_ascii_hexdigit(),
+        });
+    if !is_shaped {
+        return Err(missing());
+    }
+    u128::from_str_radix(&text.replace('-', ""), 16).map(TaskId).map_err(|_| missing())
+}
+
+/// A header that must be readable, if it is there.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &'static str) -> Answer<Option<&'a str>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let text =
+        value.to_str().map_err(|_| Refusal::invalid(format!("the header {name} must be plain ASCII")))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}

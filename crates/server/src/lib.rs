@@ -1,0 +1,64 @@
+//! The server: HTTP, SSE and WebSocket in front of one queue.
+//!
+//! Every request is decoded, asked of the [`Handle`](laneway_engine::Handle), and the answer encoded. No rule of the
+//! queue is here, and no state but that of connections. The order is always the same: who asks, does it make sense, is
+//! there room.
+//!
+//! | question | file |
+//! |---|---|
+//! | opening, serving, stopping | `server.rs`, `timed.rs` |
+//! | which routes are there, and who may use them? | `routes.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
+//! | reading requests, refusing them | `extract.rs`, `problem.rs` |
+//! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
+//! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
+//! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
+//! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
+//! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
+
+mod admin;
+mod agents;
+mod app;
+mod asks;
+mod audit;
+mod auth;
+mod bus;
+mod charts;
+mod chat;
+mod command;
+mod cron;
+mod docs;
+mod envelope;
+mod events;
+mod extract;
+mod files;
+mod groups;
+mod happening;
+mod lanes;
+mod letters;
+mod limits;
+mod metrics;
+mod problem;
+mod routes;
+mod runners;
+mod schedule_routes;
+mod schedules;
+mod server;
+mod sessions;
+mod slots;
+mod socket;
+mod status;
+mod streams;
+mod tasks;
+mod tasks_groups;
+mod timed;
+mod tokens;
+mod upstream;
+mod views;
+mod watching;
+mod workers;
+
+pub use audit::verify as verify_audit;
+pub use routes::openapi_json;
+pub use schedules::check_schedules;
+pub use server::{Parts, Reloader, Server, audit_file, state_dir, tokens_file, with_echo};
+pub use tokens::Tokens;

@@ -1,0 +1,312 @@
+//! Opening a server, serving it, stopping it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use laneway_config::{Config, Store as StorePlace};
+use laneway_core::{Block, LaneSettings, Pattern, Switch};
+use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
+use laneway_store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, LAST_WORDS};
+use crate::audit::Audit;
+use crate::bus::Bus;
+use crate::charts::Charts;
+use crate::limits::{Callers, Limits};
+use crate::runners::Runners;
+use crate::schedules::{Schedules, check_schedules};
+use crate::slots::Slots;
+use crate::timed::Timed;
+use crate::tokens::Tokens;
+
+/// How much of a request's head there may be.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// How long a client may take to read what was written to it before it is cut off.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many updates of the engine may wait for the one reader that passes them on.
+const UPDATES_MAX: usize = 65_536;
+/// A run that was told to stop may go on for so long: a little longer than a program's own grace.
+const STOP_GRACE: Duration = Duration::from_millis(4_800);
+
+/// What a server is made of.
+pub struct Parts {
+    /// The configuration.
+    pub config: Config,
+    /// The file that it came from, to be read again.
+    pub config_file: Option<PathBuf>,
+    /// Where the state is kept; `None`: in memory.
+    pub store: Option<Arc<dyn Store>>,
+    /// Where tokens, schedules and the audit log are kept; `None`: in memory.
+    pub state_dir: Option<PathBuf>,
+}
+
+/// A server that is ready to serve.
+pub struct Server {
+    app: Arc<App>,
+}
+
+/// Where a configuration keeps what the server needs beside the store; `None`: in memory.
+pub fn state_dir(config: &Config) -> Option<PathBuf> {
+    match (&config.server.state, &config.store) {
+        (Some(dir), _) => Some(dir.clone()),
+        (None, StorePlace::Memory) => None,
+        (None, StorePlace::Path(dir)) => Some(dir.join("server")),
+        (None, _) => Some(PathBuf::from("./laneway-server")),
+    }
+}
+
+/// The file that holds the tokens.
+pub fn tokens_file(state_dir: &std::path::Path) -> PathBuf {
+    state_dir.join("tokens.json")
+}
+
+/// The file that holds the audit log.
+pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
+    state_dir.join("audit.jsonl")
+}
+
+/// The settings of all lanes, with what the server adds where nothing is said: the lane for work that nothing here
+/// runs, and the bounds of tokens.
+fn lane_blocks(config: &Config) -> Vec<Block> {
+    let mut blocks = config.lane_blocks();
+    let mut add = |pattern: &str, settings: LaneSettings| {
+        if let (false, Ok(lanes)) =
+            (config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern), Pattern::new(pattern))
+        {
+            blocks.push(Block { lanes, settings: Some(settings) });
+        }
+    };
+    let external = LaneSettings {
+        max_concurrency: Some(Switch::Off),
+        max_queued: Some(EXTERNAL_QUEUED_MAX),
+        handler: Some(laneway_core::Handler::External),
+        ..LaneSettings::default()
+    };
+    add("external", external);
+    if let Some(most) = config.server.token_waiting {
+        let token = LaneSettings {
+            max_concurrency: Some(Switch::Off),
+            max_queued: Some(most),
+            ..LaneSettings::default()
+        };
+        add("token:*", token);
+    }
+    blocks
+}
+
+/// Without a `queue` block tool calls run one after another, directly.
+fn tool_calls(config: &Config) -> ToolCalls {
+    match &config.tools {
+        None => ToolCalls::Direct,
+        Some(lanes) => ToolCalls::Lanes { metrics: lanes.metrics, tools: lanes.tools.clone() },
+    }
+}
+
+/// How many tasks may wait in the lane for work that nothing here runs.
+const EXTERNAL_QUEUED_MAX: u32 = 100_000;
+
+impl Server {
+    /// Opens the store and everything beside it; nothing is served yet.
+    pub async fn open(parts: Parts) -> Result<Server, String> {
+        let Parts { config, config_file, store, state_dir } = parts;
+        check_schedules(&config)?;
+        let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
+        let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
+        let schedules = Schedules::open(state_dir.map(|dir| dir.join("schedules.json")))?;
+        if !config.listen.is_loopback() && tokens.is_empty() {
+            return Err(format!(
+                "{} can be reached from elsewhere, and there is no token; make one with `laneway token create`, or \
+                 listen on 127.0.0.1",
+                config.listen
+            ));
+        }
+        let config = Arc::new(config);
+        let clock = SteadyClock::start();
+        let runners = Arc::new(Runners::new(Arc::clone(&config))?);
+        let slots = Slots::new(clock);
+        let mut options = Options::default();
+        options.history_max = u64::from(config.server.history_max);
+        options.updates_max = UPDATES_MAX;
+        options.stop_grace = STOP_GRACE;
+        // Work whose agent is gone from the configuration fails by itself, and can be run again.
+        options.unknown_kinds = UnknownKinds::Fail;
+        options.settings = Some(lane_blocks(&config));
+        let options = runners.into_options(options).and_then(|options| slots.into_options(options));
+        let options = options.map_err(|error| error.to_string())?;
+        let handle = match store {
+            None => Handle::in_memory(options),
+            Some(store) => Handle::open(store, options).await.map_err(|error| error.to_string())?,
+        };
+        handle.configure(lane_blocks(&config)).await.map_err(|error| error.to_string())?;
+        handle.set_tool_calls(tool_calls(&config));
+        let messages = handle.configure_messages(config.messages.settings()).await;
+        messages.map_err(|error| error.to_string())?;
+        let app = Arc::new(App {
+            bus: Bus::new(laneway_engine::Clock::now(&clock)),
+            limits: Limits::of(&config.server),
+            handle,
+            config: RwLock::new(config),
+            runners,
+            tokens,
+            callers: Callers::default(),
+            audit,
+            schedules,
+            slots,
+            charts: Charts::default(),
+            refusals: crate::metrics::Refusals::default(),
+            overrides: crate::lanes::Overrides::default(),
+            clock,
+            draining: CancellationToken::new(),
+            closing: CancellationToken::new(),
+            config_file,
+        });
+        let updates = app.handle.subscribe(Filter::default());
+        tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone()));
+        tokio::spawn(app.charts.clone().sample(app.handle.clone()));
+        Ok(Server { app })
+    }
+
+    /// Whether nobody needs a token.
+    pub fn is_open(&self) -> bool {
+        self.app.is_open()
+    }
+
+    /// A way to have the configuration file read again.
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::clone(&self.app))
+    }
+
+    /// Serves until `stop` is over, then drains: readiness fails first, new work is refused, what runs may end, what
+    /// waits is kept, and streams and sockets are closed last.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> std::io::Result<()> {
+        let address = listener.local_addr()?;
+        let app = self.app;
+        let url = app.config().server.url.clone().unwrap_or_else(|| format!("http://{address}"));
+        app.runners.set_url(url);
+        tokio::spawn(crate::schedules::run(Arc::clone(&app)));
+        let router = crate::routes::router(Arc::clone(&app));
+        let room = Arc::new(Semaphore::new(app.limits.connections_max));
+        let accepting = accept(listener, Arc::clone(&app), router, Arc::clone(&room));
+        let accepting = tokio::spawn(accepting);
+        stop.await;
+        tracing::info!("draining: no new work is taken");
+        app.draining.cancel();
+        app.handle.shutdown(app.limits.drain_grace).await;
+        app.closing.cancel();
+        accepting.abort();
+        let all = app.limits.connections_max as u32;
+        // Whoever does not take the last answer in time is cut off.
+        drop(tokio::time::timeout(LAST_WORDS, room.acquire_many(all)).await);
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Takes connections as long as there is room for them.
+async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router, room: Arc<Semaphore>) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // No file descriptor left, say: there will be one when somebody goes.
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        // A connection beyond the bound is closed at once: one that waits would only wait longer.
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let (app, router) = (Arc::clone(&app), router.clone());
+        tokio::spawn(async move {
+            connection(stream, app, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
+    // Small answers go out at once.
+    drop(stream.set_nodelay(true));
+    let io = TokioIo::new(Timed::new(stream, WRITE_TIMEOUT));
+    let service = TowerToHyperService::new(router);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
+    let serving = builder.serve_connection(io, service).with_upgrades();
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = app.closing.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection broke off");
+    }
+}
+
+/// Reads the configuration file again.
+#[derive(Clone)]
+pub struct Reloader(Arc<App>);
+
+impl Reloader {
+    /// All of the file takes effect, or, with the error, none of it.
+    pub async fn reload(&self) -> Result<(), String> {
+        let app = &self.0;
+        let Some(path) = &app.config_file else {
+            return Err("the server was started without a configuration file".to_owned());
+        };
+        let environment = std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_"));
+        let loaded = laneway_config::load(path, laneway_config::Profile::SERVER, environment);
+        let mut new = loaded.map_err(|errors| errors.to_string())?;
+        crate::server::with_echo(&mut new);
+        check_schedules(&new)?;
+        let old = app.config();
+        if new.listen != old.listen || new.store != old.store {
+            return Err("listen and store take effect with a restart only; nothing was changed".to_owned());
+        }
+        let mut changes = new.lane_changes(&old);
+        for pattern in app.overrides.forget() {
+            let speaks = new.lanes.iter().find(|lane| lane.lanes == pattern);
+            let settings = speaks.map(|lane| lane.settings.clone());
+            changes.retain(|block| block.lanes != pattern);
+            changes.push(Block { lanes: pattern, settings });
+        }
+        app.handle.configure(changes).await.map_err(|error| error.to_string())?;
+        app.handle.set_tool_calls(tool_calls(&new));
+        let messages = app.handle.configure_messages(new.messages.settings()).await;
+        messages.map_err(|error| error.to_string())?;
+        let new = Arc::new(new);
+        app.runners.set_config(Arc::clone(&new));
+        app.runners.register(&app.handle).map_err(|error| error.to_string())?;
+        *app.config.write().unwrap_or_else(PoisonError::into_inner) = new;
+        app.schedules.changed.notify_one();
+        let deed = crate::audit::Deed {
+            actor: "signal",
+            event_type: "config",
+            action: "reload",
+            severity: "info",
+            target: path.display().to_string(),
+            details: serde_json::json!({}),
+        };
+        app.audit.record(app.now(), deed).await.map_err(|refusal| refusal.0.detail.clone())
+    }
+}
+
+/// A server without agents has one to try it with.
+pub fn with_echo(config: &mut Config) {
+    if config.agents.is_empty()
+        && let Ok(name) = laneway_core::Name::new("echo")
+    {
+        config.agents.push(laneway_config::Agent { name, runner: laneway_config::Runner::Echo, lanes: None });
+    }
+}

@@ -1,0 +1,216 @@
+//! Slots for work of a caller's own, on another machine: a lease that the caller renews.
+//!
+//! To the queue a slot is a task whose run does nothing but wait: for its completion, for a sign of life that does not
+//! come, or to be told to stop. Signs of life are looked for here, where the run is; after a restart the run is gone and
+//! its fence with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use laneway_core::{Fence, LaneName, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
+use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock};
+use laneway_protocol::{At, Code, CompleteBody, SlotAnswer, SlotRequest};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use crate::app::App;
+use crate::asks;
+use crate::auth::Caller;
+use crate::envelope::Envelope;
+use crate::extract::Body;
+use crate::problem::{Answer, Refusal};
+
+/// The kind of tasks that hold a slot for somebody elsewhere.
+pub(crate) const KIND: &str = "laneway.remote-slot";
+
+/// The slots that are held from elsewhere.
+pub(crate) struct Slots {
+    clock: SteadyClock,
+    held: Mutex<HashMap<TaskId, Held>>,
+    /// Told when one is granted.
+    granted: watch::Sender<u64>,
+}
+
+struct Held {
+    fence: Fence,
+    lease: Millis,
+    until: Timestamp,
+    signs: mpsc::Sender<Sign>,
+}
+
+/// What the holder of a slot says.
+enum Sign {
+    /// It is alive, until then.
+    Alive(Timestamp),
+    Done(Result<Value, Failure>),
+}
+
+impl Slots {
+    pub(crate) fn new(clock: SteadyClock) -> Arc<Slots> {
+        Arc::new(Slots { clock, held: Mutex::default(), granted: watch::channel(0).0 })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says who runs such tasks.
+    pub(crate) fn into_options(
+        self: &Arc<Slots>,
+        options: Options,
+    ) -> Result<Options, laneway_engine::Error> {
+        let slots = Arc::clone(self);
+        options.handler(KIND, move |context: Context, payload: Value| {
+            let slots = Arc::clone(&slots);
+            async move { slots.hold(context, payload).await }
+        })
+    }
+
+    async fn hold(&self, context: Context, payload: Value) -> Result<Value, Failure> {
+        let lease = Envelope::of(payload).payload.get("lease_ms").and_then(Value::as_u64).unwrap_or(30_000);
+        let (signs, mut heard) = mpsc::channel(16);
+        let mut until = self.clock.now() + Millis(lease);
+        let held = Held { fence: context.fence(), lease: Millis(lease), until, signs };
+        let task = context.task();
+        self.lock().insert(task, held);
+        let _gone = Gone { slots: self, task };
+        self.granted.send_modify(|count| *count += 1);
+        loop {
+            let left = Duration::from_millis(until.since(self.clock.now()).0);
+            tokio::select! {
+                sign = heard.recv() => match sign {
+                    Some(Sign::Alive(later)) => until = later,
+                    Some(Sign::Done(outcome)) => return outcome,
+                    None => return Err(Failure::fatal("its holder is gone")),
+                },
+                _ = tokio::time::sleep(left) => {
+                    return Err(Failure::fatal("its holder gave no sign of life"));
+                }
+                _ = context.stop().wait() => return Err(Failure::fatal("it was told to stop")),
+            }
+        }
+    }
+
+    /// Renews a slot; `None`: it is no slot that is held from elsewhere.
+    pub(crate) fn renew(&self, task: TaskId, fence: Fence) -> Option<Answer<Timestamp>> {
+        let mut held = self.lock();
+        let held = held.get_mut(&task)?;
+        if held.fence != fence {
+            return Some(Err(stale(task)));
+        }
+        held.until = self.clock.now() + held.lease;
+        Some(match held.signs.try_send(Sign::Alive(held.until)) {
+            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => Ok(held.until),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(stale(task)),
+        })
+    }
+
+    /// Ends a slot; `None`: it is no slot that is held from elsewhere.
+    pub(crate) async fn end(&self, task: TaskId, body: &CompleteBody) -> Option<Answer<()>> {
+        let signs = {
+            let held = self.lock();
+            let held = held.get(&task)?;
+            if held.fence != Fence(body.fence) {
+                return Some(Err(stale(task)));
+            }
+            held.signs.clone()
+        };
+        let outcome = match body.success {
+            true => Ok(body.result.clone().unwrap_or_default()),
+            false => {
+                let error = body.error.clone().unwrap_or_else(|| "its holder says it failed".to_owned());
+                Err(Failure { error, retryable: false })
+            }
+        };
+        Some(signs.send(Sign::Done(outcome)).await.map_err(|_| stale(task)))
+    }
+
+    /// Waits until the slot is held.
+    async fn granted(&self, task: TaskId) -> (Fence, Timestamp) {
+        let mut granted = self.granted.subscribe();
+        loop {
+            if let Some(held) = self.lock().get(&task) {
+                return (held.fence, held.until);
+            }
+            if granted.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+struct Gone<'a> {
+    slots: &'a Slots,
+    task: TaskId,
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.slots.lock().remove(&self.task);
+    }
+}
+
+fn stale(task: TaskId) -> Refusal {
+    Refusal::new(Code::StaleLease, "the slot has lapsed or was given back").of_task(task)
+}
+
+/// Takes a slot of each of some lanes, to guard code of the caller's own. Renewed by heartbeat, ended by complete.
+#[utoipa::path(
+    post, path = "/api/slots", tag = "tasks", request_body = SlotRequest,
+    responses((status = 200, body = SlotAnswer))
+)]
+pub(crate) async fn take(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Body(request): Body<SlotRequest>,
+) -> Answer<Json<SlotAnswer>> {
+    if request.lanes.is_empty() {
+        return Err(Refusal::invalid("lanes must name at least one lane"));
+    }
+    let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
+    for lane in &request.lanes {
+        lanes.push(asks::lane(lane)?);
+    }
+    if let Some(session) = &request.session {
+        let session = LaneName::session(session);
+        lanes.push(session.map_err(|error| Refusal::invalid(format!("session: {error}")))?);
+    }
+    let home = app.handle.settings(lanes[0].clone()).await?;
+    if home.handler == laneway_core::Handler::External {
+        return Err(laneway_engine::Error::ExternalLane { lane: lanes[0].clone() }.into());
+    }
+    let lease = request.lease_ms.map_or(home.lease, Millis);
+    if lease == Millis(0) || lease > Millis::MAX {
+        return Err(Refusal::invalid("lease_ms must be from 1 to ten years"));
+    }
+    let kind = Name::new(KIND).map_err(laneway_engine::Error::from)?;
+    let mut spec = TaskSpec::new(kind, lanes);
+    spec.priority = asks::level(request.priority.as_ref())?;
+    spec.wait_timeout = request.wait_ms.map(Millis);
+    spec.retry = Some(Retry::NONE);
+    let payload = serde_json::json!({ "lease_ms": lease.0 });
+    let envelope = Envelope::new(payload, caller.token.clone(), None);
+    let asked = asks::Asked { spec: Box::new(spec), envelope };
+    let task = asks::submit(&app, asked).await?.on_drop(OnDrop::Cancel);
+    let id = task.id();
+    let ended = tokio::select! {
+        biased;
+        held = app.slots.granted(id) => Ok(held),
+        ending = app.handle.wait_for(id) => Err(ending?),
+    };
+    // From here on the lease decides.
+    task.detach();
+    match ended {
+        Ok((fence, until)) => {
+            Ok(Json(SlotAnswer { id: id.to_string(), fence: fence.0, lease_until: At(until) }))
+        }
+        Err(ending) => match ending.into_result() {
+            Err(RunError::Ended(end)) => Err(Refusal::ended(id, &end)),
+            Err(RunError::Refused(error)) => Err(error.into()),
+            _ => Err(Refusal::new(Code::Internal, "the slot was given back before it was taken")),
+        },
+    }
+}

@@ -1,0 +1,81 @@
+//! How everything stands: status, health, readiness, configuration.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use laneway_core::LaneName;
+use laneway_protocol::{ConfigValue, ConfigView, Health, Readiness, StatusView};
+
+use crate::app::App;
+use crate::problem::Answer;
+
+/// The lane of everything: how many run, how many wait, how many may run.
+async fn everything(app: &App) -> Answer<(u32, u32, Option<u32>)> {
+    let look = |lanes: &laneway_core::Scheduler| {
+        let global = LaneName::global();
+        match lanes.lane(&global) {
+            Some(lane) => (lane.running, lane.waiting + lane.retrying, lane.settings.max_concurrency),
+            None => (0, 0, lanes.settings_for(&global).max_concurrency),
+        }
+    };
+    Ok(app.handle.read(look).await?)
+}
+
+/// How everything stands, in numbers and in one line.
+#[utoipa::path(get, path = "/api/status", tag = "lanes", responses((status = 200, body = StatusView)))]
+pub(crate) async fn status(State(app): State<Arc<App>>) -> Answer<Json<StatusView>> {
+    let (running, waiting, max_concurrent) = everything(&app).await?;
+    let limit = max_concurrent.map_or("∞".to_owned(), |limit| limit.to_string());
+    let line = match waiting {
+        0 => format!("Agent: {running}/{limit}"),
+        _ => format!("Agent: {running}/{limit} ({waiting} queued)"),
+    };
+    Ok(Json(StatusView { running, waiting, max_concurrent, line }))
+}
+
+/// Whether the server is alive. A full server is.
+#[utoipa::path(get, path = "/healthz", tag = "around", responses((status = 200, body = Health)))]
+pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer<Json<Health>> {
+    // A store that is away does not make the server sick: it will come back by itself.
+    let (running, waiting, limit) = everything(&app).await.unwrap_or((0, 0, None));
+    Ok(Json(Health { status: "ok".to_owned(), running, waiting, limit }))
+}
+
+/// Whether the server takes work.
+#[utoipa::path(
+    get, path = "/readyz", tag = "around",
+    responses((status = 200, body = Readiness), (status = 503, body = Readiness))
+)]
+pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
+    let status = if app.draining.is_cancelled() {
+        "draining"
+    } else {
+        match everything(&app).await {
+            Ok((running, _, Some(limit))) if running >= limit && !app.limits.ready_when_full => "full",
+            Ok(_) => "ready",
+            Err(_) => "store_unavailable",
+        }
+    };
+    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(Readiness { status: status.to_owned() })).into_response()
+}
+
+/// Every value that holds, and where it comes from.
+#[utoipa::path(get, path = "/api/config", tag = "operations", responses((status = 200, body = ConfigView)))]
+pub(crate) async fn config(State(app): State<Arc<App>>) -> Answer<Json<ConfigView>> {
+    let changed = app.overrides.patterns();
+    let values = app.config().effective().0.into_iter().map(|value| {
+        let lane = value.block.strip_prefix("lane \"").and_then(|rest| rest.strip_suffix('"'));
+        let is_changed = lane.is_some_and(|lane| changed.iter().any(|pattern| pattern == lane));
+        ConfigValue {
+            source: if is_changed { "api".to_owned() } else { value.source.to_string() },
+            block: value.block,
+            key: value.key,
+            value: value.value,
+        }
+    });
+    Ok(Json(ConfigView { values: values.collect() }))
+}

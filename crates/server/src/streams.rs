@@ -1,0 +1,181 @@
+//! Events over SSE, from acceptance on.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use laneway_core::{LaneName, TaskId, TaskStatus};
+use laneway_engine::TaskHandle;
+use laneway_protocol::EventName;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::bus::{Filter, Watch};
+use crate::happening::{Happening, end_data, end_name};
+use crate::limits::Underway;
+use crate::problem::Answer;
+use crate::watching::place_data;
+
+/// How often a quiet stream shows that it is alive.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// A stream of events to one client.
+pub(crate) struct Telling {
+    app: Arc<App>,
+    watch: Watch,
+    /// Told first.
+    prelude: VecDeque<Arc<Happening>>,
+    /// It ends with the last event of this task.
+    pub(crate) until_end_of: Option<TaskId>,
+    /// The caller's hold on the task: dropped with the stream.
+    pub(crate) hold: Option<TaskHandle>,
+    /// Told when there is nothing else to tell.
+    epilogue: VecDeque<Arc<Happening>>,
+    is_over: bool,
+}
+
+/// One event in words.
+pub(crate) struct Told {
+    pub(crate) name: EventName,
+    pub(crate) id: Option<String>,
+    pub(crate) data: Value,
+    pub(crate) task: Option<TaskId>,
+    lanes: Arc<[LaneName]>,
+}
+
+impl Told {
+    pub(crate) fn fits(&self, filter: &Filter) -> bool {
+        filter.task.is_none_or(|task| self.task == Some(task))
+            && filter.lane.as_ref().is_none_or(|lane| self.lanes.contains(lane))
+    }
+}
+
+impl Telling {
+    pub(crate) fn new(app: Arc<App>, watch: Watch) -> Telling {
+        let prelude = VecDeque::new();
+        let epilogue = VecDeque::new();
+        Telling { app, watch, prelude, until_end_of: None, hold: None, epilogue, is_over: false }
+    }
+
+    pub(crate) fn of_task(mut self, task: TaskId, prelude: Vec<Happening>) -> Telling {
+        self.until_end_of = Some(task);
+        self.prelude = prelude.into_iter().map(Arc::new).collect();
+        self
+    }
+
+    /// Says how the task ended, after what is kept, should that not hold the end.
+    pub(crate) fn then_ends_with(mut self, story: Vec<Happening>) -> Telling {
+        if !self.watch.holds_end() {
+            self.epilogue = story.into_iter().map(Arc::new).collect();
+        }
+        self
+    }
+
+    pub(crate) fn hold(mut self, hold: Option<TaskHandle>) -> Telling {
+        self.hold = hold;
+        self
+    }
+
+    /// The next event; `None` when the stream is over.
+    pub(crate) async fn next(&mut self) -> Option<Told> {
+        if self.is_over {
+            return None;
+        }
+        let happening = match self.prelude.pop_front() {
+            Some(happening) => happening,
+            None if self.watch.is_at_now() && !self.epilogue.is_empty() => self.epilogue.pop_front()?,
+            None => {
+                let closing = self.app.closing.clone();
+                tokio::select! {
+                    biased;
+                    next = self.watch.next() => next?,
+                    () = closing.cancelled() => return None,
+                }
+            }
+        };
+        self.is_over = happening.is_last() && self.until_end_of.is_some();
+        let mut data = happening.data();
+        if happening.name == EventName::Completed
+            && let Some(task) = happening.task
+        {
+            data["result"] = self.app.result_of(task).await;
+        }
+        let id = (happening.seq > 0).then(|| self.app.bus.id_of(happening.seq));
+        Some(Told {
+            name: happening.name,
+            id,
+            data,
+            task: happening.task,
+            lanes: Arc::clone(&happening.lanes),
+        })
+    }
+
+    /// The next event of what was there before; `None` when all of that is told.
+    pub(crate) async fn next_of_story(&mut self) -> Option<Told> {
+        match self.prelude.is_empty() {
+            true => None,
+            false => self.next().await,
+        }
+    }
+
+    /// The stream as an HTTP answer.
+    pub(crate) fn into_response(self) -> Response {
+        let stream = futures_util::stream::unfold(self, |mut telling| async move {
+            let told = telling.next().await?;
+            let event = Event::default().event(told.name.as_str()).data(told.data.to_string());
+            let event = match told.id {
+                Some(id) => event.id(id),
+                None => event,
+            };
+            Some((Ok::<Event, Infallible>(event), telling))
+        });
+        Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
+    }
+}
+
+impl App {
+    /// What a task produced, if it is remembered.
+    pub(crate) async fn result_of(&self, task: TaskId) -> Value {
+        let found = self.handle.finished(task).await.ok().flatten();
+        let result = found.and_then(|(_, result)| result);
+        result.and_then(|result| serde_json::from_slice(&result).ok()).unwrap_or_default()
+    }
+
+    /// How a task stands, as the events that would have told of it. For whoever comes later.
+    pub(crate) async fn story_of(&self, task: TaskId) -> Answer<Option<Vec<Happening>>> {
+        if let Some((finished, _)) = self.handle.finished(task).await? {
+            let end = Happening::made(end_name(&finished.end), Some(task), end_data(&finished.end));
+            let done = Happening::made(EventName::Done, Some(task), json!({}));
+            return Ok(Some(vec![end.at(finished.ended), done.at(finished.ended)]));
+        }
+        let look = move |lanes: &laneway_core::Scheduler| {
+            lanes.task(task).map(|view| (view, laneway_engine::Standing::of(lanes, task)))
+        };
+        let Some((view, standing)) = self.handle.read(look).await? else { return Ok(None) };
+        let accepted =
+            Happening::made(EventName::Accepted, Some(task), json!({ "kind": view.kind.as_str() }));
+        let mut story = vec![accepted.at(view.submitted)];
+        match (view.status, &view.running) {
+            (TaskStatus::Running, Some(running)) => {
+                let data = json!({ "attempt": view.attempts, "fence": running.fence.0 });
+                story.push(Happening::made(EventName::Started, Some(task), data).at(running.started));
+            }
+            _ => story.push(Happening::made(EventName::Queued, Some(task), place_data(&standing))),
+        }
+        Ok(Some(story))
+    }
+}
+
+/// A body that counts as under way until it has ended.
+pub(crate) fn guarded(body: Body, underway: Underway) -> Body {
+    let body = body.map_frame(move |frame| {
+        let _counts = &underway;
+        frame
+    });
+    Body::new(body)
+}

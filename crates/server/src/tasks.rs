@@ -1,0 +1,427 @@
+//! Tasks: submit, list, look at, change, cancel, explain, watch.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId, TaskStatus};
+use laneway_engine::{Cursor as Place, EndState, Error, HistoryFilter, Standing, UnknownWord};
+use laneway_protocol::{
+    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Page, Scope, TaskChange,
+    TaskRequest, TaskView, end_word, status_word,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::asks::{self, Manner};
+use crate::audit::Deed;
+use crate::auth::Caller;
+use crate::bus::{Filter, From};
+use crate::chat::{replay, status_of};
+use crate::extract::{Body, Path, Query, header_text, task_id};
+use crate::problem::{Answer, Refusal, TASK_ID};
+use crate::streams::Telling;
+use crate::views;
+
+/// How many items a page has when nothing is said, and at most.
+pub(crate) const PAGE: (usize, usize) = (50, 500);
+
+/// Which page of a list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// How many at most. Default 50, at most 500.
+    #[param(minimum = 1, maximum = 500)]
+    pub(crate) limit: Option<usize>,
+    /// Where the page before ended.
+    pub(crate) cursor: Option<String>,
+    /// A browser's way to show its token.
+    #[param(ignore)]
+    pub(crate) access_token: Option<String>,
+}
+
+pub(crate) fn page_size(limit: Option<usize>) -> Answer<usize> {
+    match limit {
+        None => Ok(PAGE.0),
+        Some(limit) if (1..=PAGE.1).contains(&limit) => Ok(limit),
+        Some(_) => Err(Refusal::invalid(format!("limit must be from 1 to {}", PAGE.1))),
+    }
+}
+
+pub(crate) fn bad_cursor() -> Refusal {
+    Refusal::invalid("cursor must be the next_cursor of the page before")
+}
+
+/// Which tasks to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TasksQuery {
+    /// `queued`, `running`, `retrying`, or an end.
+    status: Option<String>,
+    /// They name this lane.
+    lane: Option<String>,
+    /// They are turns of this conversation.
+    session: Option<String>,
+    /// They are of this kind.
+    kind: Option<String>,
+    /// They carry this label.
+    group: Option<String>,
+    /// How many at most. Default 50, at most 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+    #[param(ignore)]
+    #[serde(rename = "access_token")]
+    _access_token: Option<String>,
+}
+
+/// Asks for a task.
+#[utoipa::path(
+    post, path = "/api/tasks", tag = "tasks", request_body = TaskRequest,
+    params(("idempotency-key" = Option<String>, Header, description = "asking twice is asking once")),
+    responses((status = 202, body = AcceptedTask))
+)]
+pub(crate) async fn submit(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(request): Body<TaskRequest>,
+) -> Answer<Response> {
+    let manner = Manner::of(&headers)?;
+    let asked = asks::task(&app, &caller, request, &manner).await?;
+    let task = asks::submit(&app, asked).await?;
+    let (id, standing, replayed) = (task.id().to_string(), task.standing(), task.joined());
+    task.detach();
+    let accepted = AcceptedTask {
+        id: id.clone(),
+        status: status_of(&standing).to_owned(),
+        position: standing.position.map(|place| place as u64),
+        eta_ms: standing.starts_in.map(|length| length.0),
+        durability: app.handle.durability().as_str().to_owned(),
+        replayed,
+    };
+    let location = format!("/api/tasks/{id}");
+    let mut response = (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(TASK_ID, id);
+    }
+    Ok(response)
+}
+
+/// Where a list of tasks goes on: among the live ones, or among those that are over.
+enum Cursor {
+    Live(u32),
+    Over(Option<Place>),
+}
+
+impl Cursor {
+    fn read(text: Option<&str>) -> Answer<Cursor> {
+        let cursor = match text.map(|text| text.split_once('-')) {
+            None => Some(Cursor::Live(0)),
+            Some(Some(("l", slot))) => slot.parse().ok().map(Cursor::Live),
+            Some(Some(("o", ""))) => Some(Cursor::Over(None)),
+            Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Over(Some(place))),
+            Some(_) => None,
+        };
+        cursor.ok_or_else(bad_cursor)
+    }
+}
+
+/// Tasks, the live ones first, then those that are over, the newest first.
+#[utoipa::path(
+    get, path = "/api/tasks", tag = "tasks", params(TasksQuery),
+    responses((status = 200, body = Page<TaskView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Query(query): Query<TasksQuery>,
+) -> Answer<Json<Page<TaskView>>> {
+    let max = page_size(query.limit)?;
+    let which = Which::of(&query)?;
+    let mut items = Vec::new();
+    let mut cursor = Some(Cursor::read(query.cursor.as_deref())?);
+    if let Some(Cursor::Live(from)) = cursor {
+        cursor = None;
+        let mut next = None;
+        if which.status.is_none_or(|status| status.is_live()) {
+            let (selector, status) = (which.selector.clone(), which.status.and_then(Status::live));
+            let look = move |lanes: &laneway_core::Scheduler| {
+                let (page, next) = lanes.page(&selector, status, from, max);
+                let page = page.into_iter().map(|view| {
+                    let standing = Standing::of(lanes, view.id);
+                    views::live(&view, standing, None)
+                });
+                (page.collect::<Vec<TaskView>>(), next)
+            };
+            (items, next) = app.handle.read(look).await?;
+        }
+        cursor = match next {
+            Some(slot) => return Ok(page(items, Some(format!("l-{slot}")))),
+            None => cursor.or(Some(Cursor::Over(None))),
+        };
+    }
+    let Some(Cursor::Over(after)) = cursor else { return Ok(page(items, None)) };
+    if which.status.is_some_and(|status| status.is_live()) {
+        return Ok(page(items, None));
+    }
+    if items.len() >= max {
+        return Ok(page(items, Some("o-".to_owned())));
+    }
+    let Selector { lane, kind, group } = which.selector;
+    let state = which.status.and_then(Status::over);
+    let max = (max - items.len()) as u32;
+    let filter = HistoryFilter { state, lane, kind, session: None, group, after, max };
+    let found = app.handle.history(filter).await?;
+    items.extend(found.items.iter().map(|finished| views::finished(finished, None)));
+    Ok(page(items, found.next.map(|place| format!("o-{place}"))))
+}
+
+fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView>> {
+    Json(Page { items, next_cursor })
+}
+
+#[derive(Clone, Copy)]
+enum Status {
+    Live(TaskStatus),
+    Over(EndState),
+}
+
+impl Status {
+    fn is_live(self) -> bool {
+        matches!(self, Status::Live(_))
+    }
+
+    fn over(self) -> Option<EndState> {
+        match self {
+            Status::Live(_) => None,
+            Status::Over(state) => Some(state),
+        }
+    }
+
+    fn live(self) -> Option<TaskStatus> {
+        match self {
+            Status::Live(status) => Some(status),
+            Status::Over(_) => None,
+        }
+    }
+}
+
+struct Which {
+    selector: Selector,
+    status: Option<Status>,
+}
+
+impl Which {
+    fn of(query: &TasksQuery) -> Answer<Which> {
+        let status = match query.status.as_deref() {
+            None => None,
+            Some("queued") => Some(Status::Live(TaskStatus::Queued)),
+            Some("running") => Some(Status::Live(TaskStatus::Running)),
+            Some("retrying") => Some(Status::Live(TaskStatus::Retrying)),
+            Some(word) => Some(Status::Over(word.parse().map_err(|error: UnknownWord| {
+                Refusal::invalid(format!("status must be queued, running, retrying, or else {error}"))
+            })?)),
+        };
+        let selector =
+            selector(query.lane.clone(), query.session.clone(), query.kind.clone(), query.group.clone())?;
+        Ok(Which { selector, status })
+    }
+}
+
+/// What a request means by lane, session, kind and group. A session is its lane.
+pub(crate) fn selector(
+    lane: Option<String>,
+    session: Option<String>,
+    kind: Option<String>,
+    group: Option<String>,
+) -> Answer<Selector> {
+    if lane.is_some() && session.is_some() {
+        return Err(Refusal::invalid("give a lane or a session, not both"));
+    }
+    let session = session.map(|key| LaneName::session(&key)).transpose();
+    let session = session.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+    let named = |what: &str, text: Option<String>| -> Answer<Option<Name>> {
+        text.map(|text| asks::name(what, text)).transpose()
+    };
+    Ok(Selector {
+        lane: lane.map(asks::lane).transpose()?.or(session),
+        kind: named("kind", kind)?,
+        group: named("group", group)?,
+    })
+}
+
+/// A task.
+#[utoipa::path(
+    get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
+    responses((status = 200, body = TaskView))
+)]
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer<Json<TaskView>> {
+    let task = task_id(&id)?;
+    let look =
+        move |lanes: &laneway_core::Scheduler| lanes.task(task).map(|view| (view, Standing::of(lanes, task)));
+    if let Some((view, standing)) = app.handle.read(look).await? {
+        let envelope = views::envelope_of(&app.handle, &view).await?;
+        return Ok(Json(views::live(&view, standing, Some(envelope))));
+    }
+    let (finished, result) = app.handle.finished(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let result = result.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok(Json(views::finished(&finished, result)))
+}
+
+/// Refuses whoever may not change this task.
+pub(crate) async fn check_owner(app: &App, caller: &Caller, task: TaskId) -> Answer<()> {
+    if caller.may(Scope::Admin) {
+        return Ok(());
+    }
+    let Some(view) = app.handle.task(task).await? else { return Ok(()) };
+    let envelope = views::envelope_of(&app.handle, &view).await?;
+    match caller.owns(envelope.owner.as_deref()) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden("the task is another token's; only the scope admin may change it")),
+    }
+}
+
+/// Changes the priority of a task that waits.
+#[utoipa::path(
+    patch, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)), request_body = TaskChange,
+    responses((status = 200, body = TaskView))
+)]
+pub(crate) async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(change): Body<TaskChange>,
+) -> Answer<Json<TaskView>> {
+    let task = task_id(&id)?;
+    let priority = asks::level(Some(&change.priority))?.unwrap_or_default();
+    check_owner(&app, &caller, task).await?;
+    app.handle.reprioritise(task, priority).await?;
+    get(State(app), Path(id)).await
+}
+
+/// Cancels a task; answers what it found.
+#[utoipa::path(
+    delete, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
+    responses((status = 200, body = CancelAnswer))
+)]
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Answer<Json<CancelAnswer>> {
+    let task = task_id(&id)?;
+    check_owner(&app, &caller, task).await?;
+    let status = cancel_task(&app, task).await?;
+    Ok(Json(CancelAnswer { id: task.to_string(), status }))
+}
+
+/// Cancels a task and says what it found.
+pub(crate) async fn cancel_task(app: &App, task: TaskId) -> Answer<String> {
+    match app.handle.cancel(task).await {
+        Ok(Reply::CancelledWhileWaiting) => Ok("cancelled_while_queued".to_owned()),
+        Ok(_) => Ok("cancelling".to_owned()),
+        Err(Error::Rejected(Rejection::NotLive { .. })) => {
+            let found = app.handle.finished(task).await?;
+            let (finished, _) = found.ok_or_else(|| Refusal::not_found("task"))?;
+            Ok(format!("already_{}", end_word(&finished.end)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Cancels everything that waits and fits.
+#[utoipa::path(
+    post, path = "/api/tasks/cancel", tag = "tasks", request_body = CancelManyRequest,
+    responses((status = 200, body = CancelManyAnswer))
+)]
+pub(crate) async fn cancel_many(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Body(request): Body<CancelManyRequest>,
+) -> Answer<Json<CancelManyAnswer>> {
+    let which = selector(request.lane, request.session, request.kind, request.group)?;
+    if which == Selector::default() {
+        return Err(Refusal::invalid("say which: a lane, a session, a kind or a group"));
+    }
+    let target = serde_json::json!({
+        "lane": which.lane.as_ref().map(|lane| lane.as_str()),
+        "kind": which.kind.as_ref().map(|kind| kind.as_str()),
+        "group": which.group.as_ref().map(|group| group.as_str()),
+    });
+    let cancelled = app.handle.cancel_waiting(which).await? as u64;
+    let deed = Deed {
+        actor: &caller.subject,
+        event_type: "task",
+        action: "cancel_waiting",
+        severity: "info",
+        target: "tasks".to_owned(),
+        details: serde_json::json!({ "which": target, "cancelled": cancelled }),
+    };
+    app.audit.record(app.now(), deed).await?;
+    Ok(Json(CancelManyAnswer { cancelled }))
+}
+
+/// Why a task waits.
+#[utoipa::path(
+    get, path = "/api/tasks/{id}/explain", tag = "tasks", params(("id" = String, Path)),
+    responses((status = 200, body = ExplainView))
+)]
+pub(crate) async fn explain(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Answer<Json<ExplainView>> {
+    let task = task_id(&id)?;
+    let look = move |lanes: &laneway_core::Scheduler| Some((lanes.explain(task)?, lanes.task(task)?.status));
+    if let Some((explanation, status)) = app.handle.read(look).await? {
+        return Ok(Json(ExplainView {
+            id: task.to_string(),
+            status: status_word(status).to_owned(),
+            position: explanation.position.map(|place| place as u64),
+            eta_ms: explanation.starts_in.map(|length| length.0),
+            blockers: views::blockers(&explanation),
+        }));
+    }
+    let (finished, _) = app.handle.finished(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let status = end_word(&finished.end).to_owned();
+    Ok(Json(ExplainView { id: task.to_string(), status, position: None, eta_ms: None, blockers: Vec::new() }))
+}
+
+/// The events of a task, until it is over.
+#[utoipa::path(
+    get, path = "/api/tasks/{id}/events", tag = "tasks",
+    params(("id" = String, Path), ("last-event-id" = Option<String>, Header, description = "goes on after this")),
+    responses(
+        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 204, description = "the client has seen the end")
+    )
+)]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let task = task_id(&id)?;
+    let last = header_text(&headers, "last-event-id")?;
+    let from = last.map(|last| app.bus.from_id(last));
+    let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let Some(from @ From::After(_)) = from else {
+        drop(story);
+        return Ok(replay(&app, task).await?.into_response());
+    };
+    if app.bus.has_told_end(task, from) {
+        // A browser stops asking.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let watch = app.bus.watch(Filter { task: Some(task), lane: None }, from);
+    // One that is over and of which nothing is kept any more ends with what is remembered.
+    let is_over = !app.handle.read(move |lanes| lanes.has(task)).await?;
+    let telling = Telling::new(Arc::clone(&app), watch).of_task(task, Vec::new());
+    let telling = if is_over { telling.then_ends_with(story) } else { telling };
+    Ok(telling.into_response())
+}

@@ -1,0 +1,109 @@
+//! Tasks that belong together: groups and batches of tool calls.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use laneway_core::{End, Name, Selector};
+use laneway_engine::{Handle, HistoryFilter, RunError, ToolResult, ToolUse};
+use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView};
+
+use crate::app::App;
+use crate::asks;
+use crate::envelope::Envelope;
+use crate::extract::{Body, Path};
+use crate::problem::{Answer, Refusal};
+
+/// How much of the history is counted at a time.
+const COUNTED_MAX: u32 = 1000;
+
+/// Counts the tasks of a group, live and over.
+pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, laneway_engine::Error> {
+    let which = Selector { group: Some(group.clone()), ..Selector::default() };
+    let live = handle.read(move |lanes| lanes.page(&which, None, 0, usize::MAX).0.len()).await?;
+    let mut view = GroupView { total: live as u64, ..GroupView::default() };
+    let mut filter =
+        HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
+    loop {
+        let found = handle.history(filter.clone()).await?;
+        let count = found.items.len() as u64;
+        let failed = found.items.iter().filter(|finished| finished.end != End::Completed).count() as u64;
+        (view.total, view.done, view.failed) = (view.total + count, view.done + count, view.failed + failed);
+        filter.after = found.next;
+        if filter.after.is_none() {
+            return Ok(view);
+        }
+    }
+}
+
+/// How tasks with one label stand.
+#[utoipa::path(
+    get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
+    responses((status = 200, body = GroupView))
+)]
+pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>) -> Answer<Json<GroupView>> {
+    let group = Name::new(group).map_err(|_| Refusal::not_found("group"))?;
+    if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
+        return Ok(Json(view));
+    }
+    let view = count(&app.handle, &group).await?;
+    match view.total {
+        0 => Err(Refusal::not_found("group")),
+        _ => Ok(Json(view)),
+    }
+}
+
+/// Runs the tool calls of one model turn: reads side by side, the rest one after another, results in call order.
+#[utoipa::path(
+    post, path = "/api/tasks/batch", tag = "tasks", request_body = BatchRequest,
+    responses((status = 200, body = BatchAnswer))
+)]
+pub(crate) async fn batch(
+    State(app): State<Arc<App>>,
+    caller: crate::auth::Caller,
+    Body(request): Body<BatchRequest>,
+) -> Answer<Json<BatchAnswer>> {
+    if app.draining.is_cancelled() {
+        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
+    }
+    if request.session.is_empty() {
+        return Err(Refusal::invalid("session must not be empty"));
+    }
+    let mut tools = app.handle.tools(request.session);
+    if let Some(configured) = &app.config().tools {
+        for (tool, lane) in &configured.tools {
+            tools = tools.tool(tool, *lane);
+        }
+    }
+    if let Some(group) = request.group {
+        tools = tools.group(asks::name("group", group)?);
+    }
+    let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
+    let mut calls = Vec::with_capacity(request.calls.len());
+    for call in request.calls {
+        let envelope = Envelope::new(call.payload, caller.token.clone(), None);
+        let sealed = serde_json::to_value(envelope).unwrap_or_default();
+        calls.push(ToolUse::new(asks::name("tool", call.tool)?.as_str(), sealed));
+    }
+    if calls.is_empty() {
+        return Err(Refusal::invalid("calls must hold at least one call"));
+    }
+    let results = tools.batch(calls, |_| async { Ok(()) }).await?;
+    let results = names.into_iter().zip(results).map(|(tool, result)| told(tool, result)).collect();
+    Ok(Json(BatchAnswer { results }))
+}
+
+fn told(tool: String, result: ToolResult) -> BatchResult {
+    let (result, error) = match result {
+        ToolResult::Done(value) => (Some(value), None),
+        ToolResult::Refused(why) => (None, Some(*Refusal::new(Code::Forbidden, why).0)),
+        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*Refusal::from(error).0)),
+        ToolResult::Failed(RunError::Ended(end)) => {
+            let mut problem = *Refusal::ended(laneway_core::TaskId(0), &end).0;
+            (problem.task_id, problem.task_id_camel) = (None, None);
+            (None, Some(problem))
+        }
+        _ => (None, Some(*Refusal::new(Code::Internal, "something unexpected went wrong").0)),
+    };
+    BatchResult { tool, success: error.is_none(), result, error }
+}
