@@ -1,5 +1,6 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
+mod chaos;
 mod crash;
 mod mutants;
 
@@ -13,6 +14,8 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
+  bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
+  chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
@@ -27,6 +30,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
+        ["bench", "replicas"] => bench_replicas(),
+        ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
         ["bench", "sessions"] => bench_sessions(),
@@ -68,6 +73,7 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 }
 
 fn test() -> Result<(), String> {
+    engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])
 }
 
@@ -82,12 +88,26 @@ fn check() -> Result<(), String> {
 
 /// Installs a Debian package when the program that it brings is missing.
 fn ensure(program: &str, package: &str) -> Result<(), String> {
-    let is_there = Command::new(program).arg("--version").output().is_ok();
-    if is_there {
+    let is_there = || Command::new(program).arg("--version").output().is_ok();
+    if is_there() {
         return Ok(());
     }
-    run("apt-get", &["update"], &[])?;
-    run("apt-get", &["install", "--yes", package], &[])
+    let options = [("DEBIAN_FRONTEND", "noninteractive")];
+    let installed = run("apt-get", &["update"], &[])
+        .and_then(|()| run("apt-get", &["install", "--yes", "--no-install-recommends", package], &options));
+    match installed {
+        Ok(()) if is_there() => Ok(()),
+        _ => Err(format!(
+            "{program} is missing and could not be installed; as root: apt-get install {package}"
+        )),
+    }
+}
+
+/// The engines that stores are tested on.
+fn engines() -> Result<(), String> {
+    ensure("redis-server", "redis-server")?;
+    ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
+    ensure("setpriv", "util-linux")
 }
 
 fn bench_sessions() -> Result<(), String> {
@@ -108,6 +128,19 @@ fn bench_core() -> Result<(), String> {
     let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
     let memory = run("cargo", &["bench", "--package", "laneway-core", "--bench", "memory"], &[]);
     cycle.and(memory)
+}
+
+fn bench_replicas() -> Result<(), String> {
+    engines()?;
+    ensure("node", "nodejs")?;
+    ensure("npm", "npm")?;
+    let home = root().join("target").join("bullmq");
+    std::fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let home = home.to_string_lossy();
+    // The fifth generation is faster than the sixth.
+    run("npm", &["install", "--prefix", &home, "--no-save", "--no-audit", "--no-fund", "bullmq@5"], &[])?;
+    let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
+    run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
 }
 
 /// A crate of its own, because the peers that it measures are no part of the normal build.

@@ -102,7 +102,9 @@ async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> 
 fn greet(address: &str, is_open: bool) {
     let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
     println!("Laneway listens on http://{address}");
-    println!("  try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'");
+    println!(
+        "  try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'"
+    );
     println!("  dashboard: http://{address}/");
     println!("  API:       http://{address}/docs");
 }

@@ -40,16 +40,18 @@ pub(crate) struct Flow {
     latest: Timestamp,
     /// The time that is lived through again.
     held: Option<Timestamp>,
+    /// What others that share the log have come to.
+    reached: Timestamp,
 }
 
 impl Flow {
     pub(crate) fn new(clock: Box<dyn Clock>) -> Flow {
-        Flow { clock, ahead: Millis(0), latest: Timestamp(0), held: None }
+        Flow { clock, ahead: Millis(0), latest: Timestamp(0), held: None, reached: Timestamp(0) }
     }
 
     pub(crate) fn now(&mut self) -> Timestamp {
         self.latest = self.latest.max(self.clock.now() + self.ahead);
-        self.held.unwrap_or(self.latest)
+        self.held.unwrap_or(self.latest).max(self.reached)
     }
 
     /// Lets it be this time, for what happened and could not be kept; `None`: it is now again.
@@ -61,6 +63,11 @@ impl Flow {
     pub(crate) fn pass(&mut self, known: Timestamp) {
         let behind = known.since(self.now());
         self.ahead = Millis(self.ahead.0 + behind.0);
+    }
+
+    /// It is not earlier than this, as others that share the log say; whatever our clock says goes on as before.
+    pub(crate) fn reach(&mut self, known: Timestamp) {
+        self.reached = self.reached.max(known);
     }
 
     /// How long it is until then.

@@ -15,7 +15,7 @@ use crate::outbox::Told;
 use crate::runs::Begun;
 use crate::slot::Slot;
 use crate::stop::{StopSignal, Stopped};
-use crate::task::SLOT_KIND;
+use crate::task::is_slot;
 use crate::turn::Turn;
 use crate::turn_payload::turn_payload;
 use crate::watch::{Update, lane_of_event, task_of_event};
@@ -144,7 +144,7 @@ impl Engine {
     fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
-                if *worker == self.runner =>
+                if self.is_for_us(*task, worker.as_ref()) =>
             {
                 let grant = Grant {
                     task: *task,
@@ -169,7 +169,10 @@ impl Engine {
                     self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
                 }
                 let ending = || Ending { end: end.clone(), attempts, result: turn.result_of(*task, end) };
-                self.tell_waiters(*task, ending);
+                match turn.is_read {
+                    true => self.tell_waiters_later(*task, ending()),
+                    false => self.tell_waiters(*task, ending),
+                }
             }
             _ => {}
         }
@@ -193,7 +196,7 @@ impl Engine {
             return;
         }
         let Some(view) = self.scheduler.task(task) else { return };
-        if view.kind.as_str() == SLOT_KIND {
+        if is_slot(&view.kind) {
             // Its caller was told that the store is away, and has gone.
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;

@@ -4,21 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use laneway_core::{BlobId, Command, Name, Outcome, Scheduler, TaskId, Timestamp};
+use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
 use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
 use crate::call::{Ask, Call, Ending, Look, Report, Wants};
-use crate::clock::Flow;
+use crate::clock::{Flow, millis};
 use crate::error::{Error, RunError};
+use crate::follow::Follower;
 use crate::handle::{Handle, Shared, Toolbox};
 use crate::ids::Ids;
 use crate::journal::Journal;
 use crate::options::{Options, UnknownKinds};
+use crate::others::news;
 use crate::outbox::Told;
 use crate::positions::Positions;
 use crate::recovery::Outage;
+use crate::replica::Replica;
 use crate::runs::Runs;
 use crate::saver::Saver;
 use crate::slot::Slot;
@@ -26,6 +29,8 @@ use crate::stop::Stopped;
 
 /// The most that is decided and kept together.
 const BATCH_MAX: usize = 512;
+/// A shorter silence says nothing.
+const REPLICA_LEASE_MIN: Millis = Millis(100);
 
 /// The loop's own: nobody else touches any of it.
 ///
@@ -71,6 +76,8 @@ pub(crate) struct Engine {
     pub(crate) saver: Saver,
     pub(crate) closing: Option<Closing>,
     pub(crate) stop_grace: Duration,
+    /// Where others share the log.
+    pub(crate) replica: Option<Box<Replica>>,
 }
 
 /// The way to the end.
@@ -87,12 +94,15 @@ impl Engine {
         // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
         let ids = Ids::new();
-        let is_shared = journal.log().is_some_and(|log| log.store().is_shared());
+        let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
         let runner = if is_shared { ids.runner() } else { None };
         let mut scheduler = Scheduler::new(ids.seed());
         scheduler.keep_departed();
         scheduler.run_as(runner.clone());
+        let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
+        let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::start(store)));
         let tools = Toolbox {
+            slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
             ids: Arc::new(ids),
             handlers: options.handlers,
             watchers: Arc::default(),
@@ -125,9 +135,15 @@ impl Engine {
             kept: Vec::new(),
             outage: None,
             broken: None,
-            saver: Saver::new(options.snapshot_every, options.history_max, options.history_for),
+            saver: Saver::new(
+                options.snapshot_every,
+                options.history_max,
+                options.history_for,
+                replica.is_some(),
+            ),
             closing: None,
             stop_grace: options.stop_grace,
+            replica: replica.map(Box::new),
         };
         (engine, handle)
     }
@@ -143,8 +159,13 @@ impl Engine {
         tokio::pin!(sleep);
         loop {
             let wake = self.plan(sleep.as_mut());
+            let mut heard = None;
             let is_open = tokio::select! {
                 biased;
+                news = news(&mut self.replica) => {
+                    heard = Some(news);
+                    true
+                }
                 taken = self.reports.recv_many(&mut reports, BATCH_MAX) => taken > 0,
                 taken = self.calls.recv_many(&mut calls, BATCH_MAX) => taken > 0,
                 () = sleep.as_mut(), if wake => true,
@@ -152,9 +173,15 @@ impl Engine {
             if !is_open {
                 break;
             }
+            if let Some(news) = heard {
+                self.hear(news).await;
+            }
             self.take_more(&mut reports, &mut calls);
             if self.outage_is_over().await {
-                self.turn(&mut reports, &mut calls).await;
+                // Hearing of others is nothing to decide about.
+                if self.replica.is_none() || !reports.is_empty() || !calls.is_empty() || self.is_due() {
+                    self.turn(&mut reports, &mut calls).await;
+                }
             } else {
                 self.refuse(&mut reports, &mut calls);
             }
@@ -200,7 +227,8 @@ impl Engine {
     /// When the scheduler or a lease wants to be looked at.
     fn due_at(&self) -> Option<Timestamp> {
         let is_waiting = self.outage.is_some() || self.broken.is_some();
-        let due = [self.scheduler.next_wakeup(), self.runs.next_renewal()];
+        let wakeup = self.scheduler.next_wakeup().map(|at| at + self.tardiness());
+        let due = [wakeup, self.runs.next_renewal(), self.replica_due_at()];
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
 
@@ -235,8 +263,13 @@ impl Engine {
         self.sort(calls, &mut asks, &mut looks);
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
-        asks.extend(renewals.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
+        let buried = self.bury(now).await;
+        let own = renewals.into_iter().chain(buried);
+        asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));
         self.decide_and_keep(asks).await;
+        if !looks.is_empty() {
+            self.catch_up_to_look().await;
+        }
         for look in looks {
             look(self.readable());
         }
@@ -313,6 +346,7 @@ impl Engine {
 
     /// Closes the store and tells everybody that it is over: who waits hears that from its dropped sender.
     pub(crate) async fn end(mut self) {
+        self.leave().await;
         self.outbox.drain(..).for_each(Told::tell);
         self.calls.close();
         self.reports.close();

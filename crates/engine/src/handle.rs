@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -20,6 +20,7 @@ use crate::journal::Journal;
 use crate::options::Options;
 use crate::refusals::{Counts, Refusals};
 use crate::slot::{Slot, Wait};
+use crate::store_clock::StoreClock;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
 use crate::tool_lanes::ToolCalls;
@@ -74,6 +75,8 @@ pub(crate) struct Toolbox {
     pub(crate) watchers: Arc<Watchers>,
     /// Taken when the loop ends, so that the store is closed although handles are left.
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
+    /// The kind of slots, where several engines share the log.
+    pub(crate) slot_kind: Option<Name>,
     /// Told when a worker may find something.
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.
@@ -107,6 +110,25 @@ impl Handle {
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         engine.recover(settings).await?;
+        tokio::spawn(engine.run());
+        Ok(handle)
+    }
+
+    /// The queue in a store that other engines share: all of them together keep to each limit. Any of them can be asked
+    /// anything; what was accepted by one that dies goes on at the others.
+    ///
+    /// A slot or closure runs here. A task of a named handler runs wherever a slot becomes free for it, so all engines
+    /// should have the same handlers. The time is that of the store.
+    pub async fn join(store: Arc<dyn Store>, mut options: Options) -> Result<Handle, Error> {
+        let durability = store.durability();
+        if let Some(clock) = StoreClock::ask(&*store).await? {
+            tokio::spawn(clock.clone().keep_right(Arc::downgrade(&store)));
+            options.clock = Box::new(clock);
+        }
+        options.shares = Some(Arc::clone(&store));
+        let settings = options.settings.clone();
+        let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
+        engine.join(settings).await?;
         tokio::spawn(engine.run());
         Ok(handle)
     }
@@ -190,7 +212,10 @@ impl Handle {
 
     /// Waits for a slot of each lane that the task names.
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
-        let spec = task.for_slot()?;
+        let mut spec = task.for_slot()?;
+        if let Some(kind) = &self.0.tools.slot_kind {
+            spec.kind = kind.clone();
+        }
         let (answer, slot) = oneshot::channel();
         let task = self.new_id();
         self.send(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer))).await?;

@@ -8,6 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use laneway_core::{BlobId, Name, TaskId};
 use laneway_store::BatchId;
 
+use crate::replica::ReplicaId;
+
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
 pub(crate) struct Ids {
     /// Keyed by the operating system's randomness.
@@ -22,6 +24,11 @@ impl Ids {
 
     pub(crate) fn seed(&self) -> u64 {
         self.chance.hash_one("seed")
+    }
+
+    /// The number of this engine among those that share a log.
+    pub(crate) fn replica(&self) -> ReplicaId {
+        ReplicaId(self.chance.hash_one("replica"))
     }
 
     /// A name for this process that no other has.

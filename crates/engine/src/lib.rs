@@ -12,9 +12,10 @@
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
+//! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
 //! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
 //! | what has been? | `history.rs`, `journal.rs` |
-//! | who reads the clock? | `clock.rs` |
+//! | who reads the clock? | `clock.rs`, `store_clock.rs` |
 
 mod call;
 mod catch;
@@ -25,6 +26,7 @@ mod direct;
 mod effects;
 mod engine;
 mod error;
+mod follow;
 mod handle;
 mod handler;
 mod history;
@@ -33,16 +35,20 @@ mod inline;
 mod journal;
 mod message;
 mod options;
+mod others;
 mod outbox;
 mod positions;
 mod reading;
 mod recovery;
 mod refusals;
+mod replica;
+mod rewind;
 mod runs;
 mod saver;
 mod sessions;
 mod slot;
 mod stop;
+mod store_clock;
 mod submission;
 mod task;
 mod task_handle;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use laneway_core::{Block, Name};
 use laneway_process::Program;
+use laneway_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -36,9 +37,14 @@ pub struct Options {
     pub settings: Option<Vec<Block>>,
     /// What becomes of tasks in the store that nothing here can run. Default: the store is not opened.
     pub unknown_kinds: UnknownKinds,
-    /// What tells the time.
+    /// What tells the time. Where several engines share a store that has a clock, that one counts instead.
     pub clock: Box<dyn Clock>,
+    /// Where several engines share a store: for how long one of them may be silent before what waits for it is
+    /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
+    pub replica_lease: Duration,
     pub(crate) handlers: Arc<Handlers>,
+    /// The store, if others share it.
+    pub(crate) shares: Option<Arc<dyn Store>>,
 }
 
 /// What becomes of tasks in a store whose kind has no handler.
@@ -90,6 +96,8 @@ impl Default for Options {
             settings: None,
             unknown_kinds: UnknownKinds::Refuse,
             clock: Box::new(SteadyClock::start()),
+            replica_lease: Duration::from_secs(10),
+            shares: None,
             handlers: Arc::default(),
         }
     }

@@ -18,7 +18,7 @@ use crate::options::UnknownKinds;
 use crate::outbox::Told;
 use crate::runs::Begun;
 use crate::stop::Stopped;
-use crate::task::SLOT_KIND;
+use crate::task::{SLOT_KIND, is_slot};
 
 /// How long to wait before the store is tried again, at first and at most.
 const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -28,6 +28,8 @@ pub(crate) struct Outage {
     pub(crate) retry_at: Instant,
     pause: Duration,
     error: StoreError,
+    /// How many batches of others had been read when it began.
+    heard: u64,
 }
 
 impl Engine {
@@ -36,8 +38,6 @@ impl Engine {
     pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
         let dead = self.load().await?;
         self.check_kinds()?;
-        let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
-        let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
         let mut commands = Vec::new();
         if let (None, Ok(kind)) = (&self.runner, Name::new(SLOT_KIND)) {
             // First, so that none of them is granted: their callers are gone. In a shared store they may be another's.
@@ -46,12 +46,23 @@ impl Engine {
         }
         for view in dead {
             let Some(running) = view.running else { continue };
-            if view.kind.as_str() == SLOT_KIND {
+            if is_slot(&view.kind) {
                 // Cancelled and not lost, so that it leaves no dead letter that nobody could run.
                 commands.push(Command::Cancel { task: view.id, reason: CancelReason::Caller });
             }
             commands.push(Command::Lapse { task: view.id, fence: running.fence });
         }
+        self.settle(settings, commands).await
+    }
+
+    /// Changes what is held to these settings, if any are given, and does what else is to be done at the start.
+    pub(crate) async fn settle(
+        &mut self,
+        settings: Option<Vec<Block>>,
+        commands: Vec<Command>,
+    ) -> Result<(), Error> {
+        let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
+        let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
         // First of all, so that nothing is granted under others.
         let (answer, mut settled) = oneshot::channel();
         let configure = Command::Configure(changes.unwrap_or_default());
@@ -70,8 +81,8 @@ impl Engine {
     }
 
     /// Whether something here runs every task that no worker does.
-    fn check_kinds(&self) -> Result<(), Error> {
-        let is_unknown = |kind: &Name| kind.as_str() != SLOT_KIND && self.tools.handlers.get(kind).is_none();
+    pub(crate) fn check_kinds(&self) -> Result<(), Error> {
+        let is_unknown = |kind: &Name| !is_slot(kind) && self.tools.handlers.get(kind).is_none();
         // Looking at each task takes a while, and is seldom needed.
         if !self.scheduler.kinds().any(is_unknown) {
             return Ok(());
@@ -85,19 +96,27 @@ impl Engine {
     }
 
     /// Takes up the state of the log and returns which attempts by it are this engine's.
-    async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
+    pub(crate) async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
         let Some(log) = self.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
         scheduler.run_as(self.runner.clone());
         (self.head, self.scheduler) = (head, scheduler);
-        self.flow.pass(self.scheduler.now());
+        match self.replica {
+            Some(_) => self.flow.reach(self.scheduler.now()),
+            None => self.flow.pass(self.scheduler.now()),
+        }
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
+        self.recall_letters();
+        self.take_stock().await
+    }
+
+    /// The payloads of dead letters, as the state has them.
+    pub(crate) fn recall_letters(&mut self) {
         let letters = self.scheduler.dead_letters();
         self.letters = letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
-        self.take_stock().await
     }
 
     /// Goes over all tasks once: what has been tried, and what runs.
@@ -121,6 +140,9 @@ impl Engine {
 
     /// Takes up what the log holds in place of what was believed here, and makes good what was missed.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
+        if self.replica.is_some() {
+            return self.go_back(None).await;
+        }
         let running = self.load().await?;
         let now = self.flow.now();
         for (task, fence) in self.runs.attempts() {
@@ -149,7 +171,7 @@ impl Engine {
     }
 
     /// Tells those who wait for tasks that ended without our hearing of it.
-    async fn tell_missed_ends(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn tell_missed_ends(&mut self) -> Result<(), StoreError> {
         let is_over = |task: &&laneway_core::TaskId| self.scheduler.task(**task).is_none();
         let over: Vec<_> = self.waiters.keys().filter(is_over).copied().collect();
         for task in over {
@@ -182,7 +204,8 @@ impl Engine {
             ErrorKind::Corrupt => self.broken = Some(error),
             _ => {
                 let pause = OUTAGE_PAUSES.0;
-                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error });
+                let heard = self.outage.as_ref().map_or(self.heard(), |outage| outage.heard);
+                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
             }
         }
     }
@@ -193,16 +216,21 @@ impl Engine {
         if outage.retry_at > Instant::now() {
             return false;
         }
-        let pause = (outage.pause * 2).min(OUTAGE_PAUSES.1);
+        let (pause, heard) = ((outage.pause * 2).min(OUTAGE_PAUSES.1), outage.heard);
         match self.reload().await {
             Ok(()) => {
                 self.outage = None;
-                self.make_up().await;
+                if let Some(replica) = &mut self.replica {
+                    replica.forgive();
+                }
+                self.make_up(heard == self.heard()).await;
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 (self.broken, self.outage) = (Some(error), None);
             }
-            Err(error) => self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error }),
+            Err(error) => {
+                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
+            }
         }
         self.outage.is_none() && self.broken.is_none()
     }
@@ -214,11 +242,13 @@ const MAKE_UP_MAX: u32 = 1000;
 impl Engine {
     /// Lives through the time of an outage: what runs here was alive all along, but its signs of life could not be
     /// kept. Were the time to jump, every lease would have lapsed. What the runs have reported comes first.
-    async fn make_up(&mut self) {
+    ///
+    /// If nobody else was heard of, the store was away for all who share it, and so for what runs there.
+    async fn make_up(&mut self, is_silent: bool) {
         let (now, mut at) = (self.flow.now(), self.scheduler.now());
         let mut asks = std::mem::take(&mut self.kept);
         for _ in 0..MAKE_UP_MAX {
-            let (signs, least) = self.runs.signs_of_life();
+            let (signs, least) = self.signs_of_life(is_silent);
             if at >= now || signs.is_empty() && asks.is_empty() {
                 break;
             }

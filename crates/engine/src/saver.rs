@@ -11,11 +11,15 @@ use crate::journal::Journal;
 
 /// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
 const BATCHES_LEFT: u64 = 64;
+/// Where others share the log, so many: they catch up by reading them, and one that is further behind has to load the
+/// snapshot.
+const BATCHES_LEFT_SHARED: u64 = 4096;
 
 /// Saves the state beside the loop, once at a time.
 pub(crate) struct Saver {
     every: u64,
     history_max: u64,
+    batches_left: u64,
     history_for: Option<Duration>,
     /// Events since the last snapshot.
     events: u64,
@@ -23,8 +27,9 @@ pub(crate) struct Saver {
 }
 
 impl Saver {
-    pub(crate) fn new(every: u64, history_max: u64, history_for: Option<Duration>) -> Saver {
-        Saver { every: every.max(1), history_max, history_for, events: 0, saving: None }
+    pub(crate) fn new(every: u64, history_max: u64, history_for: Option<Duration>, is_shared: bool) -> Saver {
+        let batches_left = if is_shared { BATCHES_LEFT_SHARED } else { BATCHES_LEFT };
+        Saver { every: every.max(1), history_max, batches_left, history_for, events: 0, saving: None }
     }
 
     /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
@@ -38,9 +43,10 @@ impl Saver {
         }
         self.events = 0;
         let (log, state, keep) = (log.clone(), scheduler.state(), self.keep(scheduler.now()));
+        let left = self.batches_left;
         self.saving = Some(tokio::spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
-            drop(save(&log, head, state, keep).await);
+            drop(save(&log, head, state, keep, left).await);
         }));
     }
 
@@ -68,17 +74,17 @@ impl Saver {
         }
         if let (Some(log), Some(state)) = (journal.log(), last) {
             // As above.
-            drop(save(log, head, state, self.keep(now)).await);
+            drop(save(log, head, state, self.keep(now), self.batches_left).await);
         }
     }
 }
 
-async fn save(log: &Log, head: Head, state: State, keep: Retention) -> Result<(), StoreError> {
+async fn save(log: &Log, head: Head, state: State, keep: Retention, left: u64) -> Result<(), StoreError> {
     // A large state takes a while to encode, which must not hold up the tasks of this runtime.
     let encoder = log.clone();
     let sealed = tokio::task::spawn_blocking(move || encoder.seal_snapshot(head, &state)).await;
     let Ok(sealed) = sealed else { return Ok(()) };
     log.store().save_snapshot(sealed?).await?;
-    log.store().trim(Version(head.version.0.saturating_sub(BATCHES_LEFT))).await?;
+    log.store().trim(Version(head.version.0.saturating_sub(left))).await?;
     log.store().trim_history(keep).await.map(drop)
 }

@@ -142,7 +142,7 @@ impl Task {
     /// What is asked, of a named handler.
     pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
         let spec = self.spec.map_err(|error| *error)?;
-        match self.has_kind && spec.kind.as_str() != SLOT_KIND {
+        match self.has_kind && !is_slot(&spec.kind) {
             true => Ok((spec, self.payload)),
             false => Err(Error::NoHandler { kind: spec.kind }),
         }
@@ -167,6 +167,11 @@ impl Task {
 
 /// The kind of tasks that exist only as long as the program that asked: closures and slots.
 pub(crate) const SLOT_KIND: &str = "laneway.slot";
+
+/// Whether tasks of this kind are slots, here or at another replica.
+pub(crate) fn is_slot(kind: &Name) -> bool {
+    kind.as_str() == SLOT_KIND || crate::replica::ReplicaId::of_kind(kind).is_some()
+}
 
 /// A length that is not zero stays so.
 fn at_least_one(length: Duration) -> Millis {

@@ -14,7 +14,8 @@ use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::task::SLOT_KIND;
+use crate::replica::ReplicaId;
+use crate::task::is_slot;
 
 /// How often an append whose fate is unknown is repeated at once, and after which pauses.
 const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
@@ -31,7 +32,9 @@ pub(crate) struct Turn {
     pub(crate) departed: Vec<TaskView>,
     /// What the attempts that ended here produced.
     pub(crate) results: HashMap<TaskId, Bytes>,
-    payloads: Vec<(laneway_core::BlobId, Bytes)>,
+    pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
+    /// It was read from the log, and not just decided here.
+    pub(crate) is_read: bool,
 }
 
 impl Engine {
@@ -42,15 +45,26 @@ impl Engine {
         loop {
             let turn = self.decide(&mut asks);
             match self.keep(&turn).await {
+                Ok(head) if head == self.head && self.refuses(&turn) => {
+                    // What others have ended meanwhile may leave room for it.
+                    match self.catch_up(None).await {
+                        Ok(true) => {}
+                        Ok(false) => return self.publish(asks, turn),
+                        Err(error) => return self.give_up(error, asks),
+                    }
+                }
                 Ok(head) => {
-                    self.head = head;
+                    if head != self.head {
+                        self.head = head;
+                        self.note(ReplicaId::of_batch(head.batch), &turn);
+                    }
                     let events = turn.events.len() as u64;
                     self.publish(asks, turn);
                     self.saver.count(events, &self.journal, self.head, &self.scheduler);
                     return;
                 }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    if let Err(error) = self.reload().await {
+                    if let Err(error) = self.give_way(&error).await {
                         return self.give_up(error, asks);
                     }
                 }
@@ -60,7 +74,9 @@ impl Engine {
     }
 
     fn decide(&mut self, asks: &mut [Ask]) -> Turn {
-        let mut turn = Turn { at: self.flow.now(), ..Turn::default() };
+        // Others that share the log may be a little ahead.
+        let at = self.flow.now().max(self.scheduler.now());
+        let mut turn = Turn { at, ..Turn::default() };
         let is_watched = !self.tools.watchers.is_empty();
         let may_repeat = self.journal.log().is_some();
         if asks.is_empty() {
@@ -122,9 +138,7 @@ impl Engine {
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
                 match letters.find(|dead| dead.task == *letter) {
-                    Some(dead) if dead.spec.kind.as_str() == SLOT_KIND => {
-                        Err(Error::NotForClosures("a second life"))
-                    }
+                    Some(dead) if is_slot(&dead.spec.kind) => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }
             }
@@ -150,7 +164,7 @@ impl Engine {
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
     async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
-        if turn.events.is_empty() {
+        if turn.events.is_empty() && !self.must_show(turn.at) {
             return Ok(self.head);
         }
         let entry = self.entry(turn);
@@ -168,7 +182,9 @@ impl Engine {
 
     fn entry(&mut self, turn: &Turn) -> Entry {
         let kept_events = if self.journal.log().is_some() { turn.events.clone() } else { Vec::new() };
-        let mut entry = Entry::of(Batch { id: self.tools.ids.batch(), at: turn.at, events: kept_events });
+        let chance = self.tools.ids.batch();
+        let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
+        let mut entry = Entry::of(Batch { id, at: turn.at, events: kept_events });
         entry.payloads.clone_from(&turn.payloads);
         let mut departed = turn.departed.iter();
         let mut lettered = HashSet::new();
@@ -194,7 +210,7 @@ impl Engine {
                         Some(payload) => entry.dropped.push(payload),
                         None => {}
                     }
-                    if view.kind.as_str() != SLOT_KIND {
+                    if !is_slot(&view.kind) {
                         let result = turn.result_of(*task, end);
                         let tries = self.take_tries(*task, &mut entry);
                         entry.finished.push((finished(view, end, turn.at, tries), result));
@@ -213,7 +229,7 @@ impl Turn {
         self.results.get(&task).filter(|_| *end == End::Completed).cloned()
     }
 
-    fn take_changes(&mut self, scheduler: &mut laneway_core::Scheduler, is_watched: bool) {
+    pub(crate) fn take_changes(&mut self, scheduler: &mut laneway_core::Scheduler, is_watched: bool) {
         self.departed.extend(scheduler.take_departed());
         if is_watched {
             self.changes.extend(scheduler.changes());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use laneway_core::{
     Event, Fence, LaneChange, LaneName, MessageEnd, Millis, SessionChange, TaskId, Timestamp, Way,
 };
+use laneway_store::Version;
 use tokio::sync::mpsc;
 
 /// Something that happened, to whoever watches.
@@ -53,6 +54,16 @@ pub enum Update {
         fence: Fence,
         /// The text.
         text: Arc<str>,
+    },
+    /// The log of the store went back behind what was read from it: the engine lost its last writes at a failover, or
+    /// was restored from a backup. Told to everybody.
+    SetBack {
+        /// How far it had been read.
+        known: Version,
+        /// How far it goes now.
+        found: Version,
+        /// Tasks that were accepted and are gone.
+        lost: Vec<TaskId>,
     },
     /// The reader was too slow: so many updates before the next one are missing.
     Missed(u64),
@@ -152,7 +163,7 @@ impl Watchers {
         for watcher in &mut self.lock().list {
             let task_fits = watcher.filter.task.is_none_or(|task| task_of(update) == Some(task));
             let fits = task_fits && watcher.filter.lane.as_ref().is_none_or(&names);
-            if fits {
+            if fits || matches!(update, Update::SetBack { .. }) {
                 watcher.tell(update);
             }
         }
@@ -185,7 +196,7 @@ pub(crate) fn task_of(update: &Update) -> Option<TaskId> {
         Update::Position { task, .. } | Update::Progress { task, .. } | Update::Delta { task, .. } => {
             Some(*task)
         }
-        Update::Lane { .. } | Update::Missed(_) => None,
+        Update::Lane { .. } | Update::SetBack { .. } | Update::Missed(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use laneway_config::Config;
-use laneway_core::{Timestamp, TaskId};
+use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
 use tokio_util::sync::CancellationToken;
 

@@ -47,7 +47,8 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
     }
     let session = session.map(LaneName::session).transpose();
     let session = session.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
-    let task = task.map(task_id).transpose().map_err(|_| Refusal::invalid("task must be the id of a task"))?;
+    let task =
+        task.map(task_id).transpose().map_err(|_| Refusal::invalid("task must be the id of a task"))?;
     Ok(Filter { task, lane: lane.map(asks::lane).transpose()?.or(session) })
 }
 

@@ -76,10 +76,9 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
 fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
     let mut add = |pattern: &str, settings: LaneSettings| {
-        if let (false, Ok(lanes)) = (
-            config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern),
-            Pattern::new(pattern),
-        ) {
+        if let (false, Ok(lanes)) =
+            (config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern), Pattern::new(pattern))
+        {
             blocks.push(Block { lanes, settings: Some(settings) });
         }
     };
@@ -237,7 +236,10 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
     let io = TokioIo::new(Timed::new(stream, WRITE_TIMEOUT));
     let service = TowerToHyperService::new(router);
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(app.limits.header_timeout).max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
@@ -308,4 +310,3 @@ pub fn with_echo(config: &mut Config) {
         config.agents.push(laneway_config::Agent { name, runner: laneway_config::Runner::Echo, lanes: None });
     }
 }
-

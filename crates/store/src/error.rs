@@ -24,6 +24,13 @@ pub enum StoreError {
         /// Who holds it, where that can be told.
         pid: Option<u32>,
     },
+    /// The engine is there and would not keep what it is given, or cannot do what a store must.
+    Unfit {
+        /// Which store.
+        store: Arc<str>,
+        /// What is wrong with it, and what would be right.
+        reason: Arc<str>,
+    },
     /// Something is there and cannot be read.
     Corrupt {
         /// Which store.
@@ -104,7 +111,7 @@ impl StoreError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             StoreError::Unavailable { .. } | StoreError::InUse { .. } => ErrorKind::Unavailable,
-            StoreError::Corrupt { .. } => ErrorKind::Corrupt,
+            StoreError::Corrupt { .. } | StoreError::Unfit { .. } => ErrorKind::Corrupt,
             StoreError::Conflict { .. } | StoreError::Trimmed { .. } => ErrorKind::Conflict,
         }
     }
@@ -129,6 +136,7 @@ impl fmt::Display for StoreError {
                 write!(f, "store {store} is in use by process {pid}")
             }
             StoreError::InUse { store, pid: None } => write!(f, "store {store} is in use by another process"),
+            StoreError::Unfit { store, reason } => write!(f, "store {store} cannot be used: {reason}"),
             StoreError::Corrupt { store, record: Some(record), damage } => {
                 write!(f, "{record} in store {store} cannot be read: {damage}")
             }

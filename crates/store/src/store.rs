@@ -158,6 +158,12 @@ pub trait Store: Send + Sync + 'static {
     /// What an `Ok` from [`append`](Store::append) means.
     fn durability(&self) -> Durability;
 
+    /// The time by the engine's clock, which everybody who shares the store goes by. `None`: there is no clock but this
+    /// process's own.
+    fn time(&self) -> Answer<'_, Option<Timestamp>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Whether other processes may use it at the same time. Where none can, whatever ran when it was opened is dead.
     fn is_shared(&self) -> bool {
         false

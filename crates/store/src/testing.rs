@@ -131,6 +131,10 @@ impl Store for FaultyStore {
         self.inner.durability()
     }
 
+    fn time(&self) -> Answer<'_, Option<Timestamp>> {
+        self.unless_away(self.inner.time())
+    }
+
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }

@@ -39,7 +39,8 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.text))
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.text))
     }
 
     pub fn header(&self, name: &str) -> &str {
@@ -118,9 +119,9 @@ impl Running {
         let mut events = Events::open(self, "/api/events?lane=global", &[]).await;
         while self.numbers().await != numbers {
             // Each change of the lane is an event; nothing is looked at without one.
-            tokio::time::timeout(PATIENCE, events.next_named("changed")).await.unwrap_or_else(|_| {
-                panic!("it never became {numbers:?}")
-            });
+            tokio::time::timeout(PATIENCE, events.next_named("changed"))
+                .await
+                .unwrap_or_else(|_| panic!("it never became {numbers:?}"));
         }
     }
 
@@ -186,7 +187,8 @@ impl Events {
     async fn start(server: &Running, request: String) -> Events {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut events = Events { stream, head: String::new(), buffer: String::new(), ready: VecDeque::new() };
+        let mut events =
+            Events { stream, head: String::new(), buffer: String::new(), ready: VecDeque::new() };
         while !events.buffer.contains("\r\n\r\n") {
             assert!(events.read().await, "the answer broke off: {:?}", events.buffer);
         }

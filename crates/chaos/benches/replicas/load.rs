@@ -1,0 +1,130 @@
+//! Work for replicas, and how long it takes them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use laneway_core::{Block, LaneSettings, Pattern};
+use laneway_engine::{Context, Handle, Options, Task};
+use laneway_servers::Redis;
+use laneway_store::Store;
+use redis::cmd;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How many callers each wait for their task before they bring the next.
+const CALLERS: usize = 256;
+
+pub(crate) fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// An engine with a lane of 50 slots.
+pub(crate) async fn replica(store: Arc<dyn Store>) -> Handle {
+    let options = Options::default().handler("noop", |_: Context, (): ()| async { Ok(()) }).unwrap();
+    let lanes = Handle::join(store, options).await.unwrap();
+    let mut settings = LaneSettings::default();
+    settings.set("max_concurrency", "50").unwrap();
+    settings.set("max_queued", "100000").unwrap();
+    let block = Block { lanes: Pattern::new("work").unwrap(), settings: Some(settings) };
+    lanes.configure(vec![block]).await.unwrap();
+    lanes
+}
+
+/// Tasks a second, submitted, run and finished.
+pub(crate) async fn throughput(replicas: &[Handle], tasks: usize) -> f64 {
+    let start = Instant::now();
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let lanes = replicas[caller % replicas.len()].clone();
+        let share = tasks / CALLERS + usize::from(caller < tasks % CALLERS);
+        callers.spawn(async move {
+            for _ in 0..share {
+                let task = lanes.submit(Task::new("work").kind("noop")).await.unwrap();
+                task.wait().await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = callers.join_next().await {
+        done.unwrap();
+    }
+    tasks as f64 / start.elapsed().as_secs_f64()
+}
+
+/// The 99th percentile of the time that a submit takes, at so many a second spread over all, whoever is late.
+pub(crate) async fn open_loop(replicas: &[Handle], a_second: u32, seconds: u32) -> Duration {
+    let (told, mut times) = mpsc::unbounded_channel();
+    let start = tokio::time::Instant::now();
+    let count = a_second * seconds;
+    for number in 0..count {
+        let due = start + Duration::from_secs(1) * number / a_second;
+        tokio::time::sleep_until(due).await;
+        let (lanes, told) = (replicas[number as usize % replicas.len()].clone(), told.clone());
+        tokio::spawn(async move {
+            let began = Instant::now();
+            lanes.submit(Task::new("work").kind("noop")).await.unwrap().detach();
+            told.send(began.elapsed()).unwrap();
+        });
+    }
+    let mut all = Vec::new();
+    while all.len() < count as usize {
+        all.push(times.recv().await.unwrap());
+    }
+    all.sort();
+    all[all.len() * 99 / 100]
+}
+
+/// The median time from submit to start when nothing else happens.
+pub(crate) async fn idle_latency(lanes: &Handle) -> Duration {
+    let (told, mut started) = mpsc::unbounded_channel();
+    let handler = move |_: Context, (): ()| {
+        let told = told.clone();
+        async move {
+            told.send(Instant::now())?;
+            Ok(())
+        }
+    };
+    lanes.handler("told", handler).unwrap();
+    let mut times = Vec::new();
+    for _ in 0..300 {
+        let began = Instant::now();
+        let task = lanes.submit(Task::new("work").kind("told")).await.unwrap();
+        times.push(started.recv().await.unwrap().duration_since(began));
+        task.wait().await.unwrap();
+    }
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// The median time of a question and its answer.
+pub(crate) async fn round_trip(redis: &Redis) -> Duration {
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..1000 {
+        let began = Instant::now();
+        cmd("PING").query_async::<redis::Value>(&mut connection).await.unwrap();
+        times.push(began.elapsed());
+    }
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// How many commands a second one of these replicas costs when nothing happens.
+pub(crate) async fn idle_commands(redis: &Redis, replicas: &[Handle]) -> f64 {
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut processed = async || -> u64 {
+        let stats: String = cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    // What is still to be done is done in this time.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = processed().await;
+    let length = Duration::from_secs(10);
+    tokio::time::sleep(length).await;
+    // Others on the same Redis, the one-replica log among them, are counted too: this is an upper bound.
+    (processed().await - before) as f64 / length.as_secs_f64() / replicas.len() as f64
+}

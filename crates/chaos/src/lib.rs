@@ -1,0 +1,39 @@
+//! Replicas as real processes under load, the faults that can happen to them, and a check of the log that they leave.
+//!
+//! ```text
+//! replica 1 ── proxy ──┐
+//! replica 2 ── proxy ──┼── Redis or Postgres        kill -9, stop and continue, cut, lose replies, refuse
+//! replica 3 ── proxy ──┘
+//! ```
+//!
+//! The check knows no scheduler: it counts what the events say, at every moment of the log.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "it is a test, which stops at anything unexpected"
+)]
+
+mod check;
+mod engine;
+mod replica;
+mod run;
+
+pub use check::{Findings, check};
+pub use engine::{Kind, be_replica};
+pub use run::{Summary, run};
+
+/// For how long a run without a sign of life counts as alive.
+pub const LEASE_MS: u64 = 2000;
+/// For how long a silent replica counts as alive.
+pub const REPLICA_LEASE_MS: u64 = 2000;
+/// How many may run at once.
+pub const WORK_MAX: u32 = 3;
+/// How many conversations there are.
+pub const SESSIONS: u64 = 5;
+
+/// The guide, whose sample must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/replicas.md")]
+pub struct Guide;

@@ -1,0 +1,254 @@
+//! What others have appended: it becomes our state, and what follows from it here is done here.
+
+use std::collections::HashSet;
+
+use laneway_core::{Block, CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
+use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
+
+use crate::call::{Ask, Ending, Wants};
+use crate::effects::Grant;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::follow::News;
+use crate::outbox::Told;
+use crate::replica::{Replica, ReplicaId};
+use crate::stop::Stopped;
+use crate::turn::Turn;
+use crate::watch::Update;
+
+/// The next news, for an engine that shares its log.
+pub(crate) async fn news(replica: &mut Option<Box<Replica>>) -> News {
+    match replica {
+        Some(replica) => replica.follower.news().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Engine {
+    /// The log, where others share it.
+    fn shared_log(&self) -> Option<Log> {
+        self.replica.as_ref().and(self.journal.log()).cloned()
+    }
+
+    /// Takes up the log as it is, for the first time.
+    pub(crate) async fn join(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
+        self.load().await?;
+        self.begin();
+        self.check_kinds()?;
+        self.settle(settings, Vec::new()).await
+    }
+
+    fn begin(&mut self) {
+        let Some(replica) = &mut self.replica else { return };
+        replica.rewind.begin(&self.scheduler);
+        let tasks: Vec<TaskView> = self.scheduler.tasks().collect();
+        replica.begin(tasks.iter());
+        replica.follower.has_read(self.head.version);
+    }
+
+    /// Heeds what the follower has heard.
+    pub(crate) async fn hear(&mut self, news: News) {
+        let heard = match news {
+            News::Grown(version) if self.outage.is_none() && self.broken.is_none() => {
+                self.catch_up(Some(version)).await.map(drop)
+            }
+            News::Trouble(error) if self.outage.is_none() && error.kind() != ErrorKind::Conflict => {
+                Err(error)
+            }
+            News::Trouble(error) if error.kind() == ErrorKind::Conflict => {
+                self.catch_up(None).await.map(drop)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = heard {
+            self.give_up(error, Vec::new());
+        }
+    }
+
+    /// Whoever looks sees everything that was kept before, whoever kept it.
+    pub(crate) async fn catch_up_to_look(&mut self) {
+        if self.outage.is_none()
+            && self.broken.is_none()
+            && let Err(error) = self.catch_up(None).await
+        {
+            self.give_up(error, Vec::new());
+        }
+    }
+
+    /// Reads what was appended since, up to this version or to the end; whether there was anything. The state must be
+    /// that of the log: see [`go_back`](Engine::go_back).
+    pub(crate) async fn catch_up(&mut self, to: Option<Version>) -> Result<bool, StoreError> {
+        let Some(log) = self.shared_log() else { return Ok(false) };
+        let mut is_news = false;
+        while to.is_none_or(|to| self.head.version < to) {
+            let batches = match log.read(self.head).await {
+                Ok(batches) => batches,
+                Err(StoreError::Trimmed { .. }) => {
+                    self.start_over().await?;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    self.set_back().await?;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            };
+            if batches.is_empty() {
+                break;
+            }
+            is_news = true;
+            batches.into_iter().for_each(|(head, batch)| self.take_over(head, batch));
+        }
+        Ok(is_news)
+    }
+
+    /// Forgets what was decided and not kept, and reads what was kept instead.
+    pub(crate) async fn go_back(&mut self, to: Option<Version>) -> Result<(), StoreError> {
+        let Some(replica) = &self.replica else { return Ok(()) };
+        self.scheduler = replica.rewind.scheduler(self.tools.ids.seed());
+        self.scheduler.keep_departed();
+        self.scheduler.run_as(self.runner.clone());
+        if self.closing.is_some() {
+            self.scheduler.stop_granting();
+        }
+        self.recall_letters();
+        self.catch_up(to).await.map(drop)
+    }
+
+    fn take_over(&mut self, head: Head, batch: Batch) {
+        let author = ReplicaId::of_batch(batch.id);
+        let mut turn = Turn { at: batch.at, is_read: true, ..Turn::default() };
+        let is_watched = !self.tools.watchers.is_empty();
+        for event in &batch.events {
+            self.scheduler.apply(batch.at, event);
+            turn.take_changes(&mut self.scheduler, is_watched);
+        }
+        turn.events = batch.events;
+        self.head = head;
+        self.note(author, &turn);
+        self.note_letters(&turn);
+        self.publish(Vec::new(), turn);
+    }
+
+    /// Takes note of a batch that is in the log, ours or another's.
+    pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
+        let Some(replica) = &mut self.replica else { return };
+        self.flow.reach(turn.at);
+        replica.note(author, turn);
+        replica.rewind.note(turn.at, &turn.events, &self.scheduler);
+        replica.follower.has_read(self.head.version);
+    }
+
+    /// Whether what was granted is to be run here.
+    pub(crate) fn is_for_us(&self, task: TaskId, runner: Option<&Name>) -> bool {
+        let is_ours = runner == self.runner.as_ref();
+        let Some(replica) = &self.replica else { return is_ours };
+        match self.scheduler.task(task).and_then(|view| ReplicaId::of_kind(&view.kind)) {
+            Some(origin) => origin == replica.id,
+            None => is_ours,
+        }
+    }
+
+    /// Tells those who wait for a task that ended elsewhere, as soon as its result has been read.
+    pub(crate) fn tell_waiters_later(&mut self, task: TaskId, ending: Ending) {
+        let Some(waiters) = self.waiters.remove(&task) else { return };
+        let journal = self.journal.clone();
+        self.runtime.spawn(async move {
+            let mut pause = std::time::Duration::from_millis(50);
+            let found = loop {
+                match journal.finished(task).await {
+                    Ok(found) => break found,
+                    Err(error) if error.kind() == ErrorKind::Corrupt => break None,
+                    Err(_) => tokio::time::sleep(pause).await,
+                }
+                pause = (pause * 2).min(std::time::Duration::from_secs(2));
+            };
+            let result = found.and_then(|(_, result)| result);
+            for waiter in waiters {
+                Told::Ending(waiter, Ending { result: result.clone(), ..ending.clone() }).tell();
+            }
+        });
+    }
+
+    /// What we have read is not kept any more as batches: begins anew with the snapshot.
+    async fn start_over(&mut self) -> Result<(), StoreError> {
+        self.load().await?;
+        self.begin();
+        for (task, fence) in self.runs.attempts() {
+            let running = self.scheduler.task(task).and_then(|view| view.running);
+            if running.is_none_or(|run| run.fence != fence) {
+                self.runs.remove(task, Stopped::Revoked);
+            }
+        }
+        let waited_for: Vec<TaskId> = self.slots.keys().copied().collect();
+        for task in waited_for {
+            let Some(view) = self.scheduler.task(task) else { continue };
+            let Some(run) = &view.running else { continue };
+            let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
+            let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
+            let (fence, timeout_at) = (run.fence, run.timeout_at);
+            let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
+            self.start(grant, self.scheduler.now());
+        }
+        self.tell_missed_ends().await
+    }
+
+    /// The log does not hold what we have read from it: the engine lost writes, or was restored from a backup. Never
+    /// goes on as if nothing had happened: everybody who watches is told what is gone.
+    async fn set_back(&mut self) -> Result<(), StoreError> {
+        let known = self.head;
+        let before: Vec<TaskView> = self.scheduler.tasks().collect();
+        self.start_over().await?;
+        let is_lost = |view: &&TaskView| self.scheduler.task(view.id).is_none();
+        let lost = before.iter().filter(is_lost).map(|view| view.id).collect();
+        let update = Update::SetBack { known: known.version, found: self.head.version, lost };
+        self.tools.watchers.tell(&update, |_| true);
+        Ok(())
+    }
+
+    /// What follows from the silence of others. Only after a look: we may be the one who was silent, and not have heard.
+    pub(crate) async fn bury(&mut self, now: Timestamp) -> Vec<Command> {
+        let is_due = |replica: &Replica| replica.next_death().is_some_and(|at| at <= now);
+        if !self.replica.as_ref().is_some_and(|replica| is_due(replica)) {
+            return Vec::new();
+        }
+        if let Err(error) = self.catch_up(None).await {
+            self.give_up(error, Vec::new());
+            return Vec::new();
+        }
+        self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default()
+    }
+
+    /// Leaves nothing behind that waits for us.
+    pub(crate) async fn leave(&mut self) {
+        let Some(replica) = &self.replica else { return };
+        if let Ok(kind) = Name::new(replica.id.slot_kind())
+            && self.outage.is_none()
+            && self.broken.is_none()
+        {
+            let which = Selector { kind: Some(kind), ..Selector::default() };
+            let command = Command::CancelWaiting { which, reason: CancelReason::Caller };
+            self.decide_and_keep(vec![Ask::new(command, Wants::Nothing)]).await;
+        }
+    }
+
+    /// Remembers the payloads of dead letters that a batch made, and forgets those of letters that are gone.
+    pub(crate) fn note_letters(&mut self, turn: &Turn) {
+        let lettered: HashSet<TaskId> = turn.events.iter().filter_map(lettered).collect();
+        for view in turn.departed.iter().filter(|view| lettered.contains(&view.id)) {
+            self.letters.extend(view.payload.map(|payload| (view.id, payload)));
+        }
+        for event in &turn.events {
+            if let Event::LetterGone { letter, .. } = event {
+                self.letters.remove(letter);
+            }
+        }
+    }
+}
+
+fn lettered(event: &Event) -> Option<TaskId> {
+    match event {
+        Event::DeadLettered { task, .. } => Some(*task),
+        _ => None,
+    }
+}

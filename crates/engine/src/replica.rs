@@ -1,0 +1,237 @@
+//! One of several engines that share a log.
+//!
+//! ```text
+//!   replica A ──┐  append at version n   ┌──────────────┐
+//!   replica B ──┼──────────────────────▶ │ one log in   │  exactly one wins; the others read what they missed,
+//!   replica C ──┘ ◀───────────────────── │ Redis or     │  decide again and try again
+//!                  everybody reads all   │ Postgres     │
+//!                                        └──────────────┘
+//! ```
+//!
+//! Each keeps the whole state by reading what the others append. A decision counts when its batch is in the log, at the
+//! version that it was decided on: so a limit holds over all replicas, whoever decides.
+//!
+//! **Who runs what.** A slot or closure runs where it was asked for, whoever granted it. A task of a named handler runs
+//! where it was granted: by the replica whose batch says so. The id of a batch begins with the number of the replica that
+//! made it, and the kind of a slot's task ends with it, so everybody can tell from the log alone.
+//!
+//! **Who is dead.** A running attempt has its lease, which only its replica renews. A slot that is waited for has no lease:
+//! it goes when its replica has appended nothing for the length of a lease. One that waits for slots and has nothing to
+//! append appends an empty batch from time to time.
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+
+use laneway_core::{CancelReason, Command, Event, Millis, Name, Reply, Selector, TaskView, Timestamp};
+use laneway_store::{BatchId, StoreError};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::follow::Follower;
+use crate::rewind::Rewind;
+use crate::task::SLOT_KIND;
+use crate::turn::Turn;
+
+/// What everybody would do at a certain time, each does up to so much later.
+const TARDINESS_MAX_MS: u64 = 25;
+
+/// The number of a replica, chosen at random at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReplicaId(pub(crate) u64);
+
+/// What an engine knows as one of several.
+pub(crate) struct Replica {
+    pub(crate) id: ReplicaId,
+    pub(crate) rewind: Rewind,
+    pub(crate) follower: Follower,
+    /// For how long one may append nothing and still count as alive.
+    lease: Millis,
+    /// When we appended last.
+    shown: Timestamp,
+    /// How many batches of others have been read.
+    heard: u64,
+    /// The others that have slots, waiting or running: how many, and when they appended last.
+    others: HashMap<ReplicaId, Other>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Other {
+    slots: usize,
+    /// `None`: not since we began to look.
+    seen: Option<Timestamp>,
+}
+
+impl ReplicaId {
+    /// The replica that made a batch.
+    pub(crate) fn of_batch(batch: BatchId) -> ReplicaId {
+        ReplicaId((batch.0 >> 64) as u64)
+    }
+
+    /// A batch of this replica, told apart from its others by chance.
+    pub(crate) fn batch(self, chance: u64) -> BatchId {
+        BatchId(u128::from(self.0) << 64 | u128::from(NonZeroU64::new(chance).map_or(1, NonZeroU64::get)))
+    }
+
+    /// The kind of the tasks that hold slots of this replica.
+    pub(crate) fn slot_kind(self) -> String {
+        format!("{SLOT_KIND}@{:016x}", self.0)
+    }
+
+    /// The replica whose slots have this kind.
+    pub(crate) fn of_kind(kind: &Name) -> Option<ReplicaId> {
+        let number = kind.as_str().strip_prefix(SLOT_KIND)?.strip_prefix('@')?;
+        u64::from_str_radix(number, 16).ok().map(ReplicaId)
+    }
+}
+
+impl Engine {
+    /// Whether something must be appended, so that nobody takes us for dead.
+    pub(crate) fn must_show(&self, now: Timestamp) -> bool {
+        let is_waited_for = !self.slots.is_empty();
+        self.replica.as_ref().is_some_and(|replica| is_waited_for && replica.must_show_at() <= now)
+    }
+
+    /// When we must show that we live, or somebody else has not for too long.
+    pub(crate) fn replica_due_at(&self) -> Option<Timestamp> {
+        let replica = self.replica.as_ref()?;
+        let show = (!self.slots.is_empty()).then(|| replica.must_show_at());
+        [show, replica.next_death()].into_iter().flatten().min()
+    }
+
+    /// How much later than the others we do what everybody would do at a certain time, so that they seldom race.
+    pub(crate) fn tardiness(&self) -> Millis {
+        self.replica.as_ref().map_or(Millis(0), |replica| Millis(replica.id.0 % TARDINESS_MAX_MS))
+    }
+
+    /// Whether a turn only refuses, which a state that is a little old may be wrong about.
+    pub(crate) fn refuses(&self, turn: &Turn) -> bool {
+        let refused = |(reply, _): &(Result<Reply, Error>, _)| matches!(reply, Err(Error::Rejected(_)));
+        self.replica.is_some() && turn.events.is_empty() && turn.replies.iter().any(refused)
+    }
+
+    /// Another was faster: takes up what it has decided.
+    pub(crate) async fn give_way(&mut self, conflict: &StoreError) -> Result<(), StoreError> {
+        match (&self.replica, conflict) {
+            (Some(_), StoreError::Conflict { current, .. }) if current.version > self.head.version => {
+                self.go_back(Some(current.version)).await
+            }
+            _ => self.reload().await,
+        }
+    }
+
+    /// How many batches of others have been read.
+    pub(crate) fn heard(&self) -> u64 {
+        self.replica.as_ref().map_or(0, |replica| replica.heard)
+    }
+
+    /// Signs of life of what runs here, and how long they last at the least before the next; or, where others share the
+    /// log, of everything that runs: while the store was away for all they could not give them either.
+    pub(crate) fn signs_of_life(&self, is_for_all: bool) -> (Vec<Command>, Millis) {
+        if self.replica.is_none() || !is_for_all {
+            return self.runs.signs_of_life();
+        }
+        let mut signs = Vec::new();
+        let mut least = Millis::MAX;
+        for view in self.scheduler.tasks() {
+            let Some(run) = &view.running else { continue };
+            let lease = view.lanes.first().map_or(Millis(1), |home| self.scheduler.settings_for(home).lease);
+            least = least.min(Millis((lease.0 / 3).max(1)));
+            signs.push(Command::Heartbeat { task: view.id, fence: run.fence });
+        }
+        (signs, least)
+    }
+}
+
+impl Replica {
+    pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
+        let shown = Timestamp(0);
+        Replica { id, rewind: Rewind::default(), follower, lease, shown, heard: 0, others: HashMap::new() }
+    }
+
+    /// Begins to look at a state: of what happened before nothing is known.
+    pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskView>) {
+        self.others.clear();
+        self.heard += 1;
+        for view in tasks {
+            self.count(&view.kind, 1);
+        }
+    }
+
+    fn count(&mut self, kind: &Name, change: isize) {
+        let Some(id) = ReplicaId::of_kind(kind).filter(|id| *id != self.id) else { return };
+        let other = self.others.entry(id).or_default();
+        other.slots = other.slots.saturating_add_signed(change);
+        if other.slots == 0 {
+            self.others.remove(&id);
+        }
+    }
+
+    /// Takes note of what is in the log now, and by whom.
+    pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
+        for event in &turn.events {
+            if let Event::Submitted { spec, .. } = event {
+                self.count(&spec.kind, 1);
+            }
+        }
+        for view in &turn.departed {
+            self.count(&view.kind, -1);
+        }
+        if author == self.id {
+            self.shown = turn.at;
+            return;
+        }
+        self.heard += 1;
+        if let Some(other) = self.others.get_mut(&author) {
+            other.seen = Some(turn.at);
+        }
+    }
+
+    /// When we have to append something, so that nobody takes us for dead.
+    pub(crate) fn must_show_at(&self) -> Timestamp {
+        self.shown + Millis(self.lease.0 / 3)
+    }
+
+    /// When somebody may turn out to be dead.
+    pub(crate) fn next_death(&self) -> Option<Timestamp> {
+        // Of one that was not seen yet the time begins with the next look.
+        let at = |other: &Other| other.seen.map_or(Timestamp(0), |seen| seen + self.lease);
+        self.others.values().map(at).min()
+    }
+
+    /// The store was away, so that nobody could be heard.
+    pub(crate) fn forgive(&mut self) {
+        self.others.values_mut().for_each(|other| other.seen = None);
+    }
+
+    /// What follows from the silence of others: what waits for them does not wait any more.
+    pub(crate) fn bury(&mut self, now: Timestamp) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for (id, other) in &mut self.others {
+            let seen = *other.seen.get_or_insert(now);
+            if seen + self.lease <= now {
+                // Looked at again after another lease: what runs there has a lease of its own.
+                other.seen = Some(now);
+                if let Ok(kind) = Name::new(id.slot_kind()) {
+                    let which = Selector { kind: Some(kind), ..Selector::default() };
+                    commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
+                }
+            }
+        }
+        commands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_and_kinds_name_their_replica() {
+        let id = ReplicaId(0xfeed_0000_0000_0001);
+        assert_eq!(ReplicaId::of_batch(id.batch(7)), id);
+        assert_ne!(id.batch(0).0 as u64, 0, "never the id of the empty log");
+        let kind = Name::new(id.slot_kind()).unwrap();
+        assert_eq!(ReplicaId::of_kind(&kind), Some(id));
+        assert_eq!(ReplicaId::of_kind(&Name::new(SLOT_KIND).unwrap()), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! The way back from a decision that another was faster than: the state as it was, without asking the store.
+
+use laneway_core::{Event, Scheduler, State, Timestamp};
+
+/// A saved state costs as much as there is to save, so it is saved anew after this many events, or as many as there are
+/// live tasks.
+const EVENTS_MIN: usize = 512;
+
+/// A state of the log and everything that was appended since: at most as many events as there are live tasks, or
+/// [`EVENTS_MIN`], and one batch.
+#[derive(Default)]
+pub(crate) struct Rewind {
+    saved: Option<State>,
+    since: Vec<(Timestamp, Vec<Event>)>,
+    events: usize,
+}
+
+impl Rewind {
+    /// Begins with this state.
+    pub(crate) fn begin(&mut self, scheduler: &Scheduler) {
+        *self = Rewind { saved: Some(scheduler.state()), since: Vec::new(), events: 0 };
+    }
+
+    /// Takes note of a batch, which has led to this state.
+    pub(crate) fn note(&mut self, at: Timestamp, events: &[Event], scheduler: &Scheduler) {
+        self.events += events.len();
+        if self.events > EVENTS_MIN.max(scheduler.live_tasks()) {
+            return self.begin(scheduler);
+        }
+        if !events.is_empty() {
+            self.since.push((at, events.to_vec()));
+        }
+    }
+
+    /// The state of the log, whatever was decided since and not kept.
+    pub(crate) fn scheduler(&self, seed: u64) -> Scheduler {
+        let mut scheduler = match &self.saved {
+            Some(state) => Scheduler::restore(seed, state),
+            None => Scheduler::new(seed),
+        };
+        for (at, events) in &self.since {
+            events.iter().for_each(|event| scheduler.apply(*at, event));
+        }
+        scheduler
+    }
+}

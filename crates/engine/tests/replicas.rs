@@ -1,0 +1,386 @@
+//! Several engines on one log: one queue, whoever is asked, whoever dies.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::{block, lane, numbers, secs};
+use laneway_core::{End, Retry, TaskId, Timestamp};
+use laneway_engine::{Context, Error, Failure, Filter, Handle, Options, RunError, Task, Update};
+use laneway_store::testing::{Fault, FaultyStore, in_format};
+use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.replica_lease = secs(5);
+    options
+}
+
+/// Engines on one store in memory, each of which can be cut off from it.
+async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
+    let memory = MemoryStore::new();
+    let stores: [_; N] = std::array::from_fn(|_| Arc::new(FaultyStore::new(Arc::new(memory.clone()))));
+    let mut handles = Vec::new();
+    for store in &stores {
+        let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
+        handles.push(Handle::join(store, options()).await.unwrap());
+    }
+    (handles.try_into().unwrap_or_else(|_| panic!("as many")), stores)
+}
+
+/// Waits until an engine sees a lane so.
+async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
+    let mut updates = lanes.subscribe(Filter::default());
+    while numbers(lanes, name).await != (running, waiting) {
+        tokio::time::timeout(secs(600), updates.next()).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_holds_over_all_replicas() {
+    let (replicas, _) = replicas::<3>().await;
+    replicas[0].configure(vec![block("work", "max_concurrency=2 max_queued=100")]).await.unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut runs = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let (lanes, now, most) = (replicas[number % 3].clone(), Arc::clone(&now), Arc::clone(&most));
+        runs.spawn(async move {
+            let work = async {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+            };
+            lanes.run(Task::new("work"), work).await
+        });
+    }
+    while let Some(run) = runs.join_next().await {
+        run.unwrap().unwrap();
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+    for lanes in &replicas {
+        until(lanes, "work", 0, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_one_accepts_another_may_run_and_its_caller_has_the_result() {
+    let ([a, b], _) = replicas::<2>().await;
+    for (lanes, name) in [(&a, "a"), (&b, "b")] {
+        lanes
+            .handler("say", move |_: Context, what: Value| async move {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                Ok(json!([what, name]))
+            })
+            .unwrap();
+    }
+    let mut waiting = Vec::new();
+    for number in 0..40 {
+        let lanes = if (number + number / 8) % 2 == 0 { &a } else { &b };
+        let task = Task::new(format!("say-{}", number / 8)).kind("say").payload(number);
+        waiting.push(lanes.submit(task).await.unwrap());
+    }
+    let mut by = std::collections::BTreeSet::new();
+    for (number, handle) in waiting.into_iter().enumerate() {
+        let result = handle.wait().await.unwrap();
+        assert_eq!(result[0], json!(number));
+        by.insert(result[1].clone().to_string());
+    }
+    assert_eq!(by.len(), 2, "both had their share");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_can_be_asked_of_any_replica() {
+    let ([a, b], _) = replicas::<2>().await;
+    b.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    until(&a, "work", 0, 0).await;
+    let slot = a.slot(["work"]).await.unwrap();
+    let line = tokio::spawn({
+        let a = a.clone();
+        async move { a.slot(["work"]).await.map(drop) }
+    });
+    until(&b, "work", 1, 1).await;
+    // Cancel reaches the one that runs it.
+    b.cancel(slot.task()).await.unwrap();
+    slot.stop().wait().await;
+    drop(slot);
+    line.await.unwrap().unwrap();
+    let slot = a.slot(["work"]).await.unwrap();
+    let line = tokio::spawn({
+        let b = b.clone();
+        async move { b.slot(["work"]).await.map(drop) }
+    });
+    until(&a, "work", 1, 1).await;
+    assert_eq!(a.clear(lane("work")).await.unwrap(), 1);
+    assert!(matches!(line.await.unwrap(), Err(RunError::Ended(End::Cancelled { .. }))));
+    // A slot that was taken away by force is stale, and the next one has it.
+    b.force_release(lane("work")).await.unwrap();
+    slot.stop().wait().await;
+    let next = b.slot(["work"]).await.unwrap();
+    drop(slot);
+    assert!(b.try_slot(["work"]).await.is_err(), "what the released one reports frees nothing");
+    drop(next);
+    until(&a, "work", 0, 0).await;
+    b.pause(lane("work")).await.unwrap();
+    assert!(a.try_slot(["work"]).await.is_err(), "a pause is there for everybody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
+    let ([a, b], stores) = replicas::<2>().await;
+    a.configure(vec![block("work", "max_concurrency=1 lease=6s max_queued=10")]).await.unwrap();
+    let running = a.slot(["work"]).await.unwrap();
+    let ghosts: Vec<_> = (0..3)
+        .map(|_| {
+            tokio::spawn({
+                let a = a.clone();
+                async move { a.slot(["work"]).await }
+            })
+        })
+        .collect();
+    until(&b, "work", 1, 3).await;
+    stores[0].go_away();
+    let died = tokio::time::Instant::now();
+    // Waits behind the dead, and is the first of the living.
+    let slot = b.slot(["work"]).await.unwrap();
+    assert!(died.elapsed() <= secs(7), "{:?}", died.elapsed());
+    assert_eq!(numbers(&b, "work").await, (1, 0));
+    drop(slot);
+    // Back among the living, it learns that all of that is over.
+    stores[0].come_back();
+    running.stop().wait().await;
+    for ghost in ghosts {
+        assert!(ghost.await.unwrap().is_err());
+    }
+    until(&a, "work", 0, 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_of_a_dead_replica_is_taken_over_by_the_lane_s_rule() {
+    let ([a, b], stores) = replicas::<2>().await;
+    a.configure(vec![block("again", "lease=6s retry=fixed"), block("once", "lease=6s")]).await.unwrap();
+    let (started, mut starts) = mpsc::unbounded_channel();
+    for (lanes, name) in [(&a, "a"), (&b, "b")] {
+        let started = started.clone();
+        lanes
+            .handler("work", move |context: Context, _: Value| {
+                let started = started.clone();
+                async move {
+                    started.send((name, context.attempt())).unwrap();
+                    match name {
+                        "a" => std::future::pending().await,
+                        _ => Ok::<_, Failure>(json!(context.attempt())),
+                    }
+                }
+            })
+            .unwrap();
+    }
+    let again = a.submit(Task::new("again").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
+    let once = a.submit(Task::new("once").kind("work")).await.unwrap().id();
+    assert_eq!((starts.recv().await, starts.recv().await), (Some(("a", 1)), Some(("a", 1))));
+    stores[0].go_away();
+    assert_eq!(b.wait_for(again).await.unwrap().result, Some("2".into()));
+    assert_eq!(starts.recv().await, Some(("b", 2)));
+    assert_eq!(b.wait_for(once).await.unwrap().end, End::Lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_away_nothing_is_granted_and_what_runs_reports_later() {
+    let ([a, b], stores) = replicas::<2>().await;
+    a.configure(vec![block("work", "max_concurrency=1 lease=6s")]).await.unwrap();
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn({
+        let a = a.clone();
+        async move { a.run(Task::new("work"), async { finished.await.unwrap() }).await }
+    });
+    until(&b, "work", 1, 0).await;
+    stores.iter().for_each(|store| store.go_away());
+    for lanes in [&a, &b] {
+        let refused = lanes.slot(["work"]).await.err().unwrap();
+        assert_eq!(refused.code(), "STORE_UNAVAILABLE");
+    }
+    // Longer than the lease: it runs on, and whoever comes back first does not bury it.
+    tokio::time::sleep(secs(20)).await;
+    stores[1].come_back();
+    until_answers(&b).await;
+    assert_eq!(numbers(&b, "work").await, (1, 0));
+    finish.send(()).unwrap();
+    run.await.unwrap().unwrap();
+    stores[0].come_back();
+    until(&b, "work", 0, 0).await;
+    until_answers(&a).await;
+    drop(a.slot(["work"]).await.unwrap());
+}
+
+async fn until_answers(lanes: &Handle) {
+    while lanes.snapshot().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_was_lost_is_found_out_whoever_went_on_meanwhile() {
+    let ([a, b], stores) = replicas::<2>().await;
+    for fault in [Fault::ReplyLost, Fault::NotWritten, Fault::Overtaken] {
+        stores[0].plan(fault);
+        let slot = a.slot(["work"]).await.unwrap();
+        assert!(b.try_slot(["work"]).await.is_err());
+        drop(slot);
+        drop(b.slot(["work"]).await.unwrap());
+        until(&a, "work", 0, 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
+    let memory = Arc::new(Swapped::default());
+    let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
+    a.handler("work", |_: Context, (): ()| std::future::pending::<Result<(), Failure>>()).unwrap();
+    let lost: TaskId = a.submit(Task::new("work").kind("work")).await.unwrap().id();
+    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
+    memory.lose_everything();
+    assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
+    let Some(Update::SetBack { known, found, lost: told }) = updates.next().await else {
+        panic!("it is told")
+    };
+    assert_eq!((known, found, told), (Version(1), Version(0), vec![lost]));
+    assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_program_stops_at_what_a_newer_one_wrote() {
+    let memory = MemoryStore::new();
+    let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let head = memory.head().await.unwrap();
+    let log = Log::new(Arc::new(memory.clone()));
+    let batch = Batch { id: BatchId(7), at: Timestamp(0), events: vec![] };
+    let mut newer = log.seal(head, &Entry::of(batch)).unwrap();
+    newer.record = in_format(Record::Batch(newer.outcome().version), BATCH_FORMAT + 1, &newer.record);
+    let (version, batch) = (newer.outcome().version, newer.batch);
+    memory.append(newer).await.unwrap();
+    let refused = a.snapshot().await.err().unwrap();
+    assert!(matches!(refused, Error::Broken(_)) && refused.to_string().contains("newer version of Laneway"));
+    // It decides nothing any more, and nothing follows what it cannot read.
+    assert!(matches!(a.slot(["work"]).await, Err(RunError::Refused(Error::Broken(_)))));
+    assert_eq!(memory.head().await.unwrap(), Head { version, batch });
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_leaves_in_peace_leaves_nothing_that_waits() {
+    let ([a, b], _) = replicas::<2>().await;
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let slot = b.slot(["work"]).await.unwrap();
+    let line = tokio::spawn({
+        let a = a.clone();
+        async move { a.slot(["work"]).await.map(drop) }
+    });
+    until(&b, "work", 1, 1).await;
+    a.shutdown(Duration::ZERO).await;
+    assert!(line.await.unwrap().is_err());
+    until(&b, "work", 1, 0).await;
+    drop(slot);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_was_away_for_long_begins_anew_with_the_snapshot() {
+    let memory = MemoryStore::new();
+    let quick = || {
+        let mut options = options();
+        options.snapshot_every = 10;
+        options
+    };
+    let faulty = Arc::new(FaultyStore::new(Arc::new(memory.clone())));
+    let a = Handle::join(Arc::<FaultyStore>::clone(&faulty), quick()).await.unwrap();
+    let b = Handle::join(Arc::new(memory.clone()), quick()).await.unwrap();
+    b.handler("work", |_: Context, what: Value| async move { Ok(what) }).unwrap();
+    a.handler("work", |_: Context, what: Value| async move { Ok(what) }).unwrap();
+    b.configure(vec![block("held", "max_concurrency=1")]).await.unwrap();
+    let held = b.slot(["held"]).await.unwrap();
+    let waited = a.submit(Task::new("held").kind("work").payload(7)).await.unwrap();
+    faulty.go_away();
+    drop(held);
+    for _ in 0..5000 {
+        b.submit(Task::new("work").kind("work").payload(1)).await.unwrap().wait().await.unwrap();
+    }
+    assert!(memory.read(Version(0)).await.is_err(), "the beginning of the log is gone");
+    faulty.come_back();
+    until_answers(&a).await;
+    assert_eq!(waited.wait().await.unwrap(), json!(7));
+    assert_eq!(a.tasks().await.unwrap(), vec![]);
+}
+
+/// A store that can lose everything, as an engine without a disk does.
+#[derive(Default)]
+struct Swapped(std::sync::Mutex<MemoryStore>);
+
+impl Swapped {
+    fn lose_everything(&self) {
+        *self.0.lock().unwrap() = MemoryStore::new();
+    }
+
+    fn now(&self) -> MemoryStore {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Passes a question on to the store of the moment.
+macro_rules! pass {
+    ($self:ident, $store:ident => $answer:expr) => {{
+        let $store = $self.now();
+        Box::pin(async move { $answer.await })
+    }};
+}
+
+impl Store for Swapped {
+    fn name(&self) -> &str {
+        "swapped"
+    }
+    fn durability(&self) -> laneway_store::Durability {
+        laneway_store::Durability::Memory
+    }
+    fn head(&self) -> laneway_store::Answer<'_, laneway_store::Head> {
+        pass!(self, store => store.head())
+    }
+    fn append(&self, append: laneway_store::Append) -> laneway_store::Answer<'_, laneway_store::Head> {
+        pass!(self, store => store.append(append))
+    }
+    fn read(&self, after: Version) -> laneway_store::Answer<'_, Vec<laneway_store::StoredBatch>> {
+        pass!(self, store => store.read(after))
+    }
+    fn tail(&self, after: Version) -> laneway_store::Answer<'_, Version> {
+        pass!(self, store => store.tail(after))
+    }
+    fn snapshot(&self) -> laneway_store::Answer<'_, Option<laneway_store::StoredSnapshot>> {
+        pass!(self, store => store.snapshot())
+    }
+    fn save_snapshot(&self, snapshot: laneway_store::StoredSnapshot) -> laneway_store::Answer<'_, ()> {
+        pass!(self, store => store.save_snapshot(snapshot))
+    }
+    fn trim(&self, through: Version) -> laneway_store::Answer<'_, ()> {
+        pass!(self, store => store.trim(through))
+    }
+    fn blob(&self, id: laneway_core::BlobId) -> laneway_store::Answer<'_, Option<bytes::Bytes>> {
+        pass!(self, store => store.blob(id))
+    }
+    fn remove_blobs(&self, ids: Vec<laneway_core::BlobId>) -> laneway_store::Answer<'_, ()> {
+        pass!(self, store => store.remove_blobs(ids))
+    }
+    fn finished(&self, task: TaskId) -> laneway_store::Answer<'_, Option<laneway_store::StoredFinished>> {
+        pass!(self, store => store.finished(task))
+    }
+    fn history(
+        &self,
+        asked: laneway_store::HistoryQuery,
+    ) -> laneway_store::Answer<'_, Vec<laneway_store::StoredFinished>> {
+        pass!(self, store => store.history(asked))
+    }
+    fn trim_history(&self, keep: laneway_store::Retention) -> laneway_store::Answer<'_, u64> {
+        pass!(self, store => store.trim_history(keep))
+    }
+}

@@ -1,0 +1,26 @@
+//! Real servers for tests: [`Redis`] and [`Postgres`] on free ports of this machine, which can be killed, stopped for a
+//! while and started again, and a [`Proxy`] that cuts connections and loses replies.
+//!
+//! A server ends when its value is dropped, and also when the process that started it dies in any other way.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "only tests use it, and they stop at anything unexpected"
+)]
+
+mod postgres;
+mod process;
+mod proxy;
+mod redis;
+
+pub use postgres::Postgres;
+pub use process::{Process, Signal};
+pub use proxy::Proxy;
+pub use redis::Redis;
+
+/// A port of the loopback interface that nobody uses now.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    listener.local_addr().expect("it has an address").port()
+}

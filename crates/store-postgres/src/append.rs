@@ -1,0 +1,92 @@
+//! Appending: one statement, in which all of it happens or nothing.
+
+use std::collections::HashSet;
+
+use laneway_store::{Append, Head, StoreError, StoredFinished};
+
+use crate::log::head_of;
+use crate::store::Shared;
+
+const APPEND: &str = include_str!("append.sql");
+/// Where the log ends, and which batch brought it to a version.
+const FATE: &str = "SELECT version, batch, (SELECT batch FROM log WHERE log.version = $1) FROM head";
+
+impl Shared {
+    pub(crate) async fn append(&self, append: Append) -> Result<Head, StoreError> {
+        if self.try_append(&append).await? {
+            return Ok(append.outcome());
+        }
+        let version = bigint(append.outcome().version.0);
+        let rows = self.writer.query(FATE, &[&version]).await?;
+        let row = rows.first().ok_or_else(|| self.nonsense("the end of the log"))?;
+        let current = head_of(row.get(0), row.get(1)).ok_or_else(|| self.nonsense("the end of the log"))?;
+        // The same batch once more, from somebody who did not hear the answer.
+        match row.get::<_, Option<&[u8]>>(2) == Some(&append.batch.0.to_be_bytes()) {
+            true => Ok(append.outcome()),
+            false => Err(StoreError::Conflict { expected: append.expected, current }),
+        }
+    }
+
+    async fn try_append(&self, append: &Append) -> Result<bool, StoreError> {
+        let head = append.outcome();
+        let (to, from) = (bigint(head.version.0), bigint(append.expected.version.0));
+        let (batch, before) = (append.batch.0.to_be_bytes(), append.expected.batch.0.to_be_bytes());
+        let dropped: HashSet<_> = append.dropped.iter().collect();
+        let id = |id: &laneway_core::BlobId| id.0.get().to_be_bytes();
+        // One statement sees the tables as they were before it: what comes and goes with the same batch never comes,
+        // and of what comes twice only the last.
+        let mut seen = HashSet::new();
+        let blobs = append.blobs.iter().rev().filter(|(id, _)| !dropped.contains(id) && seen.insert(*id));
+        let (blob_ids, blobs): (Vec<_>, Vec<_>) = blobs.map(|(blob, record)| (id(blob), &record[..])).unzip();
+        let dropped: Vec<_> = append.dropped.iter().map(id).collect();
+        let finished = last_of_each(&append.finished);
+        let positions: Vec<i32> = finished.iter().map(|(position, _)| *position).collect();
+        let tasks: Vec<_> = finished.iter().map(|(_, done)| done.task.0.to_be_bytes()).collect();
+        let ended: Vec<i64> = finished.iter().map(|(_, done)| bigint(done.ended.0)).collect();
+        let records: Vec<&[u8]> = finished.iter().map(|(_, done)| &done.record[..]).collect();
+        let results: Vec<Option<&[u8]>> = finished.iter().map(|(_, done)| done.result.as_deref()).collect();
+        // A label has no control characters.
+        let labels: Vec<String> = finished.iter().map(|(_, done)| done.labels.join("\n")).collect();
+        let ids: Vec<&[u8]> = blob_ids.iter().map(|id| &id[..]).collect();
+        let dropped: Vec<&[u8]> = dropped.iter().map(|id| &id[..]).collect();
+        let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
+        let rows = self
+            .writer
+            .query(
+                APPEND,
+                &[
+                    &to,
+                    &&batch[..],
+                    &from,
+                    &&before[..],
+                    &&append.record[..],
+                    &ids,
+                    &blobs,
+                    &dropped,
+                    &positions,
+                    &tasks,
+                    &ended,
+                    &records,
+                    &results,
+                    &self.address.schema,
+                    &labels,
+                ],
+            )
+            .await?;
+        Ok(!rows.is_empty())
+    }
+}
+
+/// The last end of each task, with its position.
+fn last_of_each(finished: &[StoredFinished]) -> Vec<(i32, &StoredFinished)> {
+    let mut seen = HashSet::new();
+    let mut last: Vec<_> =
+        finished.iter().enumerate().rev().filter(|(_, done)| seen.insert(done.task)).collect();
+    last.reverse();
+    last.into_iter().map(|(position, done)| (position as i32, done)).collect()
+}
+
+/// A number as Postgres has them. Ours never come near the end of those.
+pub(crate) fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

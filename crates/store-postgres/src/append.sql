@@ -1,0 +1,22 @@
+-- Appends one batch if the log still ends where the caller believes ($3, $4): one row, or none and nothing happened.
+-- Whoever comes second waits for the row of `head`, and then finds it changed.
+WITH moved AS (
+    UPDATE head SET version = $1, batch = $2 WHERE version = $3 AND batch = $4 RETURNING version
+), logged AS (
+    INSERT INTO log (version, batch, record) SELECT moved.version, $2, $5 FROM moved
+), kept AS (
+    INSERT INTO blob (id, record)
+    SELECT given.id, given.record FROM moved, unnest($6::bytea[], $7::bytea[]) AS given (id, record)
+    ON CONFLICT (id) DO UPDATE SET record = excluded.record
+), dropped AS (
+    DELETE FROM blob USING moved WHERE blob.id = ANY ($8::bytea[])
+), told AS (
+    INSERT INTO finished (version, position, task, ended, record, result, labels)
+    SELECT moved.version, given.position, given.task, given.ended, given.record, given.result,
+        string_to_array(given.labels, chr(10))
+    FROM moved, unnest($9::integer[], $10::bytea[], $11::bigint[], $12::bytea[], $13::bytea[], $15::text[])
+        AS given (position, task, ended, record, result, labels)
+    ON CONFLICT (task) DO UPDATE SET version = excluded.version, position = excluded.position,
+        ended = excluded.ended, record = excluded.record, result = excluded.result, labels = excluded.labels
+)
+SELECT 1 FROM moved, pg_notify($14, moved.version::text)

@@ -1,0 +1,83 @@
+//! Finished work.
+
+use bytes::Bytes;
+use laneway_core::{TaskId, Timestamp};
+use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished, Version};
+use tokio_postgres::Row;
+
+use crate::append::bigint;
+use crate::store::Shared;
+
+/// Tasks that are forgotten at once.
+const TRIM_STEP: i64 = 512;
+
+impl Shared {
+    pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
+        let sql = "SELECT version, position, task, ended, record, result FROM finished WHERE task = $1";
+        let rows = self.reader.query(sql, &[&&task.0.to_be_bytes()[..]]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let result = row.get::<_, Option<&[u8]>>(5).map(Bytes::copy_from_slice);
+        Ok(Some(StoredFinished { result, ..self.finished_of(row)? }))
+    }
+
+    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
+        let sql = "SELECT version, position, task, ended, record FROM finished
+                   WHERE (version, position) < ($1, $2) AND labels @> $4 ORDER BY version DESC, position DESC LIMIT $3";
+        let before = asked.before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
+        let labels: Vec<&str> = asked.labels.iter().map(|label| &**label).collect();
+        let index = i32::try_from(before.index).unwrap_or(i32::MAX);
+        let rows = self
+            .reader
+            .query(sql, &[&bigint(before.version.0), &index, &i64::from(asked.max), &labels])
+            .await?;
+        rows.iter().map(|row| self.finished_of(row)).collect()
+    }
+
+    fn finished_of(&self, row: &Row) -> Result<StoredFinished, StoreError> {
+        let task: [u8; 16] =
+            row.get::<_, &[u8]>(2).try_into().map_err(|_| self.nonsense("a finished task"))?;
+        let version = Version(row.get::<_, i64>(0) as u64);
+        Ok(StoredFinished {
+            task: TaskId(u128::from_be_bytes(task)),
+            ended: Timestamp(row.get::<_, i64>(3) as u64),
+            place: Place { version, index: row.get::<_, i32>(1) as u32 },
+            record: Bytes::copy_from_slice(row.get(4)),
+            result: None,
+            labels: Vec::new(),
+        })
+    }
+
+    pub(crate) async fn trim_history(&self, keep: Retention) -> Result<u64, StoreError> {
+        let _one_at_a_time = self.saving.lock().await;
+        let counted = match keep.count_max {
+            Some(_) => self.saver.query("SELECT count(*) FROM finished", &[]).await?,
+            None => Vec::new(),
+        };
+        let count = counted.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
+        let mut surplus = keep.count_max.map_or(0, |max| count.saturating_sub(max));
+        let since = keep.ended_since.map_or(0, |since| bigint(since.0));
+        let mut removed = 0;
+        loop {
+            let gone = self.forget_oldest(surplus, since).await?;
+            (removed, surplus) = (removed + gone, surplus.saturating_sub(gone));
+            if gone < TRIM_STEP as u64 {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Forgets the oldest tasks, one step of them: as many as there are too many, and beyond those as far as they are
+    /// too old.
+    async fn forget_oldest(&self, surplus: u64, since: i64) -> Result<u64, StoreError> {
+        let sql = "WITH oldest AS (
+                       SELECT task, ended, row_number() OVER (ORDER BY version, position) AS number
+                       FROM (SELECT * FROM finished ORDER BY version, position LIMIT $1) AS first
+                   ), stays AS (
+                       SELECT coalesce(min(number), $1 + 1) AS number FROM oldest WHERE number > $2 AND ended >= $3
+                   )
+                   DELETE FROM finished USING oldest, stays
+                   WHERE finished.task = oldest.task AND oldest.number < stays.number RETURNING 1";
+        let gone = self.saver.query(sql, &[&TRIM_STEP, &bigint(surplus), &since]).await?;
+        Ok(gone.len() as u64)
+    }
+}

@@ -1,0 +1,96 @@
+//! Appending: one script, in which all of it happens or nothing.
+
+use laneway_store::{Append, Head, StoreError};
+use redis::{Value, cmd};
+
+use crate::failure::{unavailable, unreadable};
+use crate::keys::{Member, entry_id, head_bytes, head_of, joined};
+use crate::link::{Call, Lua};
+use crate::log::batches_of;
+use crate::store::Shared;
+
+/// How many of the batches that it has missed the loser of a race is told at once.
+const MISSED_MAX: usize = 64;
+
+/// The script.
+pub(crate) fn script() -> Lua {
+    Lua::new(include_str!("append.lua"))
+}
+
+impl Shared {
+    pub(crate) async fn append(&self, append: Append) -> Result<Head, StoreError> {
+        let call = self.append_call(&append);
+        let answer = self.link.run(&self.keys, &self.recent, &self.append_script, &call).await?;
+        let Value::Array(answer) = answer else { return Err(self.nonsense("an append")) };
+        let mut answer = answer.into_iter();
+        match (answer.next(), answer.next(), answer.next()) {
+            (Some(Value::Int(1)), None, None) => {
+                self.wait_for_replicas().await?;
+                Ok(append.outcome())
+            }
+            (Some(Value::Int(0)), Some(Value::BulkString(head)), Some(missed)) => {
+                let current = head_of(&head).ok_or_else(|| self.nonsense("the head"))?;
+                let missed = batches_of(missed).ok_or_else(|| self.nonsense("the log"))?;
+                self.recent.replace(&missed);
+                Err(StoreError::Conflict { expected: append.expected, current })
+            }
+            _ => Err(self.nonsense("an append")),
+        }
+    }
+
+    fn append_call(&self, append: &Append) -> Call {
+        let head = append.outcome();
+        let mut call = Call::default();
+        [&self.keys.head, &self.keys.log, &self.keys.history].into_iter().for_each(|key| call.key(key));
+        append.blobs.iter().for_each(|(id, _)| call.key(&self.keys.blob(*id)));
+        append.dropped.iter().for_each(|id| call.key(&self.keys.blob(*id)));
+        append.finished.iter().for_each(|finished| call.key(&self.keys.done(finished.task)));
+        call.argument(head_bytes(append.expected));
+        call.argument(head_bytes(head));
+        call.argument(entry_id(head.version));
+        call.argument(append.batch.0.to_be_bytes());
+        call.argument(&append.record[..]);
+        call.number(append.blobs.len());
+        call.number(append.dropped.len());
+        call.number(append.finished.len());
+        call.number(self.options.history_ttl.map_or(0, |ttl| ttl.as_millis().max(1)));
+        call.number(MISSED_MAX);
+        append.blobs.iter().for_each(|(_, record)| call.argument(&record[..]));
+        for (place, finished) in append.places().zip(&append.finished) {
+            let member = Member { place, ended: finished.ended, task: finished.task };
+            call.argument(member.bytes());
+            call.argument(&finished.record[..]);
+            call.argument(joined(&finished.labels));
+            call.number(u8::from(finished.result.is_some()));
+            call.argument(finished.result.as_deref().unwrap_or_default());
+        }
+        call
+    }
+
+    /// Waits until as many replicas have it as was asked for.
+    async fn wait_for_replicas(&self) -> Result<(), StoreError> {
+        let wanted = self.options.replicas;
+        if wanted == 0 {
+            return Ok(());
+        }
+        // A little less than we wait for the answer, so that Redis is the one that loses its patience.
+        let patience = self.options.patience.mul_f64(0.75).as_millis().max(1);
+        let wait = cmd("WAIT").arg(wanted).arg(patience as u64).to_owned();
+        match self.send(&wait).await? {
+            Value::Int(reached) if reached >= i64::from(wanted) => Ok(()),
+            Value::Int(reached) => {
+                let reason = format!("{reached} of {wanted} replicas had the write in time");
+                Err(unavailable(&self.link.name, &reason))
+            }
+            _ => Err(self.nonsense("a wait for replicas")),
+        }
+    }
+
+    /// Redis answered, and not what it should.
+    pub(crate) fn nonsense(&self, what: &str) -> StoreError {
+        unreadable(
+            &self.link.name,
+            &format!("what it holds or answers for {what} is not what Laneway writes"),
+        )
+    }
+}

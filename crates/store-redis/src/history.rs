@@ -1,0 +1,147 @@
+//! Finished work.
+
+use bytes::Bytes;
+use laneway_core::TaskId;
+use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished};
+use redis::{Value, cmd};
+
+use crate::keys::{Member, joined, place_bytes};
+use crate::store::Shared;
+
+/// Tasks that are forgotten at once.
+const TRIM_STEP: usize = 512;
+/// Tasks that are looked at at once for their labels.
+const SEARCH_STEP: usize = 256;
+
+impl Shared {
+    pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
+        let fields = self.send(cmd("HMGET").arg(self.keys.done(task)).arg("m").arg("r").arg("s")).await?;
+        self.finished_of(fields)
+    }
+
+    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
+        let mut listed = Vec::new();
+        let (mut before, max) = (asked.before, asked.max as usize);
+        // Tasks whose time is over are still in the list until it is trimmed, and others do not fit: look on until there
+        // are enough.
+        while listed.len() < max {
+            let wanted = if asked.labels.is_empty() { max - listed.len() } else { SEARCH_STEP };
+            let members = self.members_before(before, wanted).await?;
+            let Some(last) = members.last() else { break };
+            before = Some(last.place);
+            listed.extend(self.without_results(&members, &asked.labels).await?);
+        }
+        listed.truncate(max);
+        Ok(listed)
+    }
+
+    async fn members_before(&self, before: Option<Place>, max: usize) -> Result<Vec<Member>, StoreError> {
+        let end = match before {
+            Some(place) => [b"(", &place_bytes(place)[..]].concat(),
+            None => b"+".to_vec(),
+        };
+        let mut command = cmd("ZREVRANGEBYLEX");
+        command.arg(&self.keys.history).arg(end).arg("-").arg("LIMIT").arg(0).arg(max);
+        self.members_of(self.send(&command).await?)
+    }
+
+    fn members_of(&self, value: Value) -> Result<Vec<Member>, StoreError> {
+        let Value::Array(members) = value else { return Err(self.nonsense("the history")) };
+        let member = |value| match value {
+            Value::BulkString(bytes) => Member::of(&Bytes::from(bytes)),
+            _ => None,
+        };
+        let members: Option<Vec<Member>> = members.into_iter().map(member).collect();
+        members.ok_or_else(|| self.nonsense("the history"))
+    }
+
+    async fn without_results(
+        &self,
+        members: &[Member],
+        labels: &[Box<str>],
+    ) -> Result<Vec<StoredFinished>, StoreError> {
+        let mut listed = Vec::with_capacity(members.len());
+        // All at once: the connection carries many questions before the first answer.
+        let asked: Vec<_> = members
+            .iter()
+            .map(|member| {
+                let key = self.keys.done(member.task);
+                cmd("HMGET").arg(key).arg("m").arg("r").arg("l").to_owned()
+            })
+            .collect();
+        for fields in self.send_all(&asked).await? {
+            // What stands where a result would.
+            let Some(found) = self.finished_of(fields)? else { continue };
+            let text = found.result.unwrap_or_default();
+            let has = |label: &Box<str>| contains(&text, joined(std::slice::from_ref(label)).as_bytes());
+            if labels.iter().all(has) {
+                listed.push(StoredFinished { result: None, ..found });
+            }
+        }
+        Ok(listed)
+    }
+
+    /// A task from its fields: which member, the record and, if it was asked for, the result.
+    fn finished_of(&self, fields: Value) -> Result<Option<StoredFinished>, StoreError> {
+        let Value::Array(fields) = fields else { return Err(self.nonsense("a finished task")) };
+        let mut fields = fields.into_iter();
+        let result = |value: Option<Value>| match value {
+            Some(Value::BulkString(result)) => Some(Bytes::from(result)),
+            _ => None,
+        };
+        match (fields.next(), fields.next()) {
+            (Some(Value::Nil), Some(Value::Nil)) => Ok(None),
+            (Some(Value::BulkString(member)), Some(Value::BulkString(record))) => {
+                let member = Member::of(&member.into()).ok_or_else(|| self.nonsense("a finished task"))?;
+                let Member { place, ended, task } = member;
+                let (record, result) = (record.into(), result(fields.next()));
+                Ok(Some(StoredFinished { task, ended, place, record, result, labels: Vec::new() }))
+            }
+            _ => Err(self.nonsense("a finished task")),
+        }
+    }
+
+    pub(crate) async fn trim_history(&self, keep: Retention) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        loop {
+            let Value::Int(count) = self.send(cmd("ZCARD").arg(&self.keys.history)).await? else {
+                return Err(self.nonsense("the history"));
+            };
+            let surplus = keep.count_max.map_or(0, |max| (count as u64).saturating_sub(max));
+            let oldest = self.send(cmd("ZRANGE").arg(&self.keys.history).arg(0).arg(TRIM_STEP - 1)).await?;
+            let oldest = self.members_of(oldest)?;
+            let goes = |(index, member): &(usize, &Member)| {
+                (*index as u64) < surplus || keep.ended_since.is_some_and(|since| member.ended < since)
+            };
+            let gone: Vec<&Member> =
+                oldest.iter().enumerate().take_while(goes).map(|(_, member)| member).collect();
+            if gone.is_empty() {
+                return Ok(removed);
+            }
+            removed += self.forget(&gone).await?;
+            if gone.len() < oldest.len() || oldest.len() < TRIM_STEP {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Forgets these. First the tasks: a place in the list that leads nowhere is passed over.
+    async fn forget(&self, gone: &[&Member]) -> Result<u64, StoreError> {
+        let mut unlink = cmd("UNLINK");
+        let mut remove = cmd("ZREM");
+        remove.arg(&self.keys.history);
+        for member in gone {
+            unlink.arg(self.keys.done(member.task));
+            remove.arg(member.bytes());
+        }
+        self.send(&unlink).await?;
+        match self.send(&remove).await? {
+            Value::Int(removed) => Ok(removed as u64),
+            _ => Err(self.nonsense("the history")),
+        }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

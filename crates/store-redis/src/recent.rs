@@ -1,0 +1,98 @@
+//! The last batches that came by, so that whoever wants to catch up need not ask for them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use laneway_store::{READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version};
+
+/// Batches without a gap between them, as many as one read returns at most. The oldest make room.
+#[derive(Default)]
+pub(crate) struct Recent(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    batches: VecDeque<StoredBatch>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Every change is made of steps that do not panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        *self.kept() = Kept::default();
+    }
+
+    /// Takes note of batches that follow each other; what they do not follow is forgotten.
+    pub(crate) fn add(&self, batches: &[StoredBatch]) {
+        let mut kept = self.kept();
+        let Some(first) = batches.first() else { return };
+        let follows = kept.batches.back().is_some_and(|last| last.version.next() == first.version);
+        if !follows {
+            *kept = Kept::default();
+        }
+        for batch in batches {
+            kept.bytes += batch.record.len();
+            kept.batches.push_back(batch.clone());
+        }
+        while kept.batches.len() > READ_BATCHES_MAX || kept.bytes > READ_BYTES_MAX {
+            let Some(oldest) = kept.batches.pop_front() else { break };
+            kept.bytes -= oldest.record.len();
+        }
+    }
+
+    /// In place of all that was known: what Redis has just said.
+    pub(crate) fn replace(&self, batches: &[StoredBatch]) {
+        self.clear();
+        self.add(batches);
+    }
+
+    /// The batches after a version, if the next one is known.
+    pub(crate) fn after(&self, version: Version) -> Vec<StoredBatch> {
+        let kept = self.kept();
+        let oldest = kept.batches.front().map_or(u64::MAX, |batch| batch.version.0);
+        match version.next().0.checked_sub(oldest) {
+            Some(from) => kept.batches.iter().skip(from as usize).cloned().collect(),
+            None => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(version: u64) -> StoredBatch {
+        StoredBatch { version: Version(version), record: vec![0; 10].into() }
+    }
+
+    fn versions(recent: &Recent, after: u64) -> Vec<u64> {
+        recent.after(Version(after)).iter().map(|batch| batch.version.0).collect()
+    }
+
+    #[test]
+    fn only_what_follows_without_a_gap_is_known() {
+        let recent = Recent::default();
+        assert_eq!(versions(&recent, 0), []);
+        recent.add(&[batch(5), batch(6)]);
+        recent.add(&[batch(7)]);
+        assert_eq!(versions(&recent, 4), [5, 6, 7]);
+        assert_eq!(versions(&recent, 5), [6, 7]);
+        assert_eq!((versions(&recent, 7), versions(&recent, 3)), (vec![], vec![]));
+        recent.add(&[batch(9)]);
+        assert_eq!((versions(&recent, 8), versions(&recent, 4)), (vec![9], vec![]));
+        recent.replace(&[batch(10), batch(11)]);
+        assert_eq!((versions(&recent, 8), versions(&recent, 9)), (vec![], vec![10, 11]));
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let recent = Recent::default();
+        (1..=2000).for_each(|version| recent.add(&[batch(version)]));
+        assert_eq!(versions(&recent, 2000 - READ_BATCHES_MAX as u64).len(), READ_BATCHES_MAX);
+        assert_eq!(versions(&recent, 1999 - READ_BATCHES_MAX as u64), []);
+    }
+}
