@@ -15,6 +15,7 @@ cargo xtask <chore>
   check             format, lints, tests, documentation: what must pass before a change lands
   api               asks a running server everything that its OpenAPI document allows, and more
   bench core        speed and size of the scheduler, as ratios with their bounds
+  bench server      what the server costs beside what it stands on, with bounds
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -27,6 +28,9 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["api"] => api::fuzz(),
         ["bench", "core"] => bench_core(),
+        ["bench", "server"] => {
+            run("cargo", &["bench", "--package", "laneway-server", "--bench", "server"], &[])
+        }
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),

@@ -201,10 +201,10 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// The statuses with which anything can be refused.
-const REFUSED: [&str; 18] = [
-    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "500", "502",
-    "503", "504", "414",
+/// The statuses with which anything can be refused. A 500 is not among them: it would be a bug.
+const REFUSED: [&str; 17] = [
+    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "502", "503",
+    "504", "414",
 ];
 
 fn describe_refusals(operation: &mut Operation) {
