@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, events, lanes, letters, metrics, schedule_routes, sessions, slots,
-    socket, status, tasks, tasks_groups, workers,
+    admin, agents, auth, charts, chat, events, lanes, letters, messages, metrics, schedule_routes, sessions,
+    slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -143,7 +143,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(agents::queue))
         .routes(routes!(agents::clear))
         .routes(routes!(agents::release))
-        .routes(routes!(tasks::list, tasks::submit))
+        .routes(routes!(tasks_list::list, tasks::submit))
         .routes(routes!(tasks_groups::batch))
         .routes(routes!(tasks::cancel_many))
         .routes(routes!(tasks::get, tasks::change, tasks::cancel))
@@ -178,13 +178,13 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sessions::get, sessions::change))
         .routes(routes!(sessions::stats))
         .routes(routes!(sessions::events))
-        .routes(routes!(sessions::send))
-        .routes(routes!(sessions::receipt, sessions::withdraw))
-        .routes(routes!(sessions::move_message))
-        .routes(routes!(sessions::send_now))
+        .routes(routes!(messages::send))
+        .routes(routes!(messages::receipt, messages::withdraw))
+        .routes(routes!(messages::move_message))
+        .routes(routes!(messages::send_now))
         .routes(routes!(sessions::interrupt))
         .routes(routes!(sessions::clear))
-        .routes(routes!(sessions::steer))
+        .routes(routes!(messages::steer))
         .routes(routes!(admin::audit))
         .routes(routes!(events::events))
         .routes(routes!(socket::upgrade))
