@@ -1,6 +1,7 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
 mod chaos;
+mod api;
 mod crash;
 mod mutants;
 
@@ -13,9 +14,11 @@ cargo xtask <chore>
 
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
+  api               asks a running server everything that its OpenAPI document allows, and more
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
+  bench server      what the server costs beside what it stands on, with bounds
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
@@ -29,9 +32,13 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["check"] => check(),
+        ["api"] => api::fuzz(),
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
+        ["bench", "server"] => {
+            run("cargo", &["bench", "--package", "laneway-server", "--bench", "server"], &[])
+        }
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
         ["bench", "sessions"] => bench_sessions(),
@@ -82,6 +89,7 @@ fn check() -> Result<(), String> {
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     run("cargo", &lints, &[])?;
     test()?;
+    api::fuzz()?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }

@@ -40,6 +40,8 @@ pub(crate) struct App {
     pub(crate) closing: CancellationToken,
     /// The configuration file, to be read again.
     pub(crate) config_file: Option<PathBuf>,
+    /// What stands above the environment when it is.
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 impl App {

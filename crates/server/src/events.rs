@@ -65,7 +65,7 @@ pub(crate) async fn events(
 ) -> Answer<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, "last-event-id")?.or(query.last_event_id.as_deref());
-    let from = last.map_or(From::Now, |last| app.bus.from_id(last));
+    let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     let watch = app.bus.watch(filter, from);
     Ok(Telling::new(app, watch).into_response())
 }

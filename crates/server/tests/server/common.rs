@@ -62,7 +62,8 @@ pub async fn serve_in(
     let mut parsed = parse("test.hcl", config, Profile::SERVER, nothing).unwrap_or_else(|e| panic!("{e}"));
     with_echo(&mut parsed);
     let config_file = state_dir.as_ref().map(|dir| dir.join("laneway.hcl")).filter(|file| file.exists());
-    let server = Server::open(Parts { config: parsed, config_file, store, state_dir }).await;
+    let server =
+        Server::open(Parts { config: parsed, config_file, overrides: Vec::new(), store, state_dir }).await;
     let server = server.unwrap_or_else(|error| panic!("{error}"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

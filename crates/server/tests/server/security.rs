@@ -60,8 +60,7 @@ async fn every_route_refuses_whoever_has_no_token_and_every_scope_opens_only_its
                 continue;
             }
             let path = path.replace("{id}", "01900000-0000-7000-8000-000000000000");
-            let path =
-                path.replace("{agent}", "echo").replace("{lane}", "main").replace('{', "").replace('}', "");
+            let path = path.replace("{agent}", "echo").replace("{lane}", "main").replace(['{', '}'], "");
             for token in [None, Some("lw_0.0"), Some("x"), Some(&tokens[0][..tokens[0].len() - 1])] {
                 server.token = token.map(str::to_owned);
                 let answer = server.send(&method.to_uppercase(), &path, json!({})).await;
