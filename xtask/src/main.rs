@@ -1,7 +1,7 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
-mod chaos;
 mod api;
+mod chaos;
 mod crash;
 mod mutants;
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use laneway_config::{Config, Profile, Store as StorePlace};
 use laneway_server::{Parts, Server, state_dir, with_echo};
-use laneway_store::Store;
+use laneway_store::{Store, StoreError};
+use laneway_store_postgres::PostgresStore;
+use laneway_store_redis::RedisStore;
 use laneway_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -88,6 +90,7 @@ async fn run(config: Config, file: Option<PathBuf>, overrides: Vec<(String, Stri
 }
 
 async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> {
+    let away = |error: StoreError| Trouble::Failure(error.to_string());
     match &config.store {
         StorePlace::Memory => Ok(None),
         StorePlace::Path(dir) => {
@@ -96,7 +99,8 @@ async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> 
             let opened = opened.map_err(|error| Trouble::Failure(error.to_string()))?;
             Ok(Some(Arc::new(opened.map_err(|error| Trouble::Failure(error.to_string()))?)))
         }
-        other => Err(Trouble::Failure(format!("this program cannot keep its state in {other}"))),
+        StorePlace::Redis(url) => Ok(Some(Arc::new(RedisStore::open(url).await.map_err(away)?))),
+        StorePlace::Postgres(url) => Ok(Some(Arc::new(PostgresStore::open(url).await.map_err(away)?))),
     }
 }
 

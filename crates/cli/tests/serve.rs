@@ -220,3 +220,33 @@ fn every_example_of_a_configuration_is_read_without_a_warning() {
     }
     assert_eq!(read, 5);
 }
+
+/// A slot of a lane of one is taken at the first server, asked for and given back at the second.
+fn two_servers_are_one_queue(store: &str) {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [first, second] = dirs.each_ref().map(|dir| serve(dir.path(), &["--store", store]));
+    let slot = r#"{"lanes": ["gpu"], "wait_ms": 0}"#;
+    let (status, taken) = first.ask("POST", "/api/slots", "", slot).unwrap();
+    assert_eq!(status, 200, "{taken}");
+    let (status, refused) = second.ask("POST", "/api/slots", "", slot).unwrap();
+    assert_eq!((status, field(&refused, "code")), (429, "AT_CAPACITY"), "{refused}");
+    let fence = taken.split_once("\"fence\":").unwrap().1.split([',', '}']).next().unwrap();
+    let complete = format!("/api/tasks/{}/complete", field(&taken, "id"));
+    let body = format!("{{\"fence\": {fence}, \"success\": true}}");
+    let (status, done) = second.ask("POST", &complete, "", &body).unwrap();
+    assert_eq!(status, 200, "{done}");
+    let (status, taken) = second.ask("POST", "/api/slots", "", slot).unwrap();
+    assert_eq!(status, 200, "{taken}");
+}
+
+#[test]
+fn servers_on_one_redis_are_one_queue() {
+    let redis = laneway_servers::Redis::start();
+    two_servers_are_one_queue(&redis.url());
+}
+
+#[test]
+fn servers_on_one_postgres_are_one_queue() {
+    let postgres = laneway_servers::Postgres::start();
+    two_servers_are_one_queue(&postgres.url());
+}

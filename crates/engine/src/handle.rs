@@ -106,6 +106,10 @@ impl Handle {
     /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
     /// error, unless [`Options::unknown_kinds`] says otherwise.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
+        if store.is_shared() {
+            // Others may be at it already: whoever believed to be alone would end their runs.
+            return Handle::join(store, options).await;
+        }
         let durability = store.durability();
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);

@@ -73,8 +73,7 @@ impl Shared {
             // What stands where a result would.
             let Some(found) = self.finished_of(fields)? else { continue };
             let text = found.result.unwrap_or_default();
-            let has = |label: &Box<str>| contains(&text, joined(std::slice::from_ref(label)).as_bytes());
-            if labels.iter().all(has) {
+            if labels.iter().all(|label| contains(&text, joined(std::slice::from_ref(label)).as_bytes())) {
                 listed.push(StoredFinished { result: None, ..found });
             }
         }
