@@ -12,6 +12,7 @@
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
+//! | the dashboard's files | `dashboard.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
 
@@ -26,6 +27,7 @@ mod charts;
 mod chat;
 mod command;
 mod cron;
+mod dashboard;
 mod docs;
 mod envelope;
 mod events;
