@@ -10,7 +10,7 @@ export function troubles({ lanes, letters, external, workers }, alerts = []) {
   const dead = letters.items.length;
   if (dead) {
     const number = letters.next_cursor ? `more than ${count(dead)} tasks` : many(dead, "task");
-    found.push({ level: "critical", text: `${number} could not be done and wait as dead letters`, next: "redrive", to: ["dead-letters"] });
+    found.push({ level: "critical", text: `${number} could not be done`, next: "dead letters", to: ["dead-letters"] });
   }
   if (external.items.length && workers.length === 0) {
     found.push({ level: "warning", text: "Tasks wait for a worker, and no worker holds a lease", next: "workers", to: ["workers"] });

@@ -33,7 +33,7 @@ function Row({ lane }) {
     <span class="c-num wide num">${length(lane.run.p50_ms)}</span>
     <span class="c-num wide num">${count(lane.counters.completed)}</span>
     <span class="c-num wide num">${count(lane.counters.failed)}</span>
-    <span class=${`c-word lane-word ${word === "full" ? "full" : "stopped"}`}>${word}</span>
+    <span class="c-word"><span class=${`lane-word ${word === "full" ? "full" : "stopped"}`}>${word}</span></span>
   <//>`;
 }
 
@@ -51,7 +51,6 @@ export function Lanes() {
     ${!data ? !error && html`<${Waiting} />` : shown.length === 0
       ? html`<${Empty} title=${wanted ? `No lane has “${query.filter}” in its name.` : "No lane yet."}>
           ${wanted ? "Clear the filter to see all of them." : "Declare lanes in laneway.hcl, or submit a task that names one."}<//>`
-      : html`<div class="card flush with-head">${html`<div class="row head">${head}</div>`}
-          <${LongList} items=${shown} label="Lanes" keyOf=${(lane) => lane.lane} row=${(lane) => html`<${Row} lane=${lane} />`} /></div>
+      : html`<div class="card flush"><${LongList} items=${shown} label="Lanes" head=${head} keyOf=${(lane) => lane.lane} row=${(lane) => html`<${Row} lane=${lane} />`} /></div>
         ${data.more && html`<p class="faint small">Only the first ${count(data.items.length)} lanes are listed, by name.</p>`}`}`;
 }

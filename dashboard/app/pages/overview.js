@@ -126,8 +126,8 @@ function Tiles({ found, metrics }) {
       to=${{ parts: ["tasks"], query: { status: "queued" } }} />
     <${Tile} name="Oldest waiting" value=${oldest === null ? "–" : oldest ? length(oldest * 1000) : "–"} note="first in any line" />
     <${Tile} name="Completed" value=${count(ended)} note=${`${count(global?.counters.failed ?? 0)} failed`} to=${{ parts: ["tasks"], query: { status: "completed" } }} />
-    <${Tile} name="Wait, half" value=${length(global?.wait.p50_ms)} note="p50, start of line to start" />
-    <${Tile} name="Wait, worst" value=${length(global?.wait.p99_ms)} note="p99" />
+    <${Tile} name="Wait p50" value=${length(global?.wait.p50_ms)} note="half wait less" />
+    <${Tile} name="Wait p99" value=${length(global?.wait.p99_ms)} note="1 in 100 waits longer" />
   </div>`;
 }
 

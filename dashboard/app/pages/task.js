@@ -80,7 +80,7 @@ function Why({ id, task }) {
           ${blocker.lane && html` <${LaneLink} lane=${blocker.lane} />`}
           ${blocker.until && html`<span class="faint"> until <${Exact} at=${blocker.until} /> (<${Time} at=${blocker.until} />)</span>`}
           ${blocker.since && html`<span class="faint"> since <${Since} at=${blocker.since} /></span>`}
-          ${blocker.tasks.length > 0 && html`<span class="holders">${blocker.tasks.slice(0, 12).map((holder) => html`<${TaskLink} id=${holder} />`)}
+          ${blocker.tasks?.length > 0 && html`<span class="holders">${blocker.tasks.slice(0, 12).map((holder) => html`<${TaskLink} id=${holder} />`)}
             ${blocker.tasks.length > 12 ? `and ${blocker.tasks.length - 12} more` : ""}</span>`}
         </li>`)}</ol>`}`;
 }

@@ -39,8 +39,9 @@ export function Chart({ title, series, data, span, now }) {
       chart.current = new uPlot(options(series, box.current.clientWidth || 300, span), data, box.current);
     };
     make();
-    const sizes = new ResizeObserver(() => chart.current.setSize({ width: box.current.clientWidth, height: HEIGHT }));
-    sizes.observe(box.current);
+    const drawn = box.current;
+    const sizes = new ResizeObserver(() => chart.current?.setSize({ width: drawn.clientWidth, height: HEIGHT }));
+    sizes.observe(drawn);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", make);
     return () => {

@@ -49,8 +49,8 @@ export function LaneRow({ lane, known }) {
     <span class="lane-name name">${lane.lane}</span>
     <span class="lane-numbers num">${lane.running}/${limit}</span>
     <${Slots} lane=${lane} />
-    <${Line} waiting=${lane.waiting} known=${known} />
     <span class="lane-wait num">${lane.waiting ? `${count(lane.waiting)} wait` : ""}</span>
+    <${Line} waiting=${lane.waiting} known=${known} />
     <span class=${`lane-word ${lane.paused || lane.draining ? "stopped" : kind}`}>${word}</span>
   <//>`;
 }

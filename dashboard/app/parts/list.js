@@ -24,8 +24,8 @@ export function LongList({ items, height = 44, row, label, onEnd, head, keyOf = 
   }, [range.to, items.length, onEnd]);
   const shown = items.slice(range.from, range.to);
   return html`<div class="long">
-    ${head && html`<div class="row head" aria-hidden="true">${head}</div>`}
     <div class="scroll" ref=${box} onScroll=${look} tabindex="-1">
+      ${head && html`<div class="row head">${head}</div>`}
       <div role="list" aria-label=${label} style=${{ height: `${items.length * height}px` }}>
         <div style=${{ transform: `translateY(${range.from * height}px)` }}>
           ${shown.map((item, index) => html`<div role="listitem" key=${keyOf(item)} aria-setsize=${items.length}

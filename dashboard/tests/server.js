@@ -1,0 +1,111 @@
+// A real server, started on a free port for one test file, with real traffic.
+
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PROGRAM = process.env.LANEWAY_PROGRAM
+  ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, "target"), "debug", "laneway");
+
+export const CONFIG = `
+lane "global"       { max_concurrency = 10 }
+lane "main"         { max_concurrency = 4 }
+lane "provider:llm" { max_concurrency = 8 }
+lane "tools"        { max_concurrency = 2  max_queued = 20000 }
+
+agent "echo"    { echo = true }
+agent "coder"   { command = ["sh", "-c", "echo thinking; exec sleep 600"]  lanes = ["main", "provider:llm"] }
+agent "builder" { external = true }
+
+handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
+handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
+
+schedule "standup" { cron = "0 9 * * 1-5"  timezone = "Europe/Berlin"  agent = "echo"  message = "Post the standup" }
+`;
+
+/** One running server. */
+export class Server {
+  constructor(folder) {
+    this.folder = folder;
+    this.listen = "127.0.0.1:0";
+    this.token = null;
+  }
+
+  static async start({ config = CONFIG, store = "memory" } = {}) {
+    const folder = await mkdtemp(join(tmpdir(), "laneway-dashboard-"));
+    await writeFile(join(folder, "laneway.hcl"), config);
+    const server = new Server(folder);
+    server.store = store === "memory" ? store : join(folder, "data");
+    await server.run();
+    return server;
+  }
+
+  /** Starts the program; again on the same port when it has run before. */
+  async run() {
+    const given = ["serve", "--config", join(this.folder, "laneway.hcl"), "--listen", this.listen, "--store", this.store];
+    this.process = spawn(PROGRAM, given, { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    this.process.stderr.on("data", (text) => { said += text; });
+    this.url = await new Promise((resolve, reject) => {
+      this.process.stdout.on("data", (text) => {
+        said += text;
+        const found = /listens on (http:\/\/(\S+))/.exec(said);
+        if (found) {
+          this.listen = found[2];
+          resolve(found[1]);
+        }
+      });
+      this.process.on("error", reject);
+      this.process.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+    });
+  }
+
+  async stop() {
+    const ended = new Promise((resolve) => this.process.once("exit", resolve));
+    this.process.kill("SIGTERM");
+    const late = setTimeout(() => this.process.kill("SIGKILL"), 5000);
+    await ended;
+    clearTimeout(late);
+  }
+
+  async end() {
+    await this.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async ask(method, path, body, headers = {}) {
+    const token = this.token ? { authorization: `Bearer ${this.token}` } : {};
+    const request = { method, headers: { ...token, ...headers } };
+    if (body !== undefined) {
+      request.body = JSON.stringify(body);
+      request.headers["content-type"] = "application/json";
+    }
+    const response = await fetch(this.url + path, request);
+    const text = await response.text();
+    if (!response.ok) throw Object.assign(new Error(`${method} ${path}: ${response.status} ${text}`), { status: response.status });
+    return text.startsWith("{") ? JSON.parse(text) : text;
+  }
+
+  /** Asks an agent without waiting for the answer. */
+  chat(agent, message, more = {}) {
+    return this.ask("POST", `/api/agents/${agent}/chat`, { message, ...more }, { prefer: "respond-async" });
+  }
+
+  task(kind, lanes, payload = {}, more = {}) {
+    return this.ask("POST", "/api/tasks", { kind, lanes, payload, ...more });
+  }
+
+  /** Waits until what is asked for fits. */
+  async until(path, fits) {
+    const end = Date.now() + 10000;
+    for (;;) {
+      const found = await this.ask("GET", path);
+      if (fits(found)) return found;
+      if (Date.now() > end) throw new Error(`${path} never fitted: ${JSON.stringify(found).slice(0, 800)}`);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+  }
+}
