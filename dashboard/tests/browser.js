@@ -14,7 +14,7 @@ export function open() {
 export async function visit(browser, url, { width = 1280, height = 800, scheme = "dark", token, allowed = [] } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, locale: "en-GB", timezoneId: "Europe/Berlin" });
   const page = await context.newPage();
-  page.setDefaultTimeout(8000);
+  page.setDefaultTimeout(15000);
   page.errors = [];
   const isAllowed = (text) => allowed.some((pattern) => pattern.test(text));
   page.on("console", (message) => {

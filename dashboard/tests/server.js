@@ -19,12 +19,30 @@ lane "tools"        { max_concurrency = 2  max_queued = 20000 }
 agent "echo"    { echo = true }
 agent "coder"   { command = ["sh", "-c", "echo thinking; exec sleep 600"]  lanes = ["main", "provider:llm"] }
 agent "builder" { external = true }
+agent "writer"  { command = ["sh", "-c", "exec sleep 600"]  max_concurrency = 8 }
 
 handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
 handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
 
 schedule "standup" { cron = "0 9 * * 1-5"  timezone = "Europe/Berlin"  agent = "echo"  message = "Post the standup" }
 `;
+
+/** Work of every kind: what runs, what waits, what is over, what broke. */
+export async function traffic(server) {
+  for (const message of ["Refactor the parser", "Add a test", "Read the log", "Write the changelog"]) await server.chat("coder", message);
+  for (let index = 0; index < 9; index += 1) await server.task("slow", ["tools"], { index }, { priority: index % 4 });
+  for (const lane of ["main", "checks"]) await server.task("breaks", [lane], { lane }, { retry: { strategy: "none" } });
+  for (const name of ["ann", "bob"]) await server.ask("POST", "/api/agents/echo/chat", { message: `hello ${name}`, session: name });
+  await server.chat("builder", "Build the release");
+  await server.chat("builder", "Build the manual");
+  await server.ask("POST", "/api/claim", { worker: "worker-1", lanes: ["agent:builder"], max: 1, lease_ms: 60000 });
+  for (const text of ["Plan the trip", "By train", "With a dog"]) {
+    await server.ask("POST", "/api/sessions/trip/messages", { agent: "writer", text, sender_name: "Ann", channel: "web" });
+  }
+  await server.ask("POST", "/api/lanes/provider%3Allm/pause");
+  for (let index = 0; index < 3; index += 1) await server.chat("coder", "One too many").catch((error) => { if (error.status !== 429) throw error; });
+  await server.until("/api/dead-letters", ({ items }) => items.length === 2);
+}
 
 /** One running server. */
 export class Server {

@@ -56,7 +56,7 @@ function Card({ agent, queue, after }) {
       <span class="num">${count(agent.waiting)} of ${count(agent.max_queued)} places in line</span></div>
     <div class="current">${current
       ? html`<strong>Now</strong> <${TaskLink} id=${current.id} /> for <${Since} at=${current.started_at} /><p class="message">${current.message}</p>`
-      : html`<span class="faint">Nothing runs. The next message starts at once.</span>`}</div>
+      : html`<span class="faint">${agent.waiting ? "Nothing runs; follow a task below to see why it waits." : "Nothing runs. The next message starts at once."}</span>`}</div>
     ${queue.queued_executions.length > 0 && html`<ol class="queue">${queue.queued_executions.slice(0, QUEUE_SHOWN).map((one) => html`<li key=${one.id}>
       <span class="num">#${one.position}</span> <${Priority} own=${one.priority} effective=${one.effective_priority} />
       <${TaskLink} id=${one.id} /> <span class="message">${one.message}</span></li>`)}</ol>`}

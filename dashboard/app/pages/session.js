@@ -20,8 +20,9 @@ export async function write(key, message) {
   return answer.reply ?? `The message: ${stateWord(answer.outcome)}${answer.position ? `, place ${answer.position}` : ""}.`;
 }
 
-/** A bubble is as wide as its text and never markup. */
+/** What was said. Of a message that a turn has taken the server may tell no more than its id. */
 function Said({ message, kind }) {
+  if (typeof message === "string") return html`<p class="said-by"><span class="faint">message</span> <span class="id">${message}</span></p>`;
   return html`<div class=${`said-by ${kind}`}><p class="message">${message.text}</p>
     <span class="faint small">${message.sender_name ?? ""} ${message.channel ? `via ${message.channel}` : ""} ${message.at && html`<${Time} at=${message.at} />`}</span></div>`;
 }
@@ -34,10 +35,10 @@ function Now({ session, after }) {
     await ask("POST", `${path(session.key)}/interrupt`);
     return "The turn was told to stop.";
   };
-  return html`<p>Turn <${TaskLink} id=${turn.task_id} /> <${State} status="running" />
+  return html`<p>Turn <${TaskLink} id=${turn.task_id} /> <${State} status="running" /> with ${many(turn.messages.length, "message")}
       ${may("submit") && html`<${Act} label="Interrupt" danger ask=${interrupt} run=${run} after=${after} />`}</p>
-    ${turn.messages.map((message) => html`<${Said} key=${message.id} message=${message} kind="asked" />`)}
-    ${[...(turn.steered ?? []), ...(turn.pending ?? [])].map((message) => html`<${Said} key=${message.id} message=${message} kind="steered" />`)}`;
+    ${turn.messages.map((message) => html`<${Said} key=${message.id ?? message} message=${message} kind="asked" />`)}
+    ${[...(turn.steered ?? []), ...(turn.pending ?? [])].map((message) => html`<${Said} key=${message.id ?? message} message=${message} kind="steered" />`)}`;
 }
 
 function Line({ session, after }) {

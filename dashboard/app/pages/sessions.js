@@ -13,7 +13,7 @@ import { agentsToAsk, write } from "./session.js";
 const everySession = (signal) => pages("api/sessions", { signal, pagesMax: 10 });
 
 function Row({ session }) {
-  const first = session.current_turn?.messages?.[0] ?? session.messages[0];
+  const [first] = session.messages;
   return html`<${Link} to=${["sessions", session.key]} class="row" data-row="">
     <span class="c-kind name">${session.key}</span>
     <span class="c-word"><span class=${`lane-word ${session.is_busy ? "busy" : "idle"}`}>${session.is_busy ? "▶ busy" : "idle"}</span></span>

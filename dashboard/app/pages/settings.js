@@ -5,7 +5,7 @@ import { ask, hasToken, may, setToken, subject, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
 import { refine, usePlace } from "../route.js";
 import { Act } from "../parts/dialog.js";
-import { Empty, Filter, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Empty, Filter, Tabs, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
 
 const SCOPES = ["read", "submit", "worker", "admin"];
@@ -51,8 +51,9 @@ function Tokens({ tokens, after }) {
   </section>`;
 }
 
-function Config({ values, wanted }) {
-  const fitting = values.filter(({ block, key, value, source }) => `${block} ${key} ${value} ${source}`.toLowerCase().includes(wanted));
+function Config({ values, wanted, isAll }) {
+  const isShown = ({ source }) => isAll || wanted || source !== "default";
+  const fitting = values.filter(isShown).filter(({ block, key, value, source }) => `${block} ${key} ${value} ${source}`.toLowerCase().includes(wanted));
   const blocks = [...new Set(fitting.map(({ block }) => block))];
   if (blocks.length === 0) return html`<${Empty} title="No setting fits.">Clear the filter to see all of them.<//>`;
   return blocks.map((block) => html`<section class="card" key=${block} aria-label=${block || "server"}><h2 class="name">${block || "server"}</h2>
@@ -67,5 +68,7 @@ export function Settings({ signOut }) {
   if (!may("admin")) return html`<${Title} actions=${who}>Settings<//><${Empty} title="This token may not see the configuration.">It needs the scope admin.<//>`;
   return html`<${Title} actions=${html`${who}<${Filter} label="Filter settings" value=${query.filter} onInput=${(filter) => refine({ filter })} />`}>Settings<//>
     <${Trouble} error=${error} />
-    ${!data ? !error && html`<${Waiting} />` : html`<${Tokens} tokens=${data.tokens} after=${refresh} /><${Config} values=${data.values} wanted=${(query.filter ?? "").toLowerCase()} />`}`;
+    ${!data ? !error && html`<${Waiting} />` : html`<${Tokens} tokens=${data.tokens} after=${refresh} />
+      <${Tabs} label="Which settings" of=${[["", "set somewhere"], ["all", "all, defaults too"]]} value=${query.show ?? ""} onPick=${(show) => refine({ show })} />
+      <${Config} values=${data.values} wanted=${(query.filter ?? "").toLowerCase()} isAll=${query.show === "all"} />`}`;
 }
