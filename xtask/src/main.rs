@@ -1,6 +1,7 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
 mod crash;
+mod dashboard;
 mod mutants;
 
 use std::env;
@@ -14,6 +15,7 @@ cargo xtask <chore>
   check             format, lints, tests, documentation: what must pass before a change lands
   bench core        speed and size of the scheduler, as ratios with their bounds
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["bench", "core"] => bench_core(),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
@@ -60,7 +63,8 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 }
 
 fn test() -> Result<(), String> {
-    run("cargo", &["test", "--workspace", "--all-features"], &[])
+    run("cargo", &["test", "--workspace", "--all-features"], &[])?;
+    dashboard::test()
 }
 
 fn check() -> Result<(), String> {

@@ -51,7 +51,9 @@ fn answer(name: &str, asked: &HeaderMap) -> Response {
     let tag = format!("W/\"{}\"", &hex(&hash)[..32]);
     let has = |header: header::HeaderName, wanted: &str| {
         let values = asked.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|value| value.split(';').next().unwrap_or_default().trim() == wanted)
+        values
+            .flat_map(|value| value.split(','))
+            .any(|value| value.split(';').next().unwrap_or_default().trim() == wanted)
     };
     let is_known = has(header::IF_NONE_MATCH, &tag);
     let is_compressed = has(header::ACCEPT_ENCODING, "gzip") && file.data.len() >= COMPRESSED_FROM;
@@ -62,7 +64,8 @@ fn answer(name: &str, asked: &HeaderMap) -> Response {
     };
     let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { body.into_response() };
     let headers = response.headers_mut();
-    let mut set = |name: header::HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
+    let mut set =
+        |name: header::HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, kind);
     // Asked for again each time and seldom sent again: a new program shows at once.
     set(header::CACHE_CONTROL, "no-cache");

@@ -12,7 +12,7 @@ import { useNow } from "../parts/time.js";
 import { troubles } from "../troubles.js";
 import { parseMetrics } from "../metrics.js";
 
-const LANES_SHOWN = 14;
+const LANES_SHOWN = 10;
 const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], "24h": ["24 h", 86400] };
 
 const inLanes = ({ name }) => ["changed", "paused", "resumed", "draining", "drained", "configured", "done"].includes(name);

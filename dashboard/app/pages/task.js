@@ -77,9 +77,9 @@ function Why({ id, task }) {
       ? html`<p>Nothing holds it up: it starts as soon as the server gets to it.</p>`
       : html`<ol class="blockers">${data.blockers.map((blocker) => html`<li>
           <span>${blocker.detail}</span>
-          ${blocker.lane && html` <${LaneLink} lane=${blocker.lane} />`}
+          ${blocker.lane && html` <${Link} to=${["lanes", blocker.lane]}>see the lane<//>`}
           ${blocker.until && html`<span class="faint"> until <${Exact} at=${blocker.until} /> (<${Time} at=${blocker.until} />)</span>`}
-          ${blocker.since && html`<span class="faint"> since <${Since} at=${blocker.since} /></span>`}
+          ${blocker.since && html`<span class="faint"> for <${Since} at=${blocker.since} /></span>`}
           ${blocker.tasks?.length > 0 && html`<span class="holders">${blocker.tasks.slice(0, 12).map((holder) => html`<${TaskLink} id=${holder} />`)}
             ${blocker.tasks.length > 12 ? `and ${blocker.tasks.length - 12} more` : ""}</span>`}
         </li>`)}</ol>`}`;

@@ -43,7 +43,8 @@ const WORDS = { full: "full", high: "nearly full", free: "", idle: "idle" };
 export function LaneRow({ lane, known }) {
   const limit = lane.max_concurrency ?? "∞";
   const kind = fullness(lane);
-  const word = lane.paused ? "paused" : lane.draining ? "draining" : WORDS[kind];
+  const isHeldUp = lane.running === 0 && lane.waiting > 0;
+  const word = lane.paused ? "paused" : lane.draining ? "draining" : isHeldUp ? "held up" : WORDS[kind];
   const said = `${lane.lane}: ${lane.running} of ${limit} running, ${many(lane.waiting, "task")} waiting${word ? `, ${word}` : ""}`;
   return html`<${Link} to=${["lanes", lane.lane]} class="lane-row" data-row="" aria-label=${said}>
     <span class="lane-name name">${lane.lane}</span>
