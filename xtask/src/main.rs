@@ -1,5 +1,6 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
+mod api;
 mod crash;
 mod dashboard;
 mod mutants;
@@ -13,6 +14,7 @@ cargo xtask <chore>
 
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
+  api               asks a running server everything that its OpenAPI document allows, and more
   bench core        speed and size of the scheduler, as ratios with their bounds
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   screenshots       takes the pictures of the dashboard that the documentation shows
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["check"] => check(),
+        ["api"] => api::fuzz(),
         ["bench", "core"] => bench_core(),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["screenshots"] => dashboard::screenshots(),
@@ -72,6 +75,7 @@ fn check() -> Result<(), String> {
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     run("cargo", &lints, &[])?;
     test()?;
+    api::fuzz()?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }

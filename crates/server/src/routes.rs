@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, metrics, schedule_routes, sessions, slots, socket, status,
-    tasks, tasks_groups, workers,
+    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, metrics, schedule_routes, sessions,
+    slots, socket, status, tasks, tasks_groups, workers,
 };
 
 /// Who may use a route.
@@ -128,7 +128,10 @@ pub(crate) fn access_of(method: &Method, path: &str) -> Access {
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Laneway", description = "Lanes for agent work: what may run now, what waits, and for how long."),
+    info(
+        title = "Laneway",
+        description = "Lanes for agent work: what may run now, what waits, and for how long."
+    ),
     components(schemas(Problem))
 )]
 struct Document;
@@ -194,8 +197,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(metrics::metrics));
     let (router, mut document) = router.split_for_parts();
     for item in document.paths.paths.values_mut() {
-        let operations =
-            [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
+        let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
             describe_refusals(operation);
         }
@@ -205,8 +207,8 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
 
 /// The statuses with which anything can be refused.
 const REFUSED: [&str; 18] = [
-    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "500", "502", "503",
-    "504", "414",
+    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "500", "502",
+    "503", "504", "414",
 ];
 
 fn describe_refusals(operation: &mut Operation) {

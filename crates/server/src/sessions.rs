@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use laneway_core::{
-    DropRule, LaneName, Message as Waiting, MessageEnd, MessageId, MessageStatus, Millis, Mode, QueueOverrides,
-    SessionView, TaskId, ToolLane,
+    DropRule, LaneName, Message as Waiting, MessageEnd, MessageId, MessageStatus, Millis, Mode,
+    QueueOverrides, SessionView, TaskId, ToolLane,
 };
 use laneway_engine::Message;
 use laneway_protocol::{
@@ -35,8 +35,12 @@ fn mode(word: &str) -> Answer<Mode> {
 }
 
 fn drop_rule(word: &str) -> Answer<DropRule> {
-    DropRule::parse(word).ok_or_else(|| Refusal::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
+    DropRule::parse(word)
+        .ok_or_else(|| Refusal::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
 }
+
+/// Sets one text of a message.
+type Setter = fn(Message, String) -> Message;
 
 /// What a request says as a message to the queue.
 pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Answer<Message> {
@@ -54,7 +58,7 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
     for permission in permissions {
         message = message.permission(asks::name("permissions", permission)?.as_str());
     }
-    let texts: [(Option<String>, fn(Message, String) -> Message); 7] = [
+    let texts: [(Option<String>, Setter); 7] = [
         (request.message_id, |message, text| message.message_id(text)),
         (request.channel, |message, text| message.channel(text)),
         (request.to, |message, text| message.to(text)),
@@ -138,11 +142,19 @@ fn summary(view: &SessionView) -> SessionSummary {
     let setting = |value: String, from: &str| json!({ "value": value, "from": from });
     let queue = &view.queue;
     let mut settings = BTreeMap::new();
-    settings.insert("mode".to_owned(), setting(queue.mode.value.as_str().to_owned(), queue.mode.origin.as_str()));
-    settings.insert("debounce_ms".to_owned(), setting(queue.debounce.value.0.to_string(), queue.debounce.origin.as_str()));
-    settings.insert("max_wait_ms".to_owned(), setting(queue.max_wait.value.0.to_string(), queue.max_wait.origin.as_str()));
+    settings
+        .insert("mode".to_owned(), setting(queue.mode.value.as_str().to_owned(), queue.mode.origin.as_str()));
+    settings.insert(
+        "debounce_ms".to_owned(),
+        setting(queue.debounce.value.0.to_string(), queue.debounce.origin.as_str()),
+    );
+    settings.insert(
+        "max_wait_ms".to_owned(),
+        setting(queue.max_wait.value.0.to_string(), queue.max_wait.origin.as_str()),
+    );
     settings.insert("cap".to_owned(), setting(queue.cap.value.to_string(), queue.cap.origin.as_str()));
-    settings.insert("drop".to_owned(), setting(queue.drop.value.as_str().to_owned(), queue.drop.origin.as_str()));
+    settings
+        .insert("drop".to_owned(), setting(queue.drop.value.as_str().to_owned(), queue.drop.origin.as_str()));
     let current_turn = view.turns.first().map(|turn| {
         json!({
             "task_id": turn.task.to_string(),
@@ -207,7 +219,8 @@ pub(crate) async fn stats(
     let tool_lanes = [ToolLane::Control, ToolLane::Query, ToolLane::Execute, ToolLane::Generate];
     let mut names = Vec::new();
     for lane in tool_lanes {
-        let name = LaneName::tool(&key, lane).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+        let name =
+            LaneName::tool(&key, lane).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
         names.push((lane.as_str(), name));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
@@ -280,7 +293,9 @@ pub(crate) async fn receipt(
             MessageEnd::Delivered { turn } => ("delivered", Some(turn), None, None),
             MessageEnd::Steered { turn } => ("steered", Some(turn), None, None),
             MessageEnd::Dropped { rule } => ("dropped", None, Some(rule.as_str().to_owned()), None),
-            MessageEnd::Cancelled { reason } => ("cancelled", None, Some(cancel_reason(reason).to_owned()), None),
+            MessageEnd::Cancelled { reason } => {
+                ("cancelled", None, Some(cancel_reason(reason).to_owned()), None)
+            }
             MessageEnd::SetAside { error, .. } => ("set_aside", None, Some(error.to_string()), None),
         },
     };
@@ -343,10 +358,7 @@ pub(crate) async fn send_now(
     post, path = "/api/sessions/{key}/interrupt", tag = "sessions", params(("key" = String, Path)),
     responses((status = 204, description = "it was told to stop"))
 )]
-pub(crate) async fn interrupt(
-    State(app): State<Arc<App>>,
-    Path(key): Path<String>,
-) -> Answer<StatusCode> {
+pub(crate) async fn interrupt(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<StatusCode> {
     app.handle.interrupt(key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -402,7 +414,7 @@ pub(crate) async fn events(
 ) -> Answer<Response> {
     let lane = LaneName::session(&key).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
     let last = header_text(&headers, "last-event-id")?;
-    let from = last.map_or(From::Now, |last| app.bus.from_id(last));
+    let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     let watch = app.bus.watch(Filter { task: None, lane: Some(lane) }, from);
     Ok(Telling::new(app, watch).into_response())
 }

@@ -107,8 +107,7 @@ pub(crate) async fn submit(
         replayed,
     };
     let location = format!("/api/tasks/{id}");
-    let mut response =
-        (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
+    let mut response = (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(TASK_ID, id);
     }
@@ -262,14 +261,10 @@ pub(crate) fn selector(
     get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = TaskView))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Answer<Json<TaskView>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer<Json<TaskView>> {
     let task = task_id(&id)?;
-    let look = move |lanes: &laneway_core::Scheduler| {
-        lanes.task(task).map(|view| (view, Standing::of(lanes, task)))
-    };
+    let look =
+        move |lanes: &laneway_core::Scheduler| lanes.task(task).map(|view| (view, Standing::of(lanes, task)));
     if let Some((view, standing)) = app.handle.read(look).await? {
         let envelope = views::envelope_of(&app.handle, &view).await?;
         return Ok(Json(views::live(&view, standing, Some(envelope))));
@@ -413,7 +408,7 @@ pub(crate) async fn events(
 ) -> Answer<Response> {
     let task = task_id(&id)?;
     let last = header_text(&headers, "last-event-id")?;
-    let from = last.map(|last| app.bus.from_id(last));
+    let from = last.map(|last| app.bus.resumption(last));
     let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
     let Some(from @ From::After(_)) = from else {
         drop(story);
