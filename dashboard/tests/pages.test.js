@@ -72,9 +72,12 @@ test("a task that waits says why, and one that is over tells its life", async ()
 
 test("the text of a running task shows as it streams", async () => {
   const page = await visit(browser, `${server.url}/`);
-  const [running] = (await server.ask("GET", "/api/tasks?status=running&lane=agent:coder")).items;
-  await page.goto(`${server.url}/#/tasks/${running.id}`);
-  await page.getByRole("region", { name: "What it says" }).waitFor();
+  await server.ask("POST", "/api/lanes/story/pause");
+  const { execution } = await server.chat("teller", "Tell me a story");
+  await page.goto(`${server.url}/#/tasks/${execution.id}`);
+  await page.getByText("lane story is paused").waitFor();
+  await server.ask("POST", "/api/lanes/story/resume");
+  await page.getByRole("region", { name: "What it says" }).getByText("once upon a time").waitFor();
   await page.getByText("attempt 1 started").waitFor();
   await leave(page);
 });

@@ -19,6 +19,7 @@ lane "tools"        { max_concurrency = 2  max_queued = 20000 }
 agent "echo"    { echo = true }
 agent "coder"   { command = ["sh", "-c", "echo thinking; exec sleep 600"]  lanes = ["main", "provider:llm"] }
 agent "builder" { external = true }
+agent "teller"  { command = ["sh", "-c", "echo once upon a time; exec sleep 600"]  lanes = ["story"] }
 agent "writer"  { command = ["sh", "-c", "exec sleep 600"]  max_concurrency = 8 }
 
 handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
