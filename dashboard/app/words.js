@@ -15,6 +15,12 @@ export function length(ms) {
   return rest && whole < 10 ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
+/** A length of time in one unit, for narrow places: `1.9 min`. */
+export function brief(ms) {
+  const [unit, size] = SHORT.find(([, one]) => ms >= one) ?? ["ms", 1];
+  return ms >= 60000 ? `${(ms / size).toFixed(1)} ${unit}` : length(ms);
+}
+
 /** How far a time is from now: `3 min ago`, `in 12 s`. */
 export function relative(at, now = Date.now()) {
   const away = Date.parse(at) - now;

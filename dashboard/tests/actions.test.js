@@ -16,9 +16,12 @@ before(async () => {
   page = await visit(browser, `${server.url}/`, { allowed: [/status of 400/] });
 });
 after(async () => {
-  if (page) await leave(page);
-  await browser?.close();
-  await server?.end();
+  try {
+    if (page) await leave(page);
+  } finally {
+    await browser?.close();
+    await server?.end();
+  }
 });
 
 const goTo = (place) => page.goto(`${server.url}/#/${place}`);

@@ -18,7 +18,7 @@ export async function visit(browser, url, { width = 1280, height = 800, scheme =
   page.errors = [];
   const isAllowed = (text) => allowed.some((pattern) => pattern.test(text));
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()) && !isAllowed(message.text())) page.errors.push(`${message.type()}: ${message.text()}`);
+    if (["error", "warning"].includes(message.type()) && !isAllowed(message.text())) page.errors.push(`${message.type()}: ${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => page.errors.push(`thrown: ${error.stack}`));
   if (token) await page.addInitScript((kept) => sessionStorage.setItem("laneway-token", kept), token);

@@ -51,14 +51,7 @@ test("numbers that move do not move the page", async () => {
 test("ten thousand waiting tasks are listed with a hundred rows drawn", async () => {
   await server.ask("PATCH", "/api/lanes/long", { max_concurrency: 1, max_queued: 20000 });
   await server.ask("POST", "/api/lanes/long/pause");
-  let sent = 0;
-  const one = async () => {
-    while (sent < LONG) {
-      sent += 1;
-      await server.task("slow", ["long"]);
-    }
-  };
-  await Promise.all(Array.from({ length: 32 }, one));
+  await server.fill("long", LONG);
   const page = await visit(browser, `${server.url}/#/lanes/long`);
   const list = page.getByRole("list", { name: "The line of long" });
   await page.waitForFunction((long) => document.querySelector("[role=listitem]")?.getAttribute("aria-setsize") === String(long), LONG);

@@ -6,6 +6,8 @@ import { open, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 const CONFIG = `
+server { drain_grace = "100ms" }
+
 lane "global"       { max_concurrency = 24 }
 lane "main"         { max_concurrency = 4  max_queued = 40 }
 lane "subagent"     { max_concurrency = 8 }
@@ -60,7 +62,7 @@ try {
     await page.screenshot({ path: join(folder, `overview-${scheme}.png`) });
     await page.context().close();
   }
-  const page = await visit(browser, `${server.url}/#/lanes/main`, { scheme: "dark", height: 900 });
+  const page = await visit(browser, `${server.url}/#/lanes/main`, { scheme: "dark", height: 760 });
   await page.getByText("The line, in order").waitFor();
   await page.screenshot({ path: join(folder, "lane-dark.png") });
   const { items } = await server.ask("GET", "/api/tasks?status=queued&lane=main&limit=50");

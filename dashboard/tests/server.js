@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +12,8 @@ const PROGRAM = process.env.LANEWAY_PROGRAM
   ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, "target"), "debug", "laneway");
 
 export const CONFIG = `
+server { drain_grace = "100ms" }
+
 lane "global"       { max_concurrency = 10 }
 lane "main"         { max_concurrency = 4 }
 lane "provider:llm" { max_concurrency = 8 }
@@ -115,6 +118,33 @@ export class Server {
 
   task(kind, lanes, payload = {}, more = {}) {
     return this.ask("POST", "/api/tasks", { kind, lanes, payload, ...more });
+  }
+
+  /** Submits many tasks of one kind, without waiting for the answer to one before the next is sent. */
+  async fill(lane, total, sockets = 4) {
+    const body = JSON.stringify({ kind: "slow", lanes: [lane], payload: {} });
+    const request = `POST /api/tasks HTTP/1.1\r\nhost: ${this.listen}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const { hostname, port } = new URL(this.url);
+    const share = Math.ceil(total / sockets);
+    const one = () => new Promise((resolve, reject) => {
+      const socket = net.connect(Number(port), hostname);
+      let rest = "";
+      let accepted = 0;
+      socket.on("error", reject);
+      socket.on("data", (bytes) => {
+        const parts = (rest + bytes).split("HTTP/1.1 ");
+        rest = `HTTP/1.1 ${parts.pop()}`;
+        accepted += parts.filter((part) => part.startsWith("202")).length;
+        const refused = parts.find((part) => /^[45]/.test(part));
+        if (refused) reject(new Error(refused));
+        // The last answer is never followed by another.
+        if (accepted + (/^HTTP\/1.1 202[^]*}$/.test(rest) ? 1 : 0) < share) return;
+        socket.destroy();
+        resolve();
+      });
+      socket.write(request.repeat(share));
+    });
+    await Promise.all(Array.from({ length: sockets }, one));
   }
 
   /** Waits until what is asked for fits. */

@@ -85,7 +85,7 @@ function Waits({ line, lane }) {
     <span class="c-place num">#${task.position ?? "–"}</span><span class="c-kind name" title=${task.id}>${task.kind}</span>
     <span class="c-lane wide faint">${task.lanes[0] === lane.lane ? "" : `in ${task.lanes[0]}`}</span>
     <span class="c-prio"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
-    <span class="c-eta wide num">${task.eta_ms === undefined ? "" : `in about ${length(task.eta_ms)}`}</span>
+    <span class="c-eta wide num">${task.eta_ms === undefined ? "" : task.eta_ms < 500 ? "next" : `in about ${length(task.eta_ms)}`}</span>
     <span class="c-time num">for <${Since} at=${task.submitted_at} /></span><//>`;
   return html`<${LongList} items=${line.items} label=${`The line of ${lane.lane}`} row=${row} />
     ${line.more && html`<p class="faint small">Only the first ${count(line.items.length)} are listed.</p>`}`;

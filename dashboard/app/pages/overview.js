@@ -4,7 +4,7 @@ import { html, useCallback, useEffect, useMemo, useState } from "../view.js";
 import { ask, pages, withQuery } from "../api.js";
 import { hear, useAnswer } from "../live.js";
 import { Link, refine, usePlace } from "../route.js";
-import { URGENCIES, count, length } from "../words.js";
+import { URGENCIES, brief, count, length } from "../words.js";
 import { Chart } from "../parts/chart.js";
 import { LaneRow } from "../parts/lanebar.js";
 import { Empty, Tabs, Title, Trouble, Waiting } from "../parts/shown.js";
@@ -124,10 +124,10 @@ function Tiles({ found, metrics }) {
       note=${share >= 1 ? "every slot is taken" : "slots of everything"} to=${{ parts: ["tasks"], query: { status: "running" } }} />
     <${Tile} name="Waiting" value=${count(status.waiting)} note=${status.waiting ? "see the line" : "nobody waits"}
       to=${{ parts: ["tasks"], query: { status: "queued" } }} />
-    <${Tile} name="Oldest waiting" value=${oldest === null ? "–" : oldest ? length(oldest * 1000) : "–"} note="first in any line" />
+    <${Tile} name="Oldest waiting" value=${oldest === null ? "–" : oldest ? brief(oldest * 1000) : "–"} note="first in any line" />
     <${Tile} name="Completed" value=${count(ended)} note=${`${count(global?.counters.failed ?? 0)} failed`} to=${{ parts: ["tasks"], query: { status: "completed" } }} />
-    <${Tile} name="Wait p50" value=${length(global?.wait.p50_ms)} note="half wait less" />
-    <${Tile} name="Wait p99" value=${length(global?.wait.p99_ms)} note="1 in 100 waits longer" />
+    <${Tile} name="Wait p50" value=${brief(global?.wait.p50_ms)} note="half wait less" />
+    <${Tile} name="Wait p99" value=${brief(global?.wait.p99_ms)} note="1 in 100 waits longer" />
   </div>`;
 }
 

@@ -18,7 +18,7 @@ function options(series, width, span) {
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] }, x: { time: true } },
     axes: [
-      { ...axis, space: 80, values: (_, splits) => splits.map((at) => clock.format(new Date(at * 1000))) },
+      { ...axis, size: 28, space: 80, values: (_, splits) => splits.map((at) => clock.format(new Date(at * 1000))) },
       { ...axis, size: 44, space: 32, values: (_, splits) => splits.map((value) => (Number.isInteger(value) ? value : "")) },
     ],
     series: [{}, ...series.map(({ name, token, fill, step }) => ({
