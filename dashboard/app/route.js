@@ -38,6 +38,8 @@ export function usePlace() {
   useEffect(() => {
     const moved = () => setPlace(here());
     window.addEventListener("hashchange", moved);
+    // Somebody may have moved on between the first drawing and now.
+    moved();
     return () => window.removeEventListener("hashchange", moved);
   }, []);
   return place;
