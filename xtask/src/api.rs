@@ -1,5 +1,5 @@
 //! Holds the server to its own OpenAPI document: schemathesis makes requests of it, sensible and not, and no answer may be
-//! a server's error or one that the document does not describe.
+//! one that the document does not describe. A 500 is not described.
 
 use std::env;
 use std::fs;
@@ -73,8 +73,7 @@ pub(crate) fn fuzz() -> Result<(), String> {
     let address = first.trim().rsplit_once("http://").ok_or("the server did not start")?.1;
     let document = format!("http://{address}/openapi.json");
     let bearer = format!("Authorization: Bearer {token}");
-    let checks =
-        "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+    let checks = "status_code_conformance,content_type_conformance,response_schema_conformance";
     let mut arguments = vec!["run", &document, "--header", &bearer, "--checks", checks];
     arguments.extend(["--phases", "coverage,fuzzing", "--max-examples", EXAMPLES, "--request-timeout", "10"]);
     arguments.extend(["--exclude-path", "/api/tokens", "--warnings", "off"]);

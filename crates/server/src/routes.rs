@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, metrics, schedule_routes, sessions,
-    slots, socket, status, tasks, tasks_groups, workers,
+    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, messages, metrics, schedule_routes,
+    sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -115,14 +115,16 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/api/ws", KNOWN),
 ];
 
-/// Who may use a route; of one that is not listed, nobody but an admin could.
+/// Who may use a route; one that is not listed is for admins alone.
 pub(crate) fn access_of(method: &Method, path: &str) -> Access {
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let known = ROUTES.iter().find(|(known, route, _)| *known == method && *route == path);
-    match known {
+    let mut of_path = ROUTES.iter().filter(|(_, route, _)| *route == path).peekable();
+    let is_known = of_path.peek().is_some();
+    match of_path.find(|(known, _, _)| *known == method) {
         Some((_, _, access)) => *access,
-        // The path is known and the method is not: whoever asks is told so once it is known who asks.
-        None => Access::Known,
+        // The path is known and the method is not: whoever has a token is told so.
+        None if is_known => Access::Known,
+        None => Access::Scope(Scope::Admin),
     }
 }
 
@@ -146,7 +148,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(agents::queue))
         .routes(routes!(agents::clear))
         .routes(routes!(agents::release))
-        .routes(routes!(tasks::list, tasks::submit))
+        .routes(routes!(tasks_list::list, tasks::submit))
         .routes(routes!(tasks_groups::batch))
         .routes(routes!(tasks::cancel_many))
         .routes(routes!(tasks::get, tasks::change, tasks::cancel))
@@ -182,13 +184,13 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sessions::get, sessions::change))
         .routes(routes!(sessions::stats))
         .routes(routes!(sessions::events))
-        .routes(routes!(sessions::send))
-        .routes(routes!(sessions::receipt, sessions::withdraw))
-        .routes(routes!(sessions::move_message))
-        .routes(routes!(sessions::send_now))
+        .routes(routes!(messages::send))
+        .routes(routes!(messages::receipt, messages::withdraw))
+        .routes(routes!(messages::move_message))
+        .routes(routes!(messages::send_now))
         .routes(routes!(sessions::interrupt))
         .routes(routes!(sessions::clear))
-        .routes(routes!(sessions::steer))
+        .routes(routes!(messages::steer))
         .routes(routes!(admin::audit))
         .routes(routes!(events::events))
         .routes(routes!(socket::upgrade))
@@ -205,10 +207,10 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// The statuses with which anything can be refused.
-const REFUSED: [&str; 18] = [
-    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "500", "502",
-    "503", "504", "414",
+/// The statuses with which anything can be refused. A 500 is not among them: it would be a bug.
+const REFUSED: [&str; 17] = [
+    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "502", "503",
+    "504", "414",
 ];
 
 fn describe_refusals(operation: &mut Operation) {
@@ -298,6 +300,13 @@ mod tests {
             }
         }
         assert_eq!(listed, described);
+    }
+
+    #[test]
+    fn what_is_not_listed_is_for_admins_alone() {
+        assert_eq!(access_of(&Method::GET, "/api/secret"), Access::Scope(Scope::Admin));
+        assert_eq!(access_of(&Method::PUT, "/api/status"), Access::Known);
+        assert_eq!(access_of(&Method::HEAD, "/api/status"), Access::Scope(Scope::Read));
     }
 
     #[test]

@@ -257,8 +257,8 @@ impl Client {
         let key = object.remove("session").and_then(|key| Some(key.as_str()?.to_owned()));
         let key = key.ok_or_else(|| Refusal::invalid("data.session must be the key of a session"))?;
         let request = crate::extract::decode(data.to_string().as_bytes())?;
-        let message = crate::sessions::message(&self.app, &self.caller, &key, request)?;
-        let answer = crate::sessions::send_message(&self.app, message).await?;
+        let message = crate::messages::message(&self.app, &self.caller, &key, request)?;
+        let answer = crate::messages::send_message(&self.app, message).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
@@ -268,7 +268,7 @@ impl Client {
         let (Some(key), Some(text)) = (field("session"), field("text")) else {
             return Err(Refusal::invalid("data must hold session and text"));
         };
-        let answer = crate::sessions::steer_session(&self.app, key, text.to_owned()).await?;
+        let answer = crate::messages::steer_session(&self.app, key, text.to_owned()).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
