@@ -56,7 +56,7 @@ function Config({ values, wanted, isAll }) {
   const fitting = values.filter(isShown).filter(({ block, key, value, source }) => `${block} ${key} ${value} ${source}`.toLowerCase().includes(wanted));
   const blocks = [...new Set(fitting.map(({ block }) => block))];
   if (blocks.length === 0) return html`<${Empty} title="No setting fits.">Clear the filter to see all of them.<//>`;
-  return blocks.map((block) => html`<section class="card" key=${block} aria-label=${block || "server"}><h2 class="name">${block || "server"}</h2>
+  return blocks.map((block) => html`<section class="card" key=${block} aria-label=${block || "general"}><h2 class="name">${block || "general"}</h2>
     <table class="settings"><thead><tr><th>setting</th><th>value</th><th>from</th></tr></thead><tbody>${fitting.filter((one) => one.block === block).map(({ key, value, source }) => html`<tr>
       <th scope="row">${key}</th><td class="name">${value}</td><td class=${source === "default" ? "faint" : ""}>${source}</td></tr>`)}</tbody></table></section>`);
 }
