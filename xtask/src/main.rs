@@ -3,6 +3,7 @@
 mod api;
 mod chaos;
 mod crash;
+mod dashboard;
 mod mutants;
 
 use std::env;
@@ -23,6 +24,7 @@ cargo xtask <chore>
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
@@ -81,7 +84,8 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 
 fn test() -> Result<(), String> {
     engines()?;
-    run("cargo", &["test", "--workspace", "--all-features"], &[])
+    run("cargo", &["test", "--workspace", "--all-features"], &[])?;
+    dashboard::test()
 }
 
 fn check() -> Result<(), String> {

@@ -37,7 +37,7 @@ pub use lanes::{
     Readiness, StatusView,
 };
 pub use operations::{
-    AuditEntry, CreatedToken, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
+    AuditEntry, CreatedToken, Me, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
     TokenView,
 };
 pub use problem::Problem;

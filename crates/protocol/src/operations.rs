@@ -65,6 +65,15 @@ pub struct TokenView {
     pub created_at: At,
 }
 
+/// Who asks, as the server sees it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Me {
+    /// Who uses the token; `local` where there are no tokens.
+    pub subject: String,
+    /// What the caller may do, everything that a wider scope brings included.
+    pub scopes: Vec<Scope>,
+}
+
 /// A token that was just made.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CreatedToken {

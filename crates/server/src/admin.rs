@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use laneway_protocol::{AuditEntry, CreatedToken, NewToken, Page, TokenView};
+use laneway_protocol::{AuditEntry, CreatedToken, Me, NewToken, Page, Scope, TokenView};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -16,6 +16,13 @@ use crate::auth::Caller;
 use crate::extract::{Body, Query};
 use crate::problem::{Answer, Refusal};
 use crate::tasks::{PageQuery, bad_cursor, page_size};
+
+/// Who asks, and what they may do; a page shows only the buttons that would work.
+#[utoipa::path(get, path = "/api/me", tag = "operations", responses((status = 200, body = Me)))]
+pub(crate) async fn me(caller: Caller) -> Json<Me> {
+    let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).collect();
+    Json(Me { subject: caller.subject, scopes })
+}
 
 /// All tokens, without their secrets.
 #[utoipa::path(get, path = "/api/tokens", tag = "operations", responses((status = 200, body = Page<TokenView>)))]

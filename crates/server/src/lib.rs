@@ -14,6 +14,7 @@
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
 //! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `metrics.rs` |
+//! | the dashboard's files | `dashboard.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
 
@@ -28,6 +29,7 @@ mod charts;
 mod chat;
 mod command;
 mod cron;
+mod dashboard;
 mod docs;
 mod envelope;
 mod events;

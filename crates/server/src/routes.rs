@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, events, lanes, letters, messages, metrics, schedule_routes, sessions,
-    slots, socket, status, tasks, tasks_groups, tasks_list, workers,
+    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, messages, metrics, schedule_routes,
+    sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -46,6 +46,8 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/readyz", PUBLIC),
     ("GET", "/openapi.json", PUBLIC),
     ("GET", "/docs", PUBLIC),
+    ("GET", "/", PUBLIC),
+    ("GET", "/ui/{*file}", PUBLIC),
     ("GET", "/metrics", READ),
     ("GET", "/api/agents", READ),
     ("GET", "/api/agents/{agent}", READ),
@@ -85,6 +87,7 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/api/status", READ),
     ("GET", "/api/history", READ),
     ("GET", "/api/config", ADMIN),
+    ("GET", "/api/me", KNOWN),
     ("GET", "/api/tokens", ADMIN),
     ("POST", "/api/tokens", ADMIN),
     ("DELETE", "/api/tokens", ADMIN),
@@ -171,6 +174,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(status::status))
         .routes(routes!(charts::history))
         .routes(routes!(status::config))
+        .routes(routes!(admin::me))
         .routes(routes!(admin::tokens, admin::create_token, admin::remove_token))
         .routes(routes!(schedule_routes::list, schedule_routes::create))
         .routes(routes!(schedule_routes::change, schedule_routes::remove))
@@ -236,6 +240,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         .route("/openapi.json", get(serve_document))
         .route("/docs", get(crate::docs::page))
+        .route("/", get(dashboard::page))
+        .route("/ui/{*file}", get(dashboard::file))
         .fallback(|| async { Refusal::not_found("route") })
         .method_not_allowed_fallback(|| async {
             Refusal::invalid("this route knows other methods; see the header Allow")
@@ -277,7 +283,7 @@ mod tests {
     fn every_route_has_an_access_and_every_access_a_route() {
         let listed: BTreeSet<(String, String)> = ROUTES
             .iter()
-            .filter(|(_, path, _)| !["/openapi.json", "/docs"].contains(path))
+            .filter(|(_, path, _)| !["/openapi.json", "/docs", "/", "/ui/{*file}"].contains(path))
             .map(|(method, path, _)| (method.to_string(), path.to_string()))
             .collect();
         let mut described: BTreeSet<(String, String)> = BTreeSet::new();

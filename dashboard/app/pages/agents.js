@@ -1,0 +1,83 @@
+// A card for each agent: busy or idle, how full, what it does now, who waits for it.
+
+import { html, useCallback } from "../view.js";
+import { ask, may, part } from "../api.js";
+import { useAnswer } from "../live.js";
+import { usePlace, refine } from "../route.js";
+import { count, many } from "../words.js";
+import { Act } from "../parts/dialog.js";
+import { Slots } from "../parts/lanebar.js";
+import { Empty, Filter, LaneLink, Priority, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Since } from "../parts/time.js";
+
+const QUEUE_SHOWN = 5;
+
+async function everyAgent(signal) {
+  const { items } = await ask("GET", "api/agents", { signal });
+  const queues = await Promise.all(items.map((agent) => ask("GET", `api/agents/${part(agent.name)}/queue`, { signal })));
+  return items.map((agent, index) => ({ agent, queue: queues[index] }));
+}
+
+const RUNNERS = { command: "a program", url: "an HTTP service", external: "workers elsewhere", echo: "says what it hears" };
+
+function Card({ agent, queue, after }) {
+  const path = `api/agents/${part(agent.name)}`;
+  const clear = {
+    title: `Clear the queue of ${agent.name}?`, danger: true, action: `Cancel ${many(agent.waiting, "turn")}`,
+    what: [`The ${many(agent.waiting, "turn")} that wait for ${agent.name} are cancelled; whoever asked is told so.`, "What runs is not touched."],
+  };
+  const doClear = async () => `${many((await ask("POST", `${path}/queue/clear`)).cleared_count, "turn")} of ${agent.name} cancelled.`;
+  const release = {
+    title: `Force release of ${agent.name}?`, danger: true, action: "Force release",
+    what: [
+      `The slots of ${many(agent.running, "turn")} are taken away at once, and the next in line starts.`,
+      "The old run is told to stop, but may still be going: two could work side by side for a while. Whatever the old one reports is refused.",
+      "Use it when a run hangs and does not heed Cancel.",
+    ],
+  };
+  const doRelease = async () => {
+    const { released } = await ask("POST", `${path}/queue/release`);
+    return released.length ? `${many(released.length, "run")} of ${agent.name} released.` : `${agent.name} was not busy.`;
+  };
+  const talk = {
+    title: `Ask ${agent.name}`, action: "Send", what: ["The message joins the agent's own conversation and runs when it is its turn."],
+    fields: [{ name: "message", label: "Message", type: "text-long" }],
+  };
+  const doTalk = async ({ message }) => {
+    const { execution } = await ask("POST", `${path}/chat`, { body: { message }, headers: { prefer: "respond-async" } });
+    return execution.position ? `Accepted, place ${execution.position} in line.` : "Accepted, it starts now.";
+  };
+  const lane = { running: agent.running, max_concurrency: agent.max_concurrency };
+  const current = queue.current_execution;
+  return html`<article class="card agent" aria-label=${`Agent ${agent.name}`}>
+    <header><h2 class="name">${agent.name}</h2><span class=${`lane-word ${agent.is_busy ? "busy" : "idle"}`}>${agent.is_busy ? "▶ busy" : "idle"}</span></header>
+    <p class="faint small">${RUNNERS[agent.runner] ?? agent.runner} · lanes <${LaneLink} lane=${agent.lane} />${agent.lanes.map((name) => html` <${LaneLink} lane=${name} />`)}</p>
+    <div class="meter"><span class="num">${agent.running}/${agent.max_concurrency ?? "∞"} running</span><${Slots} lane=${lane} />
+      <span class="num">${count(agent.waiting)} of ${count(agent.max_queued)} places in line</span></div>
+    <div class="current">${current
+      ? html`<strong>Now</strong> <${TaskLink} id=${current.id} /> for <${Since} at=${current.started_at} /><p class="message">${current.message}</p>`
+      : html`<span class="faint">${agent.waiting ? "Nothing runs; follow a task below to see why it waits." : "Nothing runs. The next message starts at once."}</span>`}</div>
+    ${queue.queued_executions.length > 0 && html`<ol class="queue">${queue.queued_executions.slice(0, QUEUE_SHOWN).map((one) => html`<li key=${one.id}>
+      <span class="num">#${one.position}</span> <${Priority} own=${one.priority} effective=${one.effective_priority} />
+      <${TaskLink} id=${one.id} /> <span class="message">${one.message}</span></li>`)}</ol>`}
+    ${queue.queue_length > QUEUE_SHOWN && html`<p class="faint small">and ${count(queue.queue_length - QUEUE_SHOWN)} more: <${LaneLink} lane=${agent.lane} /></p>`}
+    <footer class="actions">
+      ${may("submit") && html`<${Act} label="Ask…" ask=${talk} run=${doTalk} after=${after} />`}
+      ${may("admin") && html`<${Act} label="Clear queue" danger disabled=${agent.waiting === 0} ask=${clear} run=${doClear} after=${after} />
+        <${Act} label="Force release" danger disabled=${!agent.is_busy} ask=${release} run=${doRelease} after=${after} />`}
+    </footer>
+  </article>`;
+}
+
+export function Agents() {
+  const { query } = usePlace();
+  const concerns = useCallback(({ name }) => name === "changed" || name === "configured", []);
+  const { data, error, refresh } = useAnswer(everyAgent, { concerns, every: 10000 });
+  const wanted = (query.filter ?? "").toLowerCase();
+  const shown = (data ?? []).filter(({ agent }) => agent.name.toLowerCase().includes(wanted));
+  return html`<${Title} actions=${html`<${Filter} label="Filter agents" value=${query.filter} onInput=${(filter) => refine({ filter })} />`}>Agents<//>
+    <${Trouble} error=${error} />
+    ${!data ? !error && html`<${Waiting} />` : shown.length === 0
+      ? html`<${Empty} title="No agent.">${wanted ? "Clear the filter to see all of them." : html`Add one to laneway.hcl: <code>agent "coder" { command = ["…"] }</code>`}<//>`
+      : html`<div class="cards">${shown.map((one) => html`<${Card} key=${one.agent.name} ...${one} after=${refresh} />`)}</div>`}`;
+}

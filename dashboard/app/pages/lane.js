@@ -1,0 +1,131 @@
+// One lane: who runs since when, the line in order, its limits, and what one can do about it.
+
+import { html, useCallback, useState } from "../view.js";
+import { ask, may, pages, part } from "../api.js";
+import { useAnswer } from "../live.js";
+import { Link } from "../route.js";
+import { count, length, many, shortId } from "../words.js";
+import { Act, note } from "../parts/dialog.js";
+import { Slots, Line } from "../parts/lanebar.js";
+import { LongList } from "../parts/list.js";
+import { Empty, Facts, Priority, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Since } from "../parts/time.js";
+
+const LINE_PAGES_MAX = 20;
+
+const path = (lane) => `api/lanes/${part(lane)}`;
+
+function Actions({ lane, after }) {
+  if (!may("admin")) return null;
+  const name = lane.lane;
+  const gate = (verb) => async () => {
+    await ask("POST", `${path(name)}/${verb}`);
+    return { pause: `Lane ${name} is paused.`, resume: `Lane ${name} is open.`, drain: `Lane ${name} drains.` }[verb];
+  };
+  const pause = {
+    title: `Pause ${name}?`, action: "Pause",
+    what: ["Nothing more starts in this lane until somebody resumes it.", `The ${many(lane.running, "task")} that run go on. New work still joins the line.`],
+  };
+  const drain = {
+    title: `Drain ${name}?`, action: "Drain", danger: true,
+    what: ["New work in this lane is refused until somebody resumes it.", `The ${many(lane.running, "task")} that run and the ${count(lane.waiting)} that wait are still done.`],
+  };
+  const clear = {
+    title: `Clear the line of ${name}?`, action: `Cancel ${many(lane.waiting, "task")}`, danger: true,
+    what: [`The ${many(lane.waiting, "task")} that wait here are cancelled. They cannot be brought back.`, `The ${many(lane.running, "task")} that run are not touched.`],
+  };
+  const doClear = async () => {
+    const { cancelled } = await ask("POST", `${path(name)}/clear`);
+    return `${many(cancelled, "task")} of ${name} cancelled.`;
+  };
+  return html`
+    ${lane.paused || lane.draining
+      ? html`<${Act} label="Resume" primary run=${gate("resume")} after=${after} />`
+      : html`<${Act} label="Pause" ask=${pause} run=${gate("pause")} after=${after} />
+        <${Act} label="Drain" ask=${drain} run=${gate("drain")} after=${after} />`}
+    <${Act} label="Clear" danger disabled=${lane.waiting === 0} ask=${clear} run=${doClear} after=${after} />`;
+}
+
+/** A setting that can be changed where it stands. */
+function Setting({ lane, name, value, after }) {
+  const [edited, setEdited] = useState(null);
+  const text = String(value);
+  if (!may("admin")) return html`<tr><th scope="row">${name}</th><td class="num">${text}</td></tr>`;
+  const save = async (event) => {
+    event.preventDefault();
+    try {
+      await ask("PATCH", path(lane), { body: { [name]: edited } });
+      note(`${name} of ${lane} is ${edited} now.`);
+      setEdited(null);
+      after();
+    } catch (error) {
+      note(error.message, "refused");
+    }
+  };
+  return html`<tr><th scope="row">${name}</th><td><form class="inline" onSubmit=${save}>
+    <input aria-label=${`${name} of lane ${lane}`} value=${edited ?? text} size="14" spellcheck=${false} autocomplete="off"
+      onInput=${(event) => setEdited(event.target.value)} onKeyDown=${(event) => event.key === "Escape" && setEdited(null)} />
+    <button type="submit" class=${edited !== null && edited !== text ? "primary" : "primary hidden"}>Save</button></form></td></tr>`;
+}
+
+function Running({ tasks }) {
+  if (tasks.length === 0) return html`<${Empty} title="Nothing runs here now.">What may run here starts by itself.<//>`;
+  return html`<ul class="plain-list">${tasks.map((task) => html`<li key=${task.id}>
+    <${Link} to=${["tasks", task.id]} class="row" data-row=""><span class="c-kind name">${task.kind}</span>
+      <span class="c-id id wide">${shortId(task.id)}</span><span class="c-lane wide name">${task.worker ? `by ${task.worker}` : ""}</span>
+      <span class="c-time num">for <${Since} at=${task.started_at} /></span><//></li>`)}</ul>`;
+}
+
+function Waits({ line, lane }) {
+  if (line.items.length === 0) {
+    const next = lane.running ? "New work starts at once if a slot is free." : "Send a task that names this lane, and it shows here.";
+    return html`<${Empty} title="Nobody waits.">${next}<//>`;
+  }
+  const row = (task) => html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
+    <span class="c-place num">#${task.position ?? "–"}</span><span class="c-kind name" title=${task.id}>${task.kind}</span>
+    <span class="c-lane wide faint">${task.lanes[0] === lane.lane ? "" : `in ${task.lanes[0]}`}</span>
+    <span class="c-prio"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
+    <span class="c-eta wide num">${task.eta_ms === undefined ? "" : task.eta_ms < 500 ? "next" : `in about ${length(task.eta_ms)}`}</span>
+    <span class="c-time num">for <${Since} at=${task.submitted_at} /></span><//>`;
+  return html`<${LongList} items=${line.items} label=${`The line of ${lane.lane}`} row=${row} />
+    ${line.more && html`<p class="faint small">Only the first ${count(line.items.length)} are listed.</p>`}`;
+}
+
+export function Lane({ name }) {
+  const question = useCallback(async (signal) => {
+    const [lane, running, line] = await Promise.all([
+      ask("GET", path(name), { signal }),
+      pages("api/tasks", { query: { lane: name, status: "running" }, signal, pagesMax: 1 }),
+      pages("api/tasks", { query: { lane: name, status: "queued" }, signal, pagesMax: LINE_PAGES_MAX }),
+    ]);
+    // A place is one in the home lane. Those at home here come first, in order; then those that stand in other lines.
+    const isGuest = (task) => task.lanes[0] !== name;
+    line.items.sort((one, other) => isGuest(one) - isGuest(other) || (one.position ?? 1e9) - (other.position ?? 1e9) || one.submitted_at.localeCompare(other.submitted_at));
+    return { lane, running: running.items, line };
+  }, [name]);
+  const concerns = ({ name: event, data }) => event === "configured" || data.lane === name
+    || (event === "changed" && data.lane === "global");
+  const { data, error, refresh } = useAnswer(question, { concerns, every: 5000 });
+  if (!data) return html`<${Title}><span class="name">${name}</span><//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
+  const { lane, running, line } = data;
+  const word = lane.paused ? "paused" : lane.draining ? "draining" : "";
+  return html`<${Title} actions=${html`<${Actions} lane=${lane} after=${refresh} />`}>
+      <span class="name">${name}</span> ${word && html`<span class="lane-word stopped">${word}</span>`}<//>
+    <${Trouble} error=${error} />
+    <section class="card lane-head" aria-label="Now">
+      <div class="lane-big"><span class="num">${lane.running}<small> / ${lane.max_concurrency ?? "∞"}</small></span><${Slots} lane=${lane} />
+        <${Line} waiting=${lane.waiting} known=${line.items} /><span class="num">${count(lane.waiting)} <small>waiting of ${count(lane.max_queued)} places</small></span></div>
+      <${Facts} of=${[["retrying", count(lane.retrying)], ["accepted", count(lane.counters.accepted)], ["completed", count(lane.counters.completed)],
+        ["failed", count(lane.counters.failed)], ["cancelled", count(lane.counters.cancelled)], ["waited too long", count(lane.counters.timed_out_waiting)],
+        ["wait p50", length(lane.wait.p50_ms)], ["wait p99", length(lane.wait.p99_ms)], ["run p50", length(lane.run.p50_ms)], ["run p99", length(lane.run.p99_ms)]]} />
+    </section>
+    <div class="columns">
+      <div>
+        <section class="card flush" aria-label="Running"><h2>Running</h2><${Running} tasks=${running} /></section>
+        <section class="card flush" aria-label="The line"><h2>The line, in order</h2><${Waits} line=${line} lane=${lane} /></section>
+      </div>
+      <section class="card" aria-label="Limits and settings"><h2>Limits and settings</h2>
+        <table class="settings"><tbody>${Object.entries(lane.settings).map(([key, value]) => html`<${Setting} key=${key} lane=${name} name=${key} value=${value} after=${refresh} />`)}</tbody></table>
+      </section>
+    </div>`;
+}

@@ -1,0 +1,178 @@
+// What runs, what waits, why, and what is wrong: in three seconds.
+
+import { html, useCallback, useEffect, useMemo, useState } from "../view.js";
+import { ask, pages, withQuery } from "../api.js";
+import { hear, useAnswer } from "../live.js";
+import { Link, refine, usePlace } from "../route.js";
+import { URGENCIES, brief, count, length } from "../words.js";
+import { Chart } from "../parts/chart.js";
+import { LaneRow } from "../parts/lanebar.js";
+import { Empty, Tabs, Title, Trouble, Waiting } from "../parts/shown.js";
+import { useNow } from "../parts/time.js";
+import { troubles } from "../troubles.js";
+import { parseMetrics } from "../metrics.js";
+
+const LANES_SHOWN = 10;
+const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], "24h": ["24 h", 86400] };
+
+const inLanes = ({ name }) => ["changed", "paused", "resumed", "draining", "drained", "configured", "done"].includes(name);
+
+async function standing(signal) {
+  const [status, lanes, waiting, letters, external, workers] = await Promise.all([
+    ask("GET", "api/status", { signal }),
+    pages("api/lanes", { signal }),
+    ask("GET", "api/tasks?status=queued&limit=500", { signal }),
+    ask("GET", "api/dead-letters?limit=500", { signal }),
+    ask("GET", "api/external-tasks?limit=1", { signal }),
+    ask("GET", "api/workers", { signal }),
+  ]);
+  return { status, lanes: lanes.items, waiting: waiting.items, letters, external, workers: workers.items };
+}
+
+const measured = async (signal) => parseMetrics(await ask("GET", "metrics", { signal }));
+
+function Tile({ name, value, unit, note, kind = "", to }) {
+  const body = html`<span class="tile-name">${name}</span><span class="tile-value num">${value}<small>${unit}</small></span>
+    <span class="tile-note">${note}</span>`;
+  return to ? html`<${Link} class=${`tile ${kind}`} to=${to.parts} query=${to.query}>${body}<//>` : html`<div class=${`tile ${kind}`}>${body}</div>`;
+}
+
+/** Differences of a counter per minute; `null` where it began anew. */
+function rates(points) {
+  return points.map((point, index) => {
+    if (index === 0) return null;
+    const minutes = (Date.parse(point.at) - Date.parse(points[index - 1].at)) / 60000;
+    const more = point.value - points[index - 1].value;
+    return more < 0 || minutes <= 0 ? null : more / minutes;
+  });
+}
+
+function Charts({ status }) {
+  const { query } = usePlace();
+  const picked = SPANS[query.span] ? query.span : "5m";
+  const span = SPANS[picked][1];
+  const now = Math.floor(useNow() / 1000);
+  const question = useCallback(async (signal) => {
+    const since = new Date(Date.now() - span * 1000).toISOString();
+    const of = (metric) => ask("GET", withQuery("api/history", { metric, since }), { signal });
+    const [running, waiting, completed, failed] = await Promise.all(["running", "waiting", "completed", "failed"].map(of));
+    return { running: running.points, waiting: waiting.points, completed: completed.points, failed: failed.points };
+  }, [span]);
+  const { data, error } = useAnswer(question, { concerns: () => false, every: 5000 });
+  const load = useMemo(() => {
+    const points = data?.running ?? [];
+    const times = points.map((point) => Date.parse(point.at) / 1000);
+    const line = [times, points.map((point) => point.value), (data?.waiting ?? []).map((point) => point.value)];
+    if (!status) return line;
+    return [[...times, now], [...line[1], status.running], [...line[2], status.waiting]];
+  }, [data, status, now]);
+  const flow = useMemo(() => {
+    const times = (data?.completed ?? []).map((point) => Date.parse(point.at) / 1000);
+    return [times, rates(data?.completed ?? []), rates(data?.failed ?? [])];
+  }, [data]);
+  const oldest = load[0].length ? now - load[0][0] : 0;
+  return html`<section aria-label="Charts">
+    <div class="section-head"><h2>Load</h2>
+      <${Tabs} label="Time shown" value=${picked} of=${Object.entries(SPANS).map(([key, [name]]) => [key, name])} onPick=${(key) => refine({ span: key })} />
+    </div>
+    <${Trouble} error=${error} />
+    <div class="charts">
+      <${Chart} title="Running and waiting" span=${span} now=${now} data=${load} series=${[
+        { name: "running", token: "--green", kind: "green", fill: true, step: true },
+        { name: "waiting", token: "--amber", kind: "amber", step: true }]} />
+      <${Chart} title="Ended per minute" span=${span} now=${now} data=${flow} series=${[
+        { name: "completed", token: "--blue", kind: "blue", fill: true },
+        { name: "failed", token: "--red", kind: "red" }]} />
+    </div>
+    ${span > 3600 && data && oldest < span - 60 && html`<p class="faint small">The server has points of the last ${length(oldest * 1000)}; it keeps an hour.</p>`}
+  </section>`;
+}
+
+/** The last alerts that the server has raised while this page was open. */
+function useAlerts() {
+  const [alerts, setAlerts] = useState([]);
+  useEffect(() => hear(({ name, data }) => {
+    if (name === "idle") setAlerts((last) => last.filter((alert) => alert.lane !== data.lane));
+    if (name !== "alert" && name !== "pressure") return;
+    const alert = { lane: data.lane, level: data.level ?? "warning", waiting: data.waiting };
+    setAlerts((last) => [alert, ...last.filter((other) => other.lane !== alert.lane)].slice(0, 5));
+  }), []);
+  return alerts;
+}
+
+function Wrong({ standing: found }) {
+  const alerts = useAlerts();
+  const wrong = troubles(found, alerts);
+  return html`<section aria-label="What is wrong" class="wrong">
+    ${wrong.length === 0
+      ? html`<p class="all-well"><span aria-hidden="true">✓</span> Nothing needs you.</p>`
+      : wrong.map(({ level, text, to, query, next }) => html`<${Link} class=${`alert ${level}`} to=${to} query=${query} data-row="">
+          <span aria-hidden="true">${level === "critical" ? "✕" : "▲"}</span><span><span class="sr">${level}: </span>${text}</span>
+          <span class="alert-next">${next} →</span><//>`)}
+  </section>`;
+}
+
+function Tiles({ found, metrics }) {
+  const { status, lanes } = found;
+  const global = lanes.find((lane) => lane.lane === "global");
+  const oldest = metrics ? Math.max(0, ...metrics.filter((one) => one.name === "laneway_oldest_waiting_seconds").map((one) => one.value)) : null;
+  const share = status.max_concurrent ? status.running / status.max_concurrent : 0;
+  const kind = share >= 1 ? "red" : share >= 0.8 ? "amber" : "";
+  const ended = global?.counters.completed ?? 0;
+  return html`<div class="tiles">
+    <${Tile} name="Running" value=${count(status.running)} unit=${`/ ${status.max_concurrent ?? "∞"}`} kind=${kind}
+      note=${share >= 1 ? "every slot is taken" : "slots of everything"} to=${{ parts: ["tasks"], query: { status: "running" } }} />
+    <${Tile} name="Waiting" value=${count(status.waiting)} note=${status.waiting ? "see the line" : "nobody waits"}
+      to=${{ parts: ["tasks"], query: { status: "queued" } }} />
+    <${Tile} name="Oldest waiting" value=${oldest === null ? "–" : oldest ? brief(oldest * 1000) : "–"} note="first in any line" />
+    <${Tile} name="Completed" value=${count(ended)} note=${`${count(global?.counters.failed ?? 0)} failed`} to=${{ parts: ["tasks"], query: { status: "completed" } }} />
+    <${Tile} name="Wait p50" value=${brief(global?.wait.p50_ms)} note="half wait less" />
+    <${Tile} name="Wait p99" value=${brief(global?.wait.p99_ms)} note="1 in 100 waits longer" />
+  </div>`;
+}
+
+function Refused({ metrics }) {
+  const codes = new Map();
+  for (const { name, labels, value } of metrics ?? []) {
+    if (name === "laneway_rejected_total") codes.set(labels.code, (codes.get(labels.code) ?? 0) + value);
+  }
+  const sorted = [...codes].sort((one, other) => other[1] - one[1]);
+  const most = sorted[0]?.[1] ?? 1;
+  return html`<section aria-label="Refused requests" class="card">
+    <h2>Refused, by code</h2>
+    ${sorted.length === 0
+      ? html`<p class="faint">Nothing was refused since the server started.</p>`
+      : html`<table class="bars"><tbody>${sorted.map(([code, number]) => html`<tr>
+          <th scope="row" class="name">${code}</th><td class="num">${count(number)}</td>
+          <td aria-hidden="true"><b style=${{ width: `${Math.max(2, (number / most) * 100)}%` }}></b></td></tr>`)}</tbody></table>`}
+  </section>`;
+}
+
+function Lanes({ found }) {
+  const known = new Map();
+  for (const task of found.waiting) for (const lane of task.lanes) known.set(lane, [...(known.get(lane) ?? []), task]);
+  const sorted = [...found.lanes].sort((one, other) =>
+    (other.lane === "global") - (one.lane === "global") || other.waiting - one.waiting || other.running - one.running || one.lane.localeCompare(other.lane));
+  const shown = sorted.slice(0, LANES_SHOWN);
+  known.set("global", found.waiting);
+  return html`<section aria-label="Lanes" class="card">
+    <div class="section-head"><h2>Lanes</h2><span class="keys">${URGENCIES.map(([kind, name]) => html`<span class=${`key ${kind}`}>${name}</span>`)}</span></div>
+    ${shown.length === 0
+      ? html`<${Empty} title="No lane yet.">Declare one in laneway.hcl, or send work: lanes appear as tasks name them.<//>`
+      : html`<div class="lane-rows">${shown.map((lane) => html`<${LaneRow} key=${lane.lane} lane=${lane} known=${known.get(lane.lane)} />`)}</div>`}
+    ${sorted.length > shown.length && html`<p><${Link} to=${["lanes"]}>All ${count(sorted.length)} lanes →<//></p>`}
+  </section>`;
+}
+
+export function Overview() {
+  const { data, error } = useAnswer(standing, { concerns: inLanes, every: 10000 });
+  const { data: metrics } = useAnswer(measured, { concerns: () => false, every: 3000 });
+  return html`<${Title}>Overview<//>
+    <${Trouble} error=${error} />
+    ${!data ? !error && html`<${Waiting} />` : html`
+      <${Wrong} standing=${data} />
+      <${Tiles} found=${data} metrics=${metrics} />
+      <${Lanes} found=${data} />
+      <${Charts} status=${data.status} />
+      <${Refused} metrics=${metrics} />`}`;
+}

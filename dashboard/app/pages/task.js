@@ -1,0 +1,169 @@
+// One task: the story of its life, why it waits, what it says, and what one can do about it.
+
+import { html, useCallback, useEffect, useState } from "../view.js";
+import { ask, may, part, send } from "../api.js";
+import { read, useAnswer } from "../live.js";
+import { Link, go } from "../route.js";
+import { isOver, length, many, stateWord } from "../words.js";
+import { Act } from "../parts/dialog.js";
+import { Empty, Facts, Folded, LaneLink, Priority, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Exact, Since, Time } from "../parts/time.js";
+
+const TEXT_MAX = 200000;
+const EVENTS_MAX = 200;
+const QUIET = new Set(["done", "delta", "position", "queued", "accepted", "typing"]);
+const DEAD = ["failed", "timed_out", "lost"];
+
+/** The text and the events of a task, as they come. */
+function useStory(id, isLive) {
+  const [story, setStory] = useState({ text: "", events: [] });
+  useEffect(() => {
+    setStory({ text: "", events: [] });
+    if (!isLive) return undefined;
+    const going = new AbortController();
+    const hear = ({ name, data }) => setStory((last) => {
+      if (name === "delta") return { ...last, text: (last.text + data.text).slice(-TEXT_MAX) };
+      if (QUIET.has(name)) return last;
+      return { ...last, events: [...last.events, { name, ...data, at: data.at ?? new Date().toISOString() }].slice(-EVENTS_MAX) };
+    });
+    send("GET", `api/tasks/${part(id)}/events`, { signal: going.signal })
+      .then((response) => response.status === 200 && read(response, hear))
+      .catch(() => {});
+    return () => going.abort();
+  }, [id, isLive]);
+  return story;
+}
+
+function saidOf(event) {
+  switch (event.name) {
+    case "started": return `attempt ${event.attempt} started${event.worker ? `, by ${event.worker}` : ""}`;
+    case "retrying": return `attempt failed: ${event.error}; the next in ${length(event.delay_ms)}`;
+    case "boosted": return `priority raised${event.by ? ` by ${event.by}` : ""}`;
+    case "notice": return `waited ${length(event.waited_ms)}, ${many(event.ahead, "task")} ahead`;
+    case "progress": return `progress: ${typeof event.progress === "string" ? event.progress : JSON.stringify(event.progress)}`;
+    case "failed": return `failed: ${event.error ?? event.code}`;
+    case "cancelled": return `cancelled (${event.reason})`;
+    default: return stateWord(event.name);
+  }
+}
+
+function Timeline({ task, events }) {
+  const steps = [{ at: task.submitted_at, said: `accepted from ${task.source}`, kind: "accepted" }];
+  const told = events.map((event) => ({ at: event.at, said: saidOf(event), kind: event.name }));
+  if (task.started_at && !events.some((event) => event.name === "started")) {
+    steps.push({ at: task.started_at, said: task.attempts > 1 ? `attempt ${task.attempts} started` : "started", kind: "started" });
+  }
+  steps.push(...told);
+  if (task.ended_at && !told.some((step) => step.kind === task.status)) {
+    steps.push({ at: task.ended_at, said: `${stateWord(task.status)}${task.error ? `: ${task.error}` : task.reason ? ` (${task.reason})` : ""}`, kind: task.status });
+  }
+  steps.sort((one, other) => one.at.localeCompare(other.at));
+  return html`<ol class="timeline">${steps.map((step, index) => {
+    const before = index ? Date.parse(step.at) - Date.parse(steps[index - 1].at) : 0;
+    return html`<li class=${step.kind}><span class="said">${step.said}</span>
+      <span class="faint"><${Exact} at=${step.at} />${index ? html` · ${length(before)} later` : ""}</span></li>`;
+  })}</ol>`;
+}
+
+function Why({ id, task }) {
+  const question = useCallback((signal) => ask("GET", `api/tasks/${part(id)}/explain`, { signal }), [id]);
+  const { data, error } = useAnswer(question, { concerns: ({ name }) => name === "changed", every: 3000 });
+  if (error) return html`<${Trouble} error=${error} />`;
+  if (!data) return html`<${Waiting} />`;
+  const place = data.position ? `Place ${data.position} in line` : "In no line";
+  return html`<p class="place"><strong>${place}</strong>${data.eta_ms !== undefined && data.eta_ms !== null ? `, starts in about ${length(data.eta_ms)}` : ""}.
+      ${task.wait_until && html` It gives up <${Time} at=${task.wait_until} />.`}</p>
+    ${data.blockers.length === 0
+      ? html`<p>Nothing holds it up: it starts as soon as the server gets to it.</p>`
+      : html`<ol class="blockers">${data.blockers.map((blocker) => html`<li>
+          <span>${blocker.detail}</span>
+          ${blocker.lane && html` <${Link} to=${["lanes", blocker.lane]}>see the lane<//>`}
+          ${blocker.until && html`<span class="faint"> until <${Exact} at=${blocker.until} /> (<${Time} at=${blocker.until} />)</span>`}
+          ${blocker.since && html`<span class="faint"> for <${Since} at=${blocker.since} /></span>`}
+          ${blocker.tasks?.length > 0 && html`<span class="holders">${blocker.tasks.slice(0, 12).map((holder) => html`<${TaskLink} id=${holder} />`)}
+            ${blocker.tasks.length > 12 ? `and ${blocker.tasks.length - 12} more` : ""}</span>`}
+        </li>`)}</ol>`}`;
+}
+
+function Actions({ task, isDead, after }) {
+  const id = task.id;
+  const cancel = {
+    title: "Cancel this task?", danger: true, action: "Cancel it",
+    what: task.status === "running"
+      ? ["It is told to stop now. What it has done so far is not undone."]
+      : ["It leaves the line and never runs. It cannot be brought back."],
+  };
+  const doCancel = async () => {
+    const { status } = await ask("DELETE", `api/tasks/${part(id)}`);
+    return `The task: ${stateWord(status)}.`;
+  };
+  const raise = {
+    title: "Change its priority?", action: "Change",
+    what: ["A task of a higher priority goes before those of a lower one in every lane it waits for."],
+    fields: [{ name: "priority", label: "Priority, 0 to 9", type: "number", value: task.priority }],
+  };
+  const doRaise = async ({ priority }) => {
+    await ask("PATCH", `api/tasks/${part(id)}`, { body: { priority: Number(priority) } });
+    return `Its priority is ${priority} now.`;
+  };
+  const redrive = { title: "Run it again?", action: "Run again", what: ["A new task with the same payload joins the line. The dead letter goes away."] };
+  const doRedrive = async () => {
+    const { tasks } = await ask("POST", `api/dead-letters/${part(id)}/redrive`);
+    if (tasks[0]) go(["tasks", tasks[0]]);
+    return "It runs again, as a new task.";
+  };
+  return html`
+    ${!isOver(task.status) && may("submit") && html`<${Act} label="Priority…" ask=${raise} run=${doRaise} after=${after} disabled=${task.status === "running"} />`}
+    ${!isOver(task.status) && may("submit") && html`<${Act} label="Cancel" danger ask=${cancel} run=${doCancel} after=${after} disabled=${task.cancel_requested} />`}
+    ${isDead && may("admin") && html`<${Act} label="Run again" primary ask=${redrive} run=${doRedrive} />`}`;
+}
+
+async function whole(id, signal) {
+  const task = await ask("GET", `api/tasks/${part(id)}`, { signal });
+  const letters = DEAD.includes(task.status) ? await ask("GET", "api/dead-letters?limit=500", { signal }) : { items: [] };
+  const recent = await ask("GET", "api/tasks?limit=500", { signal });
+  const letter = letters.items.find((one) => one.id === task.id);
+  return { task, letter, children: recent.items.filter((one) => one.parent === task.id) };
+}
+
+export function Task({ id }) {
+  const question = useCallback((signal) => whole(id, signal), [id]);
+  const { data, error, refresh } = useAnswer(question, { concerns: ({ data: about }) => about.task_id === id, every: 5000 });
+  const isLive = data ? !isOver(data.task.status) : false;
+  const { text, events } = useStory(id, isLive);
+  if (!data) return html`<${Title}>Task<//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
+  const { task, letter, children } = data;
+  const isWaiting = ["queued", "retrying"].includes(task.status);
+  return html`<${Title} actions=${html`<${Actions} task=${task} isDead=${Boolean(letter)} after=${refresh} />`}>
+      <span class="name">${task.kind}</span> <${State} status=${task.status} /><//>
+    <p class="id selectable">${task.id}</p>
+    <${Trouble} error=${error} />
+    ${isWaiting && html`<section class="card why" aria-label="Why it waits"><h2>Why it waits</h2><${Why} id=${id} task=${task} /></section>`}
+    <div class="columns">
+      <div>
+        <section class="card" aria-label="Its life"><h2>Its life</h2><${Timeline} task=${task} events=${events} /></section>
+        ${(text || task.status === "running") && html`<section class="card" aria-label="What it says"><h2>What it says</h2>
+          <pre class="stream" tabindex="0">${text || "Nothing yet."}</pre></section>`}
+        <section class="card" aria-label="Data"><h2>Data</h2>
+          ${task.error && html`<pre class="error">${task.error}</pre>`}
+          <${Folded} name="Payload" value=${task.payload ?? letter?.payload} /><${Folded} name="Result" value=${task.result} />
+          ${task.payload === undefined && !letter && html`<p class="faint small">The payload of a task that is over is not kept.</p>`}
+        </section>
+      </div>
+      <section class="card" aria-label="Facts"><h2>Facts</h2><${Facts} of=${[
+        ["lanes", html`<span class="list">${task.lanes.map((lane) => html`<${LaneLink} lane=${lane} />`)}</span>`],
+        ["conversation", task.session && html`<${Link} to=${["sessions", task.session]} class="name">${task.session}<//>`],
+        ["attempts", task.attempts], ["priority", html`<${Priority} own=${task.priority} effective=${task.effective_priority} />`],
+        ["asked by", task.source], ["worker", task.worker], ["submitted", html`<${Time} at=${task.submitted_at} />`],
+        ["started", task.started_at && html`<${Time} at=${task.started_at} />`], ["ended", task.ended_at && html`<${Time} at=${task.ended_at} />`],
+        ["lease until", task.lease_until && html`<${Time} at=${task.lease_until} />`], ["deadline", task.deadline_at && html`<${Time} at=${task.deadline_at} />`],
+        ["may run for", task.timeout_ms && length(task.timeout_ms)], ["group", task.group && html`<${Link} to=${["tasks"]} query=${{ group: task.group }} class="name">${task.group}<//>`],
+        ["parent", task.parent && html`<${TaskLink} id=${task.parent} />`],
+        ["told to stop", task.cancel_requested && "yes"]]} />
+        <h2>Children</h2>
+        ${children.length === 0
+          ? html`<${Empty} title="None among the newest 500 tasks.">A task that names this one as its parent shows here.<//>`
+          : html`<ul class="plain-list">${children.map((child) => html`<li><${TaskLink} id=${child.id} /> <${State} status=${child.status} /></li>`)}</ul>`}
+      </section>
+    </div>`;
+}

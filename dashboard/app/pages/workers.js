@@ -1,0 +1,49 @@
+// Who does work elsewhere, until when its leases hold, and what waits for somebody to claim it.
+
+import { html } from "../view.js";
+import { ask, pages } from "../api.js";
+import { useAnswer } from "../live.js";
+import { Link } from "../route.js";
+import { count, length, many, shortId } from "../words.js";
+import { LongList } from "../parts/list.js";
+import { Empty, LaneLink, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Time } from "../parts/time.js";
+
+const HELD_SHOWN = 12;
+
+async function everyWorker(signal) {
+  const [workers, pending] = await Promise.all([ask("GET", "api/workers", { signal }), pages("api/external-tasks", { signal, pagesMax: 4 })]);
+  return { workers: workers.items, pending };
+}
+
+function Worker({ worker }) {
+  return html`<tr><th scope="row" class="name">${worker.worker}</th><td class="num">${count(worker.tasks.length)}</td>
+    <td><${Time} at=${worker.last_heartbeat ?? worker.last_seen} /></td><td><${Time} at=${worker.lease_until} /></td>
+    <td class="list">${worker.tasks.slice(0, HELD_SHOWN).map((id) => html`<${TaskLink} id=${id} /> `)}${worker.tasks.length > HELD_SHOWN ? `and ${worker.tasks.length - HELD_SHOWN} more` : ""}</td></tr>`;
+}
+
+function Pending({ task }) {
+  return html`<${Link} to=${["tasks", task.id]} class="row" data-row=""><span class="c-kind name">${task.kind}</span>
+    <span class="c-lane wide name">${task.lane}</span><span class="c-id wide id">${shortId(task.id)}</span>
+    <span class="c-num num">attempt ${task.attempt}</span><span class="c-time num">${task.remaining_ms === undefined || task.remaining_ms === null ? "" : `gives up in ${length(task.remaining_ms)}`}</span><//>`;
+}
+
+export function Workers() {
+  const { data, error } = useAnswer(everyWorker, { concerns: ({ name }) => name.startsWith("external_task") || ["changed", "started", "done"].includes(name), every: 3000 });
+  return html`<${Title}>Workers<//><${Trouble} error=${error} />
+    ${!data ? !error && html`<${Waiting} />` : html`
+      <section class="card" aria-label="Workers with leases"><h2>Workers with leases</h2>
+        ${data.workers.length === 0
+          ? html`<${Empty} title="No worker holds a task.">Start one: <code>laneway worker</code>, or claim over <code>POST /api/claim</code>.<//>`
+          : html`<div class="scroll-x"><table><thead><tr><th>worker</th><th class="num">tasks</th><th>last heartbeat</th><th>first lease until</th><th>holds</th></tr></thead>
+              <tbody>${data.workers.map((worker) => html`<${Worker} key=${worker.worker} worker=${worker} />`)}</tbody></table></div>`}
+        ${data.workers.length > 0 && data.workers.every((worker) => !worker.last_heartbeat && !worker.last_seen)
+          && html`<p class="faint small">This server does not tell when a worker was last heard; a lease that moves on shows that it was.</p>`}
+      </section>
+      <section class="card flush" aria-label="Waiting for a worker"><h2>Waiting for a worker</h2>
+        ${data.pending.items.length === 0
+          ? html`<${Empty} title="Nothing waits for a worker.">Tasks of external lanes and agents show here until somebody claims them.<//>`
+          : html`<${LongList} items=${data.pending.items} label="Tasks that wait for a worker" row=${(task) => html`<${Pending} task=${task} />`} />
+            <p class="faint small">${many(data.pending.items.length, "task")}${data.pending.more ? " and more" : ""}, in the order of the line. First lane: <${LaneLink} lane=${data.pending.items[0].lane} /></p>`}
+      </section>`}`;
+}

@@ -1,0 +1,50 @@
+// Where we are: the part of the address behind `#`, so that a link shares a view and no server or proxy needs to know the pages.
+
+import { html, useEffect, useState } from "./view.js";
+
+/** `#/tasks/abc?status=queued` is `{parts: ["tasks", "abc"], query: {status: "queued"}}`. */
+export function here() {
+  const text = location.hash.replace(/^#\/?/, "");
+  const [path, query = ""] = [text.split("?")[0], text.split("?").slice(1).join("?")];
+  const parts = path.split("/").filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { parts, query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+export function address(parts, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const path = `#/${parts.map(encodeURIComponent).join("/")}`;
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+export function go(parts, query) {
+  location.hash = address(parts, query);
+}
+
+/** Changes the query of where we are, without a new step in the history. */
+export function refine(change) {
+  const { parts, query } = here();
+  history.replaceState(null, "", address(parts, { ...query, ...change }));
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function usePlace() {
+  const [place, setPlace] = useState(here);
+  useEffect(() => {
+    const moved = () => setPlace(here());
+    window.addEventListener("hashchange", moved);
+    // Somebody may have moved on between the first drawing and now.
+    moved();
+    return () => window.removeEventListener("hashchange", moved);
+  }, []);
+  return place;
+}
+
+export function Link({ to, query, children, ...rest }) {
+  return html`<a href=${address(to, query)} ...${rest}>${children}</a>`;
+}

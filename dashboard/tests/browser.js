@@ -1,0 +1,40 @@
+// A real Chromium, and pages in which every error counts.
+
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+export function open() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS });
+}
+
+/** A page that remembers every error of its console; `allowed` are those that the test itself causes. */
+export async function visit(browser, url, { width = 1280, height = 800, scheme = "dark", token, allowed = [] } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, locale: "en-GB", timezoneId: "Europe/Berlin" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15000);
+  page.errors = [];
+  const isAllowed = (text) => allowed.some((pattern) => pattern.test(text));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !isAllowed(message.text())) page.errors.push(`${message.type()}: ${message.text()} ${message.location().url}`);
+  });
+  page.on("pageerror", (error) => page.errors.push(`thrown: ${error.stack}`));
+  if (token) await page.addInitScript((kept) => sessionStorage.setItem("laneway-token", kept), token);
+  await page.goto(url);
+  return page;
+}
+
+/** Closes a page in which nothing may have gone wrong. */
+export async function leave(page) {
+  const { errors } = page;
+  await page.context().close();
+  assert.deepEqual(errors, []);
+}
+
+/** Presses a button, and the one that confirms. */
+export async function act(page, button, action) {
+  await button.click();
+  if (action) await page.getByRole("dialog").getByRole("button", { name: action }).click();
+}

@@ -1,0 +1,150 @@
+// What happens shows by itself; a connection that was lost heals; long lists stay smooth; the keyboard is enough.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { after, before, test } from "node:test";
+import { leave, open, visit } from "./browser.js";
+import { Server } from "./server.js";
+
+let server;
+let browser;
+const LONG = 10_000;
+
+before(async () => {
+  [server, browser] = await Promise.all([Server.start(), open()]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+test("a change on the server shows within a second, without a reload", async () => {
+  const page = await visit(browser, `${server.url}/#/lanes/live`);
+  await page.getByText("Nobody waits.").waitFor();
+  await page.evaluate(() => { window.wasNotReloaded = true; });
+  await server.ask("PATCH", "/api/lanes/live", { max_concurrency: 1 });
+  await server.task("slow", ["live"]);
+  const start = Date.now();
+  await server.task("slow", ["live"]);
+  await page.getByText("#1").waitFor();
+  const taken = Date.now() - start;
+  assert.ok(taken < 1000, `it took ${taken} ms`);
+  assert.equal(await page.evaluate(() => window.wasNotReloaded), true);
+  await server.ask("POST", "/api/lanes/live/clear");
+  await page.getByText("Nobody waits.").waitFor();
+  await leave(page);
+});
+
+test("numbers that move do not move the page", async () => {
+  const page = await visit(browser, `${server.url}/#/`);
+  const tile = page.locator(".tile").first();
+  await tile.waitFor();
+  const place = async () => JSON.stringify(await page.locator(".tiles, .lane-rows > :first-child").evaluateAll(
+    (all) => all.map((one) => { const { x, y, width } = one.getBoundingClientRect(); return [x, y, width]; })));
+  const before = await place();
+  for (let index = 0; index < 4; index += 1) await server.ask("POST", "/api/agents/echo/chat", { message: `${index}` });
+  await page.locator(".tile", { hasText: "Completed" }).getByText("4", { exact: true }).waitFor();
+  assert.equal(await place(), before);
+  await leave(page);
+});
+
+test("ten thousand waiting tasks are listed with a hundred rows drawn", async () => {
+  await server.ask("PATCH", "/api/lanes/long", { max_concurrency: 1, max_queued: 20000 });
+  await server.ask("POST", "/api/lanes/long/pause");
+  await server.fill("long", LONG);
+  const page = await visit(browser, `${server.url}/#/lanes/long`);
+  const list = page.getByRole("list", { name: "The line of long" });
+  await page.waitForFunction((long) => document.querySelector("[role=listitem]")?.getAttribute("aria-setsize") === String(long), LONG);
+  assert.ok((await list.getByRole("listitem").count()) < 100);
+  const slowest = await page.evaluate(async () => {
+    const box = document.querySelector(".scroll");
+    let worst = 0;
+    for (let step = 0; step < 40; step += 1) {
+      const start = performance.now();
+      box.scrollTop = (box.scrollHeight * step) / 40;
+      await new Promise(requestAnimationFrame);
+      worst = Math.max(worst, performance.now() - start);
+    }
+    box.scrollTop = box.scrollHeight;
+    return worst;
+  });
+  await page.getByText(`#${LONG}`, { exact: true }).waitFor();
+  assert.ok(slowest < 250, `a step of scrolling took ${slowest} ms`);
+  await page.goto(`${server.url}/#/tasks?status=queued&lane=long`);
+  await page.getByText("200 shown; scroll for more").waitFor();
+  for (const shown of ["400", "600"]) {
+    await page.locator(".scroll").evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    await page.getByText(`${shown} shown`).waitFor();
+  }
+  await leave(page);
+  const first = await visit(browser, `${server.url}/#/`);
+  await first.locator(".tile", { hasText: "Waiting" }).getByText("10,000").waitFor();
+  const painted = await first.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  assert.ok(painted < 1000, `first paint after ${painted} ms`);
+  await leave(first);
+  await server.ask("POST", "/api/lanes/long/clear");
+});
+
+test("the keyboard is enough: / filters, j and k move, ? helps, g goes", async () => {
+  const page = await visit(browser, `${server.url}/#/lanes`);
+  await page.getByText("global").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("mai");
+  await page.waitForURL(/filter=mai/);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("j");
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /main/);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#\/lanes\/main/);
+  await page.keyboard.press("?");
+  await page.getByRole("heading", { name: "Keyboard" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("heading", { name: "Keyboard" }).waitFor({ state: "detached" });
+  await page.keyboard.press("g");
+  await page.keyboard.press("t");
+  await page.waitForURL(/#\/tasks/);
+  await page.getByRole("heading", { name: "Tasks" }).waitFor();
+  await leave(page);
+});
+
+test("it works under a path of a proxy, and asks nothing outside it", async () => {
+  const asked = [];
+  const proxy = http.createServer((request, response) => {
+    asked.push(request.url);
+    if (!request.url.startsWith("/tools/laneway/")) return response.writeHead(404).end();
+    const { method, headers } = request;
+    const upstream = http.request(server.url + request.url.slice("/tools/laneway".length), { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    response.on("close", () => upstream.destroy());
+    upstream.on("error", () => response.destroy());
+    request.pipe(upstream);
+    return undefined;
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const page = await visit(browser, `http://127.0.0.1:${proxy.address().port}/tools/laneway/#/lanes/main`);
+  await page.getByText("live").waitFor();
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  assert.deepEqual(asked.filter((path) => !path.startsWith("/tools/laneway/")), []);
+  await leave(page);
+  proxy.closeAllConnections();
+  proxy.close();
+});
+
+test("a server that restarts is seen to be away, and comes back by itself", async () => {
+  const page = await visit(browser, `${server.url}/#/lanes`, { allowed: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/] });
+  await page.locator(".connection.live").waitFor();
+  await server.stop();
+  await page.getByRole("alert").getByText("connection to the server is lost").waitFor();
+  await server.run();
+  await page.locator(".connection.live").waitFor();
+  await page.getByRole("alert").waitFor({ state: "detached" });
+  await server.ask("PATCH", "/api/lanes/again", { max_concurrency: 1 });
+  await server.task("slow", ["again"]);
+  await page.getByText("again", { exact: true }).waitFor();
+  await leave(page);
+});

@@ -1,0 +1,109 @@
+// Every page shows what a real server has, at both widths and in both schemes, without one error.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { leave, open, visit } from "./browser.js";
+import { Server, traffic } from "./server.js";
+
+let server;
+let browser;
+
+before(async () => {
+  [server, browser] = await Promise.all([Server.start(), open()]);
+  await traffic(server);
+});
+after(async () => {
+  await browser?.close();
+  await server?.end();
+});
+
+/** What has to be read on each page. */
+const PAGES = [
+  ["", ["Running", "Waiting", "Oldest waiting", "Wait p99", "Ended per minute", "AT_CAPACITY", "2 tasks could not be done", "Lane provider:llm is paused", "tools", "2/2"]],
+  ["lanes", ["global", "tools", "provider:llm", "paused", "full"]],
+  ["lanes/tools", ["The line, in order", "#7", "p3", "max_concurrency", "Limits and settings"]],
+  ["tasks", ["running", "queued", "agent:coder", "slow", "breaks"]],
+  ["tasks?status=queued&lane=tools", ["7 shown", "#1", "slow"]],
+  ["sessions", ["trip", "busy", "2 wait"]],
+  ["sessions/trip", ["with 1 message", "By train", "With a dog", "debounce_ms", "Turns"]],
+  ["agents", ["coder", "busy", "Refactor the parser", "Add a test", "3 of 3 places in line", "echo", "idle"]],
+  ["dead-letters", ["breaks", "2 dead letters of 2 shown", "Payload"]],
+  ["schedules", ["standup", "Monday to Friday at 09:00", "Europe/Berlin", "next, your time", "Post the standup"]],
+  ["workers", ["worker-1", "Waiting for a worker", "agent:builder"]],
+  ["audit", ["pause", "provider:llm", "local"]],
+  ["settings", ["No tokens", "max_concurrency", "laneway.hcl"]],
+  ["nowhere", ["No such page"]],
+];
+
+for (const [width, scheme] of [[1280, "dark"], [390, "light"]]) {
+  test(`every page shows its data at ${width} px, ${scheme}`, async () => {
+    const page = await visit(browser, `${server.url}/`, { width, scheme });
+    for (const [place, texts] of PAGES) {
+      await page.goto(`${server.url}/#/${place}`);
+      for (const text of texts) {
+        await page.locator("main").getByText(text, { exact: false }).first().waitFor({ state: "attached" });
+      }
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(wide <= 0, `${place} is ${wide} px too wide at ${width}`);
+      const unnamed = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, a")]
+        .filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML));
+      assert.deepEqual(unnamed, [], `${place} has controls without a name`);
+    }
+    await leave(page);
+  });
+}
+
+test("a task that waits says why, and one that is over tells its life", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  const { items } = await server.ask("GET", "/api/tasks?status=queued&lane=tools");
+  await page.goto(`${server.url}/#/tasks/${items.find((task) => task.position === 2).id}`);
+  await page.getByText("Place 2 in line").waitFor();
+  await page.getByText("all 2 slots of lane tools are taken").waitFor();
+  await page.getByText("accepted from").waitFor();
+  await page.getByText("Payload").click();
+  await page.getByText('"index"').waitFor();
+  const done = (await server.ask("GET", "/api/tasks?status=completed")).items[0];
+  await page.goto(`${server.url}/#/tasks/${done.id}`);
+  await page.locator(".timeline").getByText("completed").waitFor();
+  await page.getByText("Result").click();
+  await page.getByText("hello").first().waitFor();
+  await leave(page);
+});
+
+test("the text of a running task shows as it streams", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  await server.ask("POST", "/api/lanes/story/pause");
+  const { execution } = await server.chat("teller", "Tell me a story");
+  await page.goto(`${server.url}/#/tasks/${execution.id}`);
+  await page.getByText("lane story is paused").waitFor();
+  await server.ask("POST", "/api/lanes/story/resume");
+  await page.getByRole("region", { name: "What it says" }).getByText("once upon a time").waitFor();
+  await page.getByText("attempt 1 started").waitFor();
+  await leave(page);
+});
+
+test("the first load weighs at most 250 KB over the wire and paints within a second", async () => {
+  const page = await visit(browser, "about:blank");
+  const client = await page.context().newCDPSession(page);
+  await client.send("Network.enable");
+  let bytes = 0;
+  let files = 0;
+  client.on("Network.loadingFinished", ({ encodedDataLength }) => {
+    bytes += encodedDataLength;
+    files += 1;
+  });
+  await page.goto(`${server.url}/`);
+  await page.getByText("Running", { exact: true }).waitFor();
+  const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+  assert.ok(files > 10 && bytes < 250_000, `${bytes} bytes in ${files} files`);
+  assert.ok(painted < 1000, `first paint after ${painted} ms`);
+  await leave(page);
+});
+
+test("times are relative in the text and exact in the title", async () => {
+  const page = await visit(browser, `${server.url}/#/dead-letters`);
+  const time = page.locator("article time").first();
+  assert.match(await time.textContent(), /now|ago/);
+  assert.match(await time.getAttribute("title"), /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/);
+  await leave(page);
+});
