@@ -49,7 +49,7 @@ fn what_makes_no_sense_ends_with_exit_code_2_and_says_why() {
             "laneway: -, line 1: submit: the lane is missing; write: 0 submit",
         ),
         (&["scenario", "no/such/file"], "", "laneway: cannot read no/such/file: "),
-        (&["fly"], "", "laneway: this makes no sense: fly"),
+        (&["fly"], "", "error: unrecognized subcommand 'fly'"),
     ] {
         let output = laneway(arguments, input);
         let message = String::from_utf8(output.stderr).unwrap();

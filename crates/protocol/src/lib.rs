@@ -41,7 +41,10 @@ pub use operations::{
     TokenView,
 };
 pub use problem::Problem;
-pub use sessions::{MessageRequest, SteerRequest};
+pub use sessions::{
+    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats, SessionSummary,
+    SteerRequest, ToolLaneStats,
+};
 pub use tasks::{
     AcceptedTask, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
     CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,

@@ -89,6 +89,7 @@ pub fn cancel_reason(reason: CancelReason) -> &'static str {
         CancelReason::Released => "released",
         CancelReason::Parent => "parent",
         CancelReason::Interrupted => "interrupted",
+        CancelReason::Steered => "steered",
     }
 }
 

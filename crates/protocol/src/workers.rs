@@ -78,6 +78,9 @@ pub struct HeartbeatBody {
     /// How far it is; told to whoever watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Value>,
+    /// Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_steering: Option<bool>,
 }
 
 /// What a sign of life is answered with.

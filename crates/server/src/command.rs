@@ -115,18 +115,35 @@ pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Fa
     let mut input = running.input();
     let mut lines = Lines::default();
     let mut speech = Speech::default();
-    let mut first = Some(format!("{first}\n").into_bytes());
+    let mut line = Some(format!("{first}\n").into_bytes());
+    let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
+    if is_turn {
+        // One that cannot be told is one that is over already.
+        drop(run.context.set_steering(true).await);
+    }
     let exit = loop {
+        let can_take = is_turn && line.is_none() && !speech.is_over();
         let writing = async {
-            match (&mut input, &mut first) {
+            match (&mut input, &mut line) {
                 (Some(input), Some(bytes)) => drop(input.write(bytes).await),
                 _ => std::future::pending().await,
+            }
+        };
+        // What was said is taken only when it can be passed on.
+        let steering = async {
+            match can_take {
+                true => run.context.next_steering().await,
+                false => std::future::pending().await,
             }
         };
         let news = tokio::select! {
             news = next(&mut running, &run) => news,
             () = writing => {
-                first = None;
+                line = None;
+                continue;
+            }
+            steered = steering => {
+                line = steered.ok().map(|messages| steer_lines(&messages));
                 continue;
             }
         };
@@ -148,6 +165,13 @@ pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Fa
     }
     succeeded(&exit)?;
     Ok(speech.result.unwrap_or_else(|| run.output(speech.text)))
+}
+
+fn steer_lines(messages: &[laneway_engine::SteeringMessage]) -> Vec<u8> {
+    let line = |message: &laneway_engine::SteeringMessage| {
+        format!("{}\n", json!({ "type": "steer", "text": message.text, "sender_name": message.sender_name }))
+    };
+    messages.iter().map(line).collect::<String>().into_bytes()
 }
 
 /// Cuts what a program writes into lines.

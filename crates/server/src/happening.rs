@@ -135,6 +135,10 @@ fn of_event(event: &Event) -> Option<(EventName, Option<TaskId>, Option<LaneName
         Event::Idle { lane } => of_lane(EventName::Idle, lane),
         Event::Alert { lane, .. } => of_lane(EventName::Alert, lane),
         Event::Configured { .. } => Some((EventName::Configured, None, None)),
+        Event::Session(event) => {
+            let (name, _) = crate::sessions::told(&event.change)?;
+            Some((name, None, Some(event.session.clone())))
+        }
         _ => None,
     }
 }
@@ -169,6 +173,12 @@ fn data_of(event: &Event, at: Option<Timestamp>) -> Value {
         | Event::Draining { lane }
         | Event::Drained { lane }
         | Event::Idle { lane } => json!({ "lane": lane.as_str() }),
+        Event::Session(event) => {
+            let told = crate::sessions::told(&event.change);
+            let mut data = told.map_or_else(|| json!({}), |(_, data)| data);
+            data["session"] = event.session.session_key().into();
+            data
+        }
         Event::Configured { blocks } => {
             let lanes: Vec<&str> = blocks.iter().map(|block| block.lanes.as_str()).collect();
             json!({ "lanes": lanes })

@@ -43,6 +43,7 @@ mod runners;
 mod schedule_routes;
 mod schedules;
 mod server;
+mod sessions;
 mod slots;
 mod socket;
 mod status;

@@ -154,6 +154,9 @@ impl From<Rejection> for Refusal {
                 problem.lane = Some(lane.to_string());
                 problem.current_task_id = Some(holder.to_string());
             }
+            Rejection::SessionBusy { turn, .. } => {
+                problem.current_task_id = turn.map(|turn| turn.to_string());
+            }
             Rejection::NotLive { task }
             | Rejection::NotWaiting { task }
             | Rejection::StaleLease { task, .. }

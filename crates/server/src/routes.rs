@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, events, lanes, letters, metrics, schedule_routes, slots, socket, status,
+    admin, agents, auth, charts, chat, events, lanes, letters, metrics, schedule_routes, sessions, slots, socket, status,
     tasks, tasks_groups, workers,
 };
 
@@ -94,6 +94,19 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("DELETE", "/api/schedules/{name}", ADMIN),
     ("POST", "/api/schedules/{name}/run", ADMIN),
     ("GET", "/api/schedules/{name}/runs", READ),
+    ("GET", "/api/sessions", READ),
+    ("GET", "/api/sessions/{key}", READ),
+    ("PATCH", "/api/sessions/{key}", ADMIN),
+    ("GET", "/api/sessions/{key}/stats", READ),
+    ("GET", "/api/sessions/{key}/events", READ),
+    ("POST", "/api/sessions/{key}/messages", SUBMIT),
+    ("GET", "/api/sessions/{key}/messages/{id}", READ),
+    ("DELETE", "/api/sessions/{key}/messages/{id}", SUBMIT),
+    ("POST", "/api/sessions/{key}/messages/{id}/move", SUBMIT),
+    ("POST", "/api/sessions/{key}/messages/{id}/send-now", SUBMIT),
+    ("POST", "/api/sessions/{key}/interrupt", SUBMIT),
+    ("POST", "/api/sessions/{key}/clear", SUBMIT),
+    ("POST", "/api/sessions/{key}/steer", SUBMIT),
     ("GET", "/api/audit", ADMIN),
     ("GET", "/api/events", READ),
     ("GET", "/api/ws", KNOWN),
@@ -158,6 +171,17 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedule_routes::change, schedule_routes::remove))
         .routes(routes!(schedule_routes::run))
         .routes(routes!(schedule_routes::runs))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::get, sessions::change))
+        .routes(routes!(sessions::stats))
+        .routes(routes!(sessions::events))
+        .routes(routes!(sessions::send))
+        .routes(routes!(sessions::receipt, sessions::withdraw))
+        .routes(routes!(sessions::move_message))
+        .routes(routes!(sessions::send_now))
+        .routes(routes!(sessions::interrupt))
+        .routes(routes!(sessions::clear))
+        .routes(routes!(sessions::steer))
         .routes(routes!(admin::audit))
         .routes(routes!(events::events))
         .routes(routes!(socket::upgrade))

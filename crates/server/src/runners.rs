@@ -115,7 +115,9 @@ impl Runners {
                 let turn = envelope.turn();
                 Some(turn.unwrap_or_else(|| Turn {
                     agent: name.clone(),
-                    message: text_of(&envelope.payload),
+                    // A turn that answers messages says it all in one text.
+                    message: text_of(envelope.payload.get("text").unwrap_or(&envelope.payload)),
+                    session: envelope.payload.get("session").and_then(Value::as_str).map(str::to_owned),
                     ..Turn::default()
                 }))
             }

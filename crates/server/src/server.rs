@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
 use laneway_core::{Block, LaneSettings, Pattern, Switch};
-use laneway_engine::{Filter, Handle, Options, SteadyClock};
+use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -101,6 +101,14 @@ fn lane_blocks(config: &Config) -> Vec<Block> {
     blocks
 }
 
+/// Without a `queue` block tool calls run one after another, directly.
+fn tool_calls(config: &Config) -> ToolCalls {
+    match &config.tools {
+        None => ToolCalls::Direct,
+        Some(lanes) => ToolCalls::Lanes { metrics: lanes.metrics, tools: lanes.tools.clone() },
+    }
+}
+
 /// How many tasks may wait in the lane for work that nothing here runs.
 const EXTERNAL_QUEUED_MAX: u32 = 100_000;
 
@@ -127,6 +135,9 @@ impl Server {
         options.history_max = u64::from(config.server.history_max);
         options.updates_max = UPDATES_MAX;
         options.stop_grace = STOP_GRACE;
+        // Work whose agent is gone from the configuration fails by itself, and can be run again.
+        options.unknown_kinds = UnknownKinds::Fail;
+        options.settings = Some(lane_blocks(&config));
         let options = runners.into_options(options).and_then(|options| slots.into_options(options));
         let options = options.map_err(|error| error.to_string())?;
         let handle = match store {
@@ -134,6 +145,9 @@ impl Server {
             Some(store) => Handle::open(store, options).await.map_err(|error| error.to_string())?,
         };
         handle.configure(lane_blocks(&config)).await.map_err(|error| error.to_string())?;
+        handle.set_tool_calls(tool_calls(&config));
+        let messages = handle.configure_messages(config.messages.settings()).await;
+        messages.map_err(|error| error.to_string())?;
         let app = Arc::new(App {
             bus: Bus::new(laneway_engine::Clock::now(&clock)),
             limits: Limits::of(&config.server),
@@ -266,6 +280,9 @@ impl Reloader {
             changes.push(Block { lanes: pattern, settings });
         }
         app.handle.configure(changes).await.map_err(|error| error.to_string())?;
+        app.handle.set_tool_calls(tool_calls(&new));
+        let messages = app.handle.configure_messages(new.messages.settings()).await;
+        messages.map_err(|error| error.to_string())?;
         let new = Arc::new(new);
         app.runners.set_config(Arc::clone(&new));
         app.runners.register(&app.handle).map_err(|error| error.to_string())?;

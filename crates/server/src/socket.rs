@@ -180,6 +180,8 @@ impl Client {
         let reference = frame.id.clone();
         let done = match frame.event.as_str() {
             "submit" => self.submit(frame.data).await,
+            "message" => self.message(frame.data).await,
+            "steer" => self.steer(frame.data).await,
             "cancel" => self.cancel(frame.data).await,
             "subscribe" => self.subscribe(frame.data),
             _ => Err(Refusal::invalid("event must be one of submit, message, cancel, steer, subscribe")),
@@ -243,6 +245,28 @@ impl Client {
             }
         }
         Ok(None)
+    }
+
+    /// A message to a session, with the session's key.
+    async fn message(&mut self, mut data: Value) -> Answer<Option<(EventName, Value)>> {
+        self.check(Scope::Submit)?;
+        let object = data.as_object_mut().ok_or_else(|| Refusal::invalid("data must be an object"))?;
+        let key = object.remove("session").and_then(|key| Some(key.as_str()?.to_owned()));
+        let key = key.ok_or_else(|| Refusal::invalid("data.session must be the key of a session"))?;
+        let request = crate::extract::decode(data.to_string().as_bytes())?;
+        let message = crate::sessions::message(&self.app, &self.caller, &key, request)?;
+        let answer = crate::sessions::send_message(&self.app, message).await?;
+        Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
+    }
+
+    async fn steer(&mut self, data: Value) -> Answer<Option<(EventName, Value)>> {
+        self.check(Scope::Submit)?;
+        let field = |name: &str| data.get(name).and_then(Value::as_str);
+        let (Some(key), Some(text)) = (field("session"), field("text")) else {
+            return Err(Refusal::invalid("data must hold session and text"));
+        };
+        let answer = crate::sessions::steer_session(&self.app, key, text.to_owned()).await?;
+        Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
     async fn cancel(&mut self, data: Value) -> Answer<Option<(EventName, Value)>> {

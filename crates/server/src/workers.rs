@@ -101,17 +101,29 @@ pub(crate) async fn heartbeat(
 ) -> Answer<Json<HeartbeatAnswer>> {
     let task = task_id(&id)?;
     let fence = Fence(body.fence);
-    let (until, cancel_requested) = match app.slots.renew(task, fence) {
-        Some(renewed) => (renewed?, is_stopping(&app, task).await?),
-        None => {
-            let (until, stopping) = app.handle.heartbeat(task, fence).await?;
-            (until, stopping.is_some())
-        }
+    let (until, cancel_requested, steer) = match app.slots.renew(task, fence) {
+        Some(renewed) => (renewed?, is_stopping(&app, task).await?, Vec::new()),
+        None => alive(&app, task, fence, body.takes_steering).await?,
     };
     if let Some(progress) = body.progress {
         app.handle.tell_progress(task, fence, progress).await?;
     }
-    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer: Vec::new() }))
+    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer }))
+}
+
+async fn alive(
+    app: &App,
+    task: TaskId,
+    fence: Fence,
+    takes_steering: Option<bool>,
+) -> Answer<(laneway_core::Timestamp, bool, Vec<String>)> {
+    let Some(takes_steering) = takes_steering else {
+        let (until, stopping) = app.handle.heartbeat(task, fence).await?;
+        return Ok((until, stopping.is_some(), Vec::new()));
+    };
+    let heard = app.handle.heartbeat_of_turn(task, fence, takes_steering).await?;
+    let texts = heard.steer.into_iter().map(|message| message.text).collect();
+    Ok((heard.until, heard.stopping.is_some(), texts))
 }
 
 async fn is_stopping(app: &App, task: TaskId) -> Answer<bool> {

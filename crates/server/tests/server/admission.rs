@@ -1,0 +1,228 @@
+//! Who is let in, who waits, who is refused, and in which order that is decided.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::common::{Events, Gate, serve};
+
+fn agent(gate: &Gate, settings: &str) -> String {
+    format!("agent \"coder\" {{\n url = \"{}\"\n {settings}\n lanes = []\n}}", gate.url)
+}
+
+async fn async_chat(server: &crate::common::Running, session: &str) -> crate::common::Answer {
+    let body = json!({ "message": "hello", "session": session });
+    server.send_with("POST", "/api/agents/coder/chat", body, &[("prefer", "respond-async")]).await
+}
+
+#[tokio::test]
+async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocabulary() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "max_concurrency = 2\n max_queued = 0")).await;
+    let mut sse = Events::chat(&server, "/api/agents/coder/chat", json!({"message": "1", "session": "a"}), &[]).await;
+    sse.next_named("started").await;
+    let url = format!("ws://{}/api/ws", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let submit = |message: &str| {
+        let data = json!({"agent": "coder", "message": message, "session": message});
+        Message::text(json!({"event": "submit", "data": data, "id": message}).to_string())
+    };
+    socket.send(submit("2")).await.unwrap();
+    while frame(&mut socket).await["event"] != "started" {}
+    assert_eq!(server.numbers().await, (2, 0));
+
+    let refused = server.post("/api/agents/coder/chat", json!({"message": "3", "session": "c"})).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.header("content-type"), "application/problem+json");
+    let problem = refused.json();
+    for (field, value) in [
+        ("code", json!("AT_CAPACITY")),
+        ("type", json!("urn:laneway:problem:at-capacity")),
+        ("status", json!(429)),
+        ("retryable", json!(true)),
+        ("lane", json!("agent:coder")),
+        ("running", json!(2)),
+        ("max_concurrency", json!(2)),
+        ("queue_length", json!(0)),
+        ("max_queued", json!(0)),
+        ("phase", json!("setup")),
+        ("agent", json!("coder")),
+        ("error", json!("Agent queue is full")),
+    ] {
+        assert_eq!(problem[field], value, "{field}");
+    }
+    assert_eq!(refused.header("retry-after"), problem["retry_after"].to_string());
+    assert_eq!(refused.header("retry-after-ms"), problem["retry_after_ms"].to_string());
+    assert_eq!(refused.header("x-should-retry"), "true");
+
+    // The same over the socket, which stays open: when there is room, the next try on it is accepted.
+    socket.send(submit("4")).await.unwrap();
+    let error = loop {
+        let frame = frame(&mut socket).await;
+        if frame["event"] == "error" {
+            break frame["data"].clone();
+        }
+    };
+    for field in ["code", "lane", "running", "max_concurrency", "queue_length", "retryable", "phase"] {
+        assert_eq!(error[field], problem[field], "{field}");
+    }
+    assert_eq!(error["request_id"], "4");
+    gate.let_go(1);
+    server.until_numbers((1, 0)).await;
+    socket.send(submit("5")).await.unwrap();
+    while frame(&mut socket).await["event"] != "started" {}
+    gate.let_go(5);
+    server.until_numbers((0, 0)).await;
+}
+
+async fn frame<S>(socket: &mut S) -> Value
+where
+    S: StreamExt<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Unpin,
+{
+    loop {
+        let next = tokio::time::timeout(crate::common::PATIENCE, socket.next()).await.expect("no frame came");
+        if let Message::Text(text) = next.unwrap().unwrap() {
+            return serde_json::from_str(&text).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn when_to_come_back_is_computed_from_measured_runs() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "max_queued = 0")).await;
+    let first = async_chat(&server, "a").await;
+    assert_eq!(first.status, 202);
+    gate.arrival().await;
+    let unknown = async_chat(&server, "b").await.json();
+    assert_eq!(unknown["retry_after_ms"], 5000, "nothing was measured yet");
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    assert_eq!(async_chat(&server, "a").await.status, 202);
+    gate.arrival().await;
+    let measured = async_chat(&server, "b").await.json();
+    assert_eq!(measured["retry_after"], 1, "the run took less than a second: {measured}");
+    gate.let_go(1);
+}
+
+#[tokio::test]
+async fn validation_comes_first_and_neither_nonsense_nor_a_slow_upload_holds_a_slot() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "max_queued = 0")).await;
+    assert_eq!(async_chat(&server, "a").await.status, 202);
+    for body in [json!({"message": ""}), json!({"message": "  "}), json!({}), json!({"message": 3}), json!([])] {
+        let answer = server.post("/api/agents/coder/chat", body.clone()).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("INVALID")), "{body}");
+    }
+    let broken = server.request("POST", "/api/agents/coder/chat").header("content-type", "application/json");
+    let broken = crate::common::answer(broken.body("{\"message\": ")).await;
+    assert_eq!(broken.status, 400);
+    assert!(!broken.text.contains("{\\\"message"), "{}", broken.text);
+    assert_eq!(server.post("/api/agents/nobody/chat", json!({"message": "x"})).await.status, 404);
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+
+    let mut slow = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /api/agents/coder/chat HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
+        server.address
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(server.numbers().await, (0, 0));
+    assert_eq!(async_chat(&server, "b").await.json()["execution"]["status"], "running");
+    gate.let_go(1);
+}
+
+#[tokio::test]
+async fn five_at_once_one_runs_three_wait_at_their_places_one_is_refused_every_time() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "")).await;
+    for round in 0..300 {
+        let asks = (0..5).map(|n| async_chat(&server, ["a", "b", "c", "d", "e"][n]));
+        let answers = futures_util::future::join_all(asks).await;
+        let mut outcomes: Vec<String> = Vec::new();
+        for answer in &answers {
+            let body = answer.json();
+            outcomes.push(match answer.status {
+                202 => format!("{} {}", body["execution"]["status"], body["execution"]["position"]),
+                status => format!("{status} {}", body["code"]),
+            });
+        }
+        outcomes.sort();
+        assert_eq!(
+            outcomes,
+            ["\"queued\" 1", "\"queued\" 2", "\"queued\" 3", "\"running\" null", "429 \"AT_CAPACITY\""],
+            "round {round}"
+        );
+        gate.let_go(4);
+        server.until_numbers((0, 0)).await;
+    }
+}
+
+#[tokio::test]
+async fn waiting_really_waits_and_is_told_its_place_until_it_starts() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "")).await;
+    let chat = |message: &'static str, session: &'static str| {
+        Events::chat(&server, "/api/agents/coder/chat", json!({"message": message, "session": session}), &[])
+    };
+    let mut first = chat("1", "a").await;
+    first.next_named("started").await;
+    let mut second = chat("2", "b").await;
+    assert_eq!(second.next().await.unwrap().name, "accepted");
+    assert_eq!(second.next_named("queued").await.data["position"], 1);
+    let mut third = chat("3", "c").await;
+    assert_eq!(third.next_named("queued").await.data["position"], 2);
+
+    let now = json!({"message": "now or never", "session": "d", "wait_timeout_ms": 0});
+    let refused = server.post("/api/agents/coder/chat", now).await;
+    assert_eq!(refused.status, 429);
+    let queue = server.get("/api/agents/coder/queue").await.json();
+    assert_eq!(refused.json()["current_task_id"], queue["current_execution"]["id"]);
+    assert!(refused.json()["detail"].as_str().unwrap().contains(queue["current_execution"]["id"].as_str().unwrap()));
+    assert_eq!(queue["queue_length"], 2);
+    assert_eq!(queue["queued_executions"][1]["message"], "3");
+
+    gate.let_go(1);
+    assert_eq!(first.next_named("completed").await.data["result"], "answer to 1");
+    second.next_named("started").await;
+    assert_eq!(third.next_named("position").await.data["position"], 1);
+    gate.let_go(2);
+    let rest: Vec<String> = third.rest().await.into_iter().map(|event| event.name).collect();
+    assert_eq!(rest, ["started", "delta", "completed", "done"]);
+}
+
+#[tokio::test]
+async fn the_answer_says_how_it_went() {
+    let gate = Gate::open().await;
+    let server = serve(&agent(&gate, "")).await;
+    gate.let_go(1);
+    let answer = server.post("/api/agents/coder/chat", json!({"message": "hi"})).await;
+    let body = answer.json();
+    assert_eq!((answer.status, &body["response"]), (200, &json!("answer to hi")));
+    let execution = &body["execution"];
+    assert_eq!(execution["queue_status"], "running");
+    assert_eq!((&execution["was_queued"], &execution["attempt"]), (&json!(false), &json!(1)));
+    assert_eq!(answer.header("x-laneway-task-id"), execution["id"].as_str().unwrap());
+    let task = server.get(&format!("/api/tasks/{}", execution["id"].as_str().unwrap())).await.json();
+    assert_eq!((&task["status"], &task["result"]), (&json!("completed"), &json!("answer to hi")));
+    assert_eq!(task["lanes"], json!(["agent:coder", "session:agent:coder"]));
+}
+
+#[tokio::test]
+async fn full_is_not_unhealthy_and_readiness_on_full_is_a_setting() {
+    let gate = Gate::open().await;
+    for (setting, ready) in [("", 200), ("server { ready_when_full = false }", 503)] {
+        let lanes = "lane \"global\" { max_concurrency = 1 }";
+        let server = serve(&format!("{lanes}\n{setting}\n{}", agent(&gate, ""))).await;
+        assert_eq!(server.get("/readyz").await.status, 200);
+        assert_eq!(async_chat(&server, "a").await.status, 202);
+        let health = server.get("/healthz").await;
+        assert_eq!(health.status, 200);
+        assert_eq!(health.json(), json!({"status": "ok", "running": 1, "waiting": 0, "limit": 1}));
+        assert_eq!(server.get("/readyz").await.status, ready);
+        assert_eq!(server.get("/api/status").await.json()["line"], "Agent: 1/1");
+        gate.let_go(1);
+    }
+}

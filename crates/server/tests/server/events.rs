@@ -1,0 +1,66 @@
+//! Streams that are cut off go on where they were.
+
+use serde_json::json;
+
+use crate::common::{Events, serve};
+
+#[tokio::test]
+async fn reconnecting_with_the_last_id_gives_no_gap_and_no_repeat() {
+    let server = serve("").await;
+    let mut all = server.events("/api/events").await;
+    for n in 0..3 {
+        server.post("/api/agents/echo/chat", json!({"message": format!("{n}")})).await;
+    }
+    let mut whole = Vec::new();
+    while whole.iter().filter(|event: &&crate::common::Event| event.name == "done").count() < 3 {
+        whole.push(all.next().await.unwrap());
+    }
+    let ids: Vec<&str> = whole.iter().map(|event| event.id.as_str()).collect();
+    for cut in [0, 3, whole.len() / 2] {
+        let mut again = Events::open(&server, "/api/events", &[("last-event-id", ids[cut])]).await;
+        for expected in &whole[cut + 1..] {
+            let event = again.next().await.unwrap();
+            assert_eq!((event.id.as_str(), &event.data), (expected.id.as_str(), &expected.data));
+        }
+    }
+    for lost in ["0-1", "nonsense", "ffff-999999"] {
+        let mut again = Events::open(&server, "/api/events", &[("last-event-id", lost)]).await;
+        assert_eq!(again.next().await.unwrap().name, "gap", "{lost}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_is_over_still_tells_its_end_and_a_lane_only_of_itself() {
+    let server = serve("agent \"a\" { echo = true }\nagent \"b\" { echo = true }").await;
+    let mut only_b = server.events("/api/events?lane=agent%3Ab").await;
+    let answer = server.post("/api/agents/a/chat", json!({"message": "hi"})).await.json();
+    let id = answer["execution"]["id"].as_str().unwrap();
+    let story = server.events(&format!("/api/tasks/{id}/events")).await.rest().await;
+    let names: Vec<&str> = story.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["completed", "done"]);
+    assert_eq!(story[0].data["result"], "hi");
+    let body = json!({"message": "yo", "session": "s"});
+    server.post("/api/agents/b/chat", body).await;
+    let first = only_b.next().await.unwrap();
+    assert!(first.name == "accepted" && first.data["lanes"][0] == "agent:b", "{first:?}");
+    assert_eq!(server.get("/api/tasks/00000000-0000-0000-0000-000000000000/events").await.status, 404);
+}
+
+#[tokio::test]
+async fn groups_are_counted_as_they_move() {
+    let server = serve("handler \"ok\" { command = [\"true\"] }\nhandler \"no\" { command = [\"false\"] }").await;
+    let mut all = server.events("/api/events").await;
+    for kind in ["ok", "ok", "no"] {
+        let accepted = server.post("/api/tasks", json!({"kind": kind, "lanes": ["main"], "group": "plan"})).await;
+        assert_eq!(accepted.status, 202, "{accepted:?}");
+    }
+    loop {
+        let event = all.next_named("group").await;
+        if event.data["done"] == 3 {
+            assert_eq!((&event.data["total"], &event.data["failed"]), (&json!(3), &json!(1)));
+            break;
+        }
+    }
+    assert_eq!(server.get("/api/groups/plan").await.json(), json!({"done": 3, "total": 3, "failed": 1}));
+    assert_eq!(server.get("/api/groups/none").await.status, 404);
+}

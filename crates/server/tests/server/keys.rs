@@ -1,0 +1,65 @@
+//! Asking twice is asking once.
+
+use serde_json::json;
+
+use crate::common::{Gate, serve};
+
+#[tokio::test]
+async fn the_same_key_is_one_run_and_its_answer_is_replayed() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n lanes = []\n}}", gate.url);
+    let server = serve(&config).await;
+    let key = [("idempotency-key", "k1")];
+    let ask = |message: &'static str| {
+        server.send_with("POST", "/api/agents/coder/chat", json!({"message": message}), &key)
+    };
+    let both = async { futures_util::future::join(ask("hi"), ask("hi")).await };
+    let open = async {
+        gate.arrival().await;
+        // The second caller has joined when two wait for the one run.
+        gate.let_go(1);
+    };
+    let ((first, second), ()) = futures_util::future::join(both, open).await;
+    assert_eq!((first.status, second.status), (200, 200), "{first:?} {second:?}");
+    assert_eq!(first.json()["execution"]["id"], second.json()["execution"]["id"]);
+    let later = ask("hi").await;
+    assert_eq!(later.json()["response"], "answer to hi");
+    assert_eq!(later.header("idempotency-replayed"), "true");
+    let other = ask("something else").await;
+    assert_eq!((other.status, &other.json()["code"]), (422, &json!("IDEMPOTENCY_CONFLICT")));
+    let lane = server.get("/api/lanes/agent%3Acoder").await.json();
+    assert_eq!(lane["counters"]["started"], 1);
+}
+
+#[tokio::test]
+async fn a_refusal_frees_the_key() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n lanes = []\n}}", gate.url);
+    let server = serve(&config).await;
+    let holder = json!({"message": "holds", "session": "a"});
+    let held = server.send_with("POST", "/api/agents/coder/chat", holder, &[("prefer", "respond-async")]).await;
+    assert_eq!(held.status, 202);
+    gate.arrival().await;
+    let key = [("idempotency-key", "k"), ("prefer", "respond-async")];
+    let ask = || server.send_with("POST", "/api/agents/coder/chat", json!({"message": "b", "session": "b"}), &key);
+    assert_eq!(ask().await.status, 429);
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    assert_eq!(ask().await.status, 202);
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
+async fn tasks_have_keys_too_and_routes_do_not_share_them() {
+    let server = serve("").await;
+    let task = json!({"kind": "index", "payload": {"n": 1}});
+    let key = [("idempotency-key", "same")];
+    let first = server.send_with("POST", "/api/tasks", task.clone(), &key).await;
+    let second = server.send_with("POST", "/api/tasks", task, &key).await;
+    assert_eq!((first.status, second.status), (202, 202));
+    assert_eq!(first.json()["id"], second.json()["id"]);
+    assert_eq!(second.json()["replayed"], true);
+    let chat = server.send_with("POST", "/api/agents/echo/chat", json!({"message": "x"}), &key).await;
+    assert_eq!(chat.json()["response"], "x");
+}

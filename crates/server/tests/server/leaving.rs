@@ -1,0 +1,129 @@
+//! Whoever goes away gives back what he had: at every stage, on every transport.
+
+use futures_util::SinkExt;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::common::{Events, Gate, Running, serve};
+
+async fn send_chat(server: &Running, session: &str, accept: &str, whole: bool) -> TcpStream {
+    let body = json!({"message": "hello", "session": session}).to_string();
+    let request = format!(
+        "POST /api/agents/coder/chat HTTP/1.1\r\nhost: {}\r\naccept: {accept}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{}",
+        server.address,
+        body.len(),
+        if whole { &body } else { &body[..5] }
+    );
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_thousand_disconnects_at_every_stage_leave_nothing_behind() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n max_queued = 500\n lanes = []\n}}", gate.url);
+    let server = serve(&config).await;
+    for round in 0..50 {
+        let mut gone = Vec::new();
+        for n in 0..20 {
+            let session = format!("{round}-{n}");
+            let accept = if n % 2 == 0 { "application/json" } else { "text/event-stream" };
+            // Before it is asked, and while it waits or runs (the first four run, the others wait), and in the
+            // middle of a stream of events.
+            let stream = match n % 5 {
+                0 => send_chat(&server, &session, accept, false).await,
+                1 => {
+                    let mut events = Events::chat(
+                        &server,
+                        "/api/agents/coder/chat",
+                        json!({"message": "x", "session": session}),
+                        &[],
+                    )
+                    .await;
+                    assert_eq!(events.next().await.unwrap().name, "accepted");
+                    drop(events);
+                    continue;
+                }
+                _ => send_chat(&server, &session, accept, true).await,
+            };
+            gone.push(stream);
+        }
+        if round % 10 == 0 {
+            // Some of them have a run that streams when they go.
+            gate.let_go(1);
+        }
+        drop(gone);
+    }
+    server.until_numbers((0, 0)).await;
+    let lanes = server.get("/api/lanes/agent%3Acoder").await.json();
+    assert_eq!((&lanes["running"], &lanes["waiting"]), (&json!(0), &json!(0)));
+    assert!(lanes["counters"]["accepted"].as_u64().unwrap() >= 400, "{lanes}");
+}
+
+#[tokio::test]
+async fn a_socket_that_dies_takes_its_runs_with_it_and_a_detached_run_goes_on() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n lanes = []\n}}", gate.url);
+    let server = serve(&config).await;
+    let url = format!("ws://{}/api/ws", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    for (session, detach) in [("a", false), ("b", false), ("c", true)] {
+        let data = json!({"agent": "coder", "message": session, "session": session, "detach": detach});
+        socket.send(Message::text(json!({"event": "submit", "data": data}).to_string())).await.unwrap();
+        gate.arrival().await;
+    }
+    server.until_numbers((3, 0)).await;
+    drop(socket);
+    server.until_numbers((1, 0)).await;
+    let body = json!({"message": "d", "session": "d"});
+    let sse = Events::chat(&server, "/api/agents/coder/chat", body, &[("x-detach", "true")]).await;
+    gate.arrival().await;
+    drop(sse);
+    server.until_numbers((2, 0)).await;
+    gate.let_go(2);
+    server.until_numbers((0, 0)).await;
+    let done = server.get("/api/tasks?status=completed").await.json();
+    assert_eq!(done["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn stopping_one_of_three_leaves_the_other_two_their_slots() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 3\n lanes = []\n}}", gate.url);
+    let server = serve(&config).await;
+    let mut ids = Vec::new();
+    for session in ["a", "b", "c"] {
+        let body = json!({"message": session, "session": session});
+        let accepted = server.send_with("POST", "/api/agents/coder/chat", body, &[("prefer", "respond-async")]).await;
+        ids.push(accepted.json()["execution"]["id"].as_str().unwrap().to_owned());
+        gate.arrival().await;
+    }
+    let stopped = server.send("DELETE", &format!("/api/tasks/{}", ids[1]), json!(null)).await;
+    assert_eq!(stopped.json()["status"], "cancelling");
+    server.until_numbers((2, 0)).await;
+    for id in [&ids[0], &ids[2]] {
+        assert_eq!(server.get(&format!("/api/tasks/{id}")).await.json()["status"], "running");
+    }
+    let again = server.send("DELETE", &format!("/api/tasks/{}", ids[1]), json!(null)).await;
+    assert_eq!(again.json()["status"], "already_cancelled");
+    gate.let_go(2);
+    server.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
+async fn an_upstream_that_fails_gives_the_slot_back_and_the_caller_its_code() {
+    let server = serve("agent \"dead\" { url = \"http://127.0.0.1:9/x\" }").await;
+    let failed = server.post("/api/agents/dead/chat", json!({"message": "hi"})).await;
+    assert_eq!((failed.status, &failed.json()["code"]), (502, &json!("RUN_FAILED")));
+    assert_eq!(failed.json()["phase"], "run");
+    assert_eq!(server.numbers().await, (0, 0));
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"slow\" {{ url = \"{}\" }}", gate.url)).await;
+    let body = json!({"message": "hi", "timeout_ms": 50});
+    let slow = server.post("/api/agents/slow/chat", body).await;
+    assert_eq!((slow.status, &slow.json()["code"]), (504, &json!("RUN_TIMED_OUT")));
+    assert_eq!(server.numbers().await, (0, 0));
+}

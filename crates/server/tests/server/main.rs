@@ -1,0 +1,14 @@
+//! The server as its clients see it: through real sockets, one server for each test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
+
+mod admission;
+mod common;
+mod events;
+mod keys;
+mod leaving;
+mod operating;
+mod programs;
+mod schedules;
+mod security;
+mod sessions;
+mod workers;

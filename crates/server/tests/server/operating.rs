@@ -1,0 +1,171 @@
+//! Running it: draining, reloading, looking at queues, the audit log, metrics, traces.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use laneway_store_sqlite::SqliteStore;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::common::{Events, Gate, serve, serve_in};
+
+#[tokio::test]
+async fn draining_refuses_new_work_lets_runs_end_keeps_what_waits_and_closes_sockets_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let store = Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
+    let mut server = serve_in(&config, Some(store), Some(dir.path().to_owned())).await;
+    let ask = |session: &'static str| json!({"message": session, "session": session});
+    let path = "/api/agents/coder/chat";
+    let mut running = Events::chat(&server, path, ask("runs"), &[]).await;
+    running.next_named("started").await;
+    let waiting = server.send_with("POST", path, ask("waits"), &[("prefer", "respond-async")]).await.json();
+    assert_eq!((&waiting["execution"]["status"], &waiting["durability"]), (&json!("queued"), &json!("disk")));
+    let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{}/api/ws", server.address)).await.unwrap();
+    server.stop();
+    while server.get("/readyz").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.get("/readyz").await.json()["status"], "draining");
+    let refused = server.post(path, ask("late")).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("DRAINING")));
+    assert_eq!(server.get("/healthz").await.status, 200);
+    gate.let_go(1);
+    assert_eq!(running.next_named("completed").await.data["result"], "answer to runs");
+    let closed = loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Close(frame) => break frame.unwrap(),
+            _ => continue,
+        }
+    };
+    assert_eq!(u16::from(closed.code), 1001);
+    server.stopped().await;
+    drop(server);
+
+    let store = Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
+    let server = serve_in(&config, Some(store), Some(dir.path().to_owned())).await;
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    let id = waiting["execution"]["id"].as_str().unwrap();
+    assert_eq!(server.get(&format!("/api/tasks/{id}")).await.json()["result"], "answer to waits");
+}
+
+#[tokio::test]
+async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url)).await;
+    let path = "/api/agents/coder/chat";
+    let asking = [("prefer", "respond-async"), ("x-source-agent", "planner")];
+    for session in ["a", "b", "c"] {
+        let body = json!({"message": session, "session": session, "user": {"id": "u1", "email": "ann@example.org"}});
+        assert_eq!(server.send_with("POST", path, body, &asking).await.status, 202);
+    }
+    gate.arrival().await;
+    let queue = server.get("/api/agents/coder/queue").await.json();
+    assert_eq!((&queue["is_busy"], &queue["queue_length"]), (&json!(true), &json!(2)));
+    let current = &queue["current_execution"];
+    for (field, value) in
+        [("source", "agent"), ("source_agent", "planner"), ("source_user_id", "u1"), ("source_user_email", "ann@example.org")]
+    {
+        assert_eq!(current[field], value);
+    }
+    let cleared = server.post("/api/agents/coder/queue/clear", json!(null)).await.json();
+    assert_eq!(cleared, json!({"status": "cleared", "agent": "coder", "cleared_count": 2}));
+    let released = server.post("/api/agents/coder/queue/release", json!(null)).await.json();
+    assert_eq!((&released["status"], &released["was_running"]), (&json!("released"), &json!(true)));
+    assert_eq!(released["released"][0], current["id"]);
+    assert_eq!(server.numbers().await, (0, 0));
+    let audit = server.get("/api/audit").await.json();
+    let told: Vec<(&str, &str, &str)> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| (e["action"].as_str().unwrap(), e["event_type"].as_str().unwrap(), e["actor"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("force_release", "agent_queue", "local"), ("clear_queue", "agent_queue", "local")]);
+}
+
+#[tokio::test]
+async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
+    let server = serve("").await;
+    let raised = server.send("PATCH", "/api/lanes/main", json!({"max_concurrency": 7, "retry": {"max_retries": 2}})).await;
+    assert_eq!((raised.status, &raised.json()["max_concurrency"]), (200, &json!(7)), "{raised:?}");
+    assert_eq!(raised.json()["settings"]["retry.max_retries"], 2);
+    for (body, word) in [
+        (json!({"max_concurrency": 0}), "max_concurrency must be"),
+        (json!({"max_concurrency": "abc"}), "max_concurrency must be"),
+        (json!({"lease": "soon"}), "lease must be"),
+        (json!({"speed": 3}), "one of the keys is not a setting"),
+        (json!({}), "say what to change"),
+    ] {
+        let refused = server.send("PATCH", "/api/lanes/main", body.clone()).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert!(refused.json()["detail"].as_str().unwrap().contains(word), "{refused:?}");
+    }
+    assert_eq!(server.get("/api/lanes/main").await.json()["max_concurrency"], 7);
+    let pattern = server.send("PATCH", "/api/lanes/session:*", json!({"max_queued": 5})).await;
+    assert_eq!((pattern.status, &pattern.json()["max_queued"]), (200, &json!(5)));
+    assert_eq!(server.get("/api/lanes/session:bob").await.json()["max_queued"], 5);
+    assert_eq!(server.post("/api/lanes/agent:echo/pause", json!(null)).await.json()["paused"], true);
+    let body = json!({"message": "x"});
+    let waits = server.send_with("POST", "/api/agents/echo/chat", body, &[("prefer", "respond-async")]).await.json();
+    let why = server.get(&format!("/api/tasks/{}/explain", waits["execution"]["id"].as_str().unwrap())).await.json();
+    assert_eq!(why["blockers"][0]["kind"], "paused");
+    assert_eq!(server.post("/api/lanes/agent:echo/clear", json!(null)).await.json()["cancelled"], 1);
+    assert_eq!(server.post("/api/lanes/agent:echo/drain", json!(null)).await.json()["draining"], true);
+    assert_eq!(server.post("/api/agents/echo/chat", json!({"message": "x"})).await.status, 503);
+    server.post("/api/lanes/agent:echo/resume", json!(null)).await;
+    assert_eq!(server.post("/api/agents/echo/chat", json!({"message": "x"})).await.status, 200);
+    let values = server.get("/api/config").await.json();
+    let main = values["values"].as_array().unwrap().iter().find(|v| v["block"] == "lane \"main\"").unwrap();
+    assert_eq!(main["source"], "api");
+}
+
+#[tokio::test]
+async fn a_changed_file_takes_effect_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("laneway.hcl");
+    std::fs::write(&file, "agent \"a\" { echo = true }").unwrap();
+    let server = serve_in("agent \"a\" { echo = true }", None, Some(dir.path().to_owned())).await;
+    std::fs::write(&file, "agent \"a\" { echo = true }\nagent \"b\" { echo = true  max_queued = 9 }").unwrap();
+    server.reloader.reload().await.unwrap();
+    assert_eq!(server.post("/api/agents/b/chat", json!({"message": "x"})).await.json()["response"], "x");
+    assert_eq!(server.get("/api/lanes/agent:b").await.json()["max_queued"], 9);
+    std::fs::write(&file, "agent \"c\" { echo = true }\nlane \"main\" { max_concurrency = 0 }").unwrap();
+    let error = server.reloader.reload().await.unwrap_err();
+    assert!(error.contains("max_concurrency"), "{error}");
+    assert_eq!(server.get("/api/agents/c").await.status, 404);
+    assert_eq!(server.get("/api/agents/b").await.status, 200);
+}
+
+#[tokio::test]
+async fn metrics_count_by_lane_and_a_trace_goes_through() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\"  max_queued = 0 }}", gate.url)).await;
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let headers = [("traceparent", trace), ("prefer", "respond-async")];
+    let accepted =
+        server.send_with("POST", "/api/agents/coder/chat", json!({"message": "x"}), &headers).await;
+    assert_eq!(accepted.header("traceparent"), trace);
+    assert_eq!(gate.arrival().await["traceparent"], trace);
+    let id = accepted.json()["execution"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(server.get(&format!("/api/tasks/{id}")).await.json()["traceparent"], trace);
+    assert_eq!(server.post("/api/agents/coder/chat", json!({"message": "y"})).await.status, 429);
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    let text = server.get("/metrics").await.text;
+    for line in [
+        "laneway_tasks_total{lane=\"agent:coder\",outcome=\"completed\"} 1",
+        "laneway_rejected_total{lane=\"agent:coder\",code=\"AT_CAPACITY\"} 1",
+        "laneway_run_seconds_count{lane=\"agent:coder\"} 1",
+        "laneway_stale_total 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+    }
+    assert!(!text.contains(&id));
+    let points = server.get("/api/history?metric=completed&lane=agent:coder").await;
+    assert_eq!((points.status, &points.json()["metric"]), (200, &json!("completed")));
+    assert_eq!(server.get("/openapi.json").await.json()["info"]["title"], "Laneway");
+    assert!(server.get("/docs").await.text.contains("Laneway API"));
+}

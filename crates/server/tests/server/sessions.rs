@@ -1,0 +1,61 @@
+//! Messages to sessions over HTTP.
+
+use serde_json::json;
+
+use crate::common::{Gate, serve};
+
+#[tokio::test]
+async fn messages_to_a_busy_session_are_collected_into_one_turn() {
+    let gate = Gate::open().await;
+    let queue = "messages { queue { debounce_ms = 0 } }";
+    let server = serve(&format!("{queue}\nagent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let say = |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
+    let first = say("hello").await.json();
+    assert_eq!((&first["outcome"], &first["typing"]), (&json!("started"), &json!(true)));
+    assert_eq!(gate.arrival().await["message"], "hello");
+    let second = say("one").await.json();
+    assert_eq!(second["outcome"], "queued");
+    say("two").await;
+    let session = server.get("/api/sessions/ann").await.json();
+    assert_eq!(session["current_turn"]["task_id"], first["task_id"]);
+    assert_eq!(session["settings"]["mode"], json!({"value": "collect", "from": "default"}));
+    assert_eq!(session["messages"].as_array().unwrap().len(), 2);
+    gate.let_go(1);
+    let text = gate.arrival().await["message"].as_str().unwrap().to_owned();
+    assert_eq!(
+        text,
+        "[Queued messages while agent was busy]\n\n---\nQueued #1\none\n\n---\nQueued #2\ntwo"
+    );
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    let receipt = server.get(&format!("/api/sessions/ann/messages/{}", second["id"].as_str().unwrap())).await.json();
+    assert_eq!(receipt["status"], "delivered");
+}
+
+#[tokio::test]
+async fn a_rejecting_session_names_its_turn_and_a_waiting_message_can_be_taken_back() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
+    let first = say(json!({"agent": "bot", "text": "hello"})).await.json();
+    gate.arrival().await;
+    let refused = say(json!({"agent": "bot", "text": "x", "mode": "reject"})).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("SESSION_BUSY")));
+    assert_eq!(refused.json()["current_task_id"], first["task_id"]);
+    let waiting = say(json!({"agent": "bot", "text": "wait"})).await.json();
+    let path = format!("/api/sessions/ann/messages/{}", waiting["id"].as_str().unwrap());
+    assert_eq!(server.send("DELETE", &path, json!(null)).await.status, 204);
+    assert_eq!(server.get(&path).await.json()["status"], "cancelled");
+    let set = server.send("PATCH", "/api/sessions/ann", json!({"mode": "followup", "cap": 3})).await.json();
+    assert_eq!(set["settings"]["mode"], json!({"value": "followup", "from": "session"}));
+    for bad in [json!({"mode": "loud"}), json!({"cap": 0}), json!({"drop": "maybe"})] {
+        assert_eq!(server.send("PATCH", "/api/sessions/ann", bad.clone()).await.status, 400, "{bad}");
+    }
+    let directive = say(json!({"agent": "bot", "text": "/queue"})).await.json();
+    assert_eq!(directive["outcome"], "directive");
+    assert!(directive["reply"].as_str().unwrap().contains("followup"), "{directive}");
+    assert_eq!(server.post("/api/sessions/ann/interrupt", json!(null)).await.status, 204);
+    server.until_numbers((0, 0)).await;
+    let stats = server.get("/api/sessions/ann/stats").await.json();
+    assert_eq!(stats["lanes"]["query"]["handler_mode"], "internal");
+}

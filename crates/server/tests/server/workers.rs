@@ -1,0 +1,118 @@
+//! Workers, slots and dead letters over HTTP.
+
+use serde_json::json;
+
+use crate::common::serve;
+
+#[tokio::test]
+async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
+    let server = serve("agent \"builder\" { external = true }").await;
+    let body = json!({"message": "build it", "session": "s"});
+    let accepted = server.send_with("POST", "/api/agents/builder/chat", body, &[("prefer", "respond-async")]).await;
+    let id = accepted.json()["execution"]["id"].as_str().unwrap().to_owned();
+    let pending = server.get("/api/external-tasks").await.json();
+    assert_eq!((&pending["items"][0]["id"], &pending["items"][0]["attempt"]), (&json!(id), &json!(1)));
+    let claim = json!({"worker": "w1", "lanes": ["agent:*"], "wait_ms": 1000});
+    let (one, two) = futures_util::future::join(
+        server.post("/api/claim", claim.clone()),
+        server.post("/api/claim", json!({"worker": "w2", "lanes": ["agent:*"]})),
+    )
+    .await;
+    let mut tasks: Vec<serde_json::Value> = Vec::new();
+    for answer in [one.json(), two.json()] {
+        tasks.extend(answer["tasks"].as_array().unwrap().iter().cloned());
+        if tasks.len() == 1 {
+            break;
+        }
+    }
+    assert_eq!(tasks.len(), 1);
+    let task = &tasks[0];
+    assert_eq!((&task["id"], &task["payload"]["message"], &task["session"]), (&json!(id), &json!("build it"), &json!("s")));
+    let fence = task["fence"].as_u64().unwrap();
+    let beat = server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence, "progress": {"percent": 40}})).await;
+    assert_eq!((beat.status, &beat.json()["cancel_requested"]), (200, &json!(false)));
+    assert_eq!(server.get("/api/workers").await.json()["items"][0]["tasks"], json!([id]));
+    let stale = server.post(&format!("/api/tasks/{id}/complete"), json!({"fence": fence + 1, "success": true})).await;
+    assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("STALE_LEASE")));
+    let done = json!({"fence": fence, "success": true, "result": {"built": true}});
+    let complete = server.post(&format!("/api/tasks/{id}/complete"), done.clone()).await;
+    assert_eq!((complete.status, &complete.json()["result"]), (200, &json!({"built": true})));
+    assert_eq!(server.post(&format!("/api/tasks/{id}/complete"), done.clone()).await.status, 409);
+    let unknown = "/api/tasks/01900000-0000-7000-8000-000000000000/complete";
+    assert_eq!(server.post(unknown, done).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_slot_guards_code_of_the_callers_own() {
+    let server = serve("").await;
+    let take = |wait: u64| server.post("/api/slots", json!({"lanes": ["deploy"], "wait_ms": wait}));
+    let first = take(0).await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let (id, fence) = (first.json()["id"].as_str().unwrap().to_owned(), first.json()["fence"].clone());
+    assert_eq!(take(0).await.status, 429);
+    assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence})).await.status, 200);
+    let second = take(10_000);
+    let path = format!("/api/tasks/{id}/complete");
+    let give_back = server.post(&path, json!({"fence": fence, "success": true}));
+    let (second, gave) = futures_util::future::join(second, give_back).await;
+    assert_eq!((second.status, gave.status), (200, 200), "{second:?} {gave:?}");
+    assert!(second.json()["fence"].as_u64() > fence.as_u64());
+    assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence})).await.status, 409);
+    let brief = server.post("/api/slots", json!({"lanes": ["brief"], "lease_ms": 30})).await;
+    assert_eq!(brief.status, 200);
+    // Nobody renews it: the next one has it when the lease is over.
+    assert_eq!(server.post("/api/slots", json!({"lanes": ["brief"], "wait_ms": 10_000})).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_could_not_be_done_is_kept_and_can_be_run_again() {
+    let server = serve("handler \"fails\" { command = [\"sh\", \"-c\", \"exit 3\"] }").await;
+    let mut all = server.events("/api/events").await;
+    let task = json!({"kind": "fails", "lanes": ["main"], "payload": {"n": 7}});
+    let id = server.post("/api/tasks", task).await.json()["id"].clone();
+    all.next_named("dead_lettered").await;
+    all.next_named("done").await;
+    let letters = server.get("/api/dead-letters").await.json();
+    let letter = &letters["items"][0];
+    assert_eq!((&letter["id"], &letter["payload"], &letter["lane"]), (&id, &json!({"n": 7}), &json!("main")));
+    assert!(letter["error"].as_str().unwrap().contains("exit code 3"), "{letter}");
+    let path = format!("/api/dead-letters/{}/redrive", id.as_str().unwrap());
+    let redriven = server.post(&path, json!(null)).await;
+    assert_eq!(redriven.status, 200, "{redriven:?}");
+    all.next_named("done").await;
+    assert_eq!(server.post(&path, json!(null)).await.status, 404);
+    assert_eq!(server.send("DELETE", "/api/dead-letters?kind=fails", json!(null)).await.json()["count"], 1);
+    assert_eq!(server.get("/api/dead-letters").await.json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn tasks_are_listed_explained_and_moved_up() {
+    let server = serve("lane \"external\" { max_concurrency = 1  handler = \"external\" }").await;
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        let task = json!({"kind": "index", "payload": n, "group": "g", "priority": "background"});
+        ids.push(server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned());
+    }
+    let page = server.get("/api/tasks?status=queued&group=g&limit=2").await.json();
+    assert_eq!(page["items"].as_array().unwrap().len(), 2);
+    let mut seen: Vec<serde_json::Value> = Vec::new();
+    let mut path = "/api/tasks?limit=2".to_owned();
+    loop {
+        let page = server.get(&path).await.json();
+        seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()));
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("/api/tasks?limit=2&cursor={cursor}"),
+            None => break,
+        }
+    }
+    seen.sort_by_key(|id| id.to_string());
+    assert_eq!(seen, ids.iter().map(|id| json!(id)).collect::<Vec<_>>());
+    let last = format!("/api/tasks/{}", ids[4]);
+    assert_eq!(server.get(&format!("{last}/explain")).await.json()["position"], 5);
+    assert_eq!(server.send("PATCH", &last, json!({"priority": 9})).await.json()["position"], 1);
+    assert_eq!(server.post("/api/tasks/cancel", json!({"group": "g"})).await.json()["cancelled"], 5);
+    assert_eq!(server.get(&last).await.json()["status"], "cancelled");
+    for bad in ["status=odd", "limit=0", "cursor=x", "no=1"] {
+        assert_eq!(server.get(&format!("/api/tasks?{bad}")).await.status, 400, "{bad}");
+    }
+}
