@@ -27,6 +27,7 @@ from ..types import (
     ToolLaneStats,
     WorkerView,
 )
+from ..errors import NotFound
 from ..events import Event
 from ..external import PendingTask, QueueMetrics
 from ..retry import Retry
@@ -156,9 +157,16 @@ class AsyncClient:
 
     async def wait(self, task: str) -> TaskView:
         """Waits for the end of a task, also across restarts of the server, and returns it."""
-        async for _ in self.task_events(task):
-            pass
-        return await self.task(task)
+        while True:
+            try:
+                async for _ in self.task_events(task):
+                    pass
+            except NotFound:
+                # One that ends at this moment may have no stream any more; the task itself has the last word.
+                pass
+            view = await self.task(task)
+            if view.ended_at is not None:
+                return view
 
     def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncIterator[Event]:
         """What happens to a task, until `done`; goes on where it was when the connection breaks."""

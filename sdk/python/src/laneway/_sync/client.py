@@ -29,6 +29,7 @@ from ..types import (
     ToolLaneStats,
     WorkerView,
 )
+from ..errors import NotFound
 from ..events import Event
 from ..external import PendingTask, QueueMetrics
 from ..retry import Retry
@@ -158,9 +159,16 @@ class Client:
 
     def wait(self, task: str) -> TaskView:
         """Waits for the end of a task, also across restarts of the server, and returns it."""
-        for _ in self.task_events(task):
-            pass
-        return self.task(task)
+        while True:
+            try:
+                for _ in self.task_events(task):
+                    pass
+            except NotFound:
+                # One that ends at this moment may have no stream any more; the task itself has the last word.
+                pass
+            view = self.task(task)
+            if view.ended_at is not None:
+                return view
 
     def task_events(self, task: str, *, after: Optional[str] = None) -> Iterator[Event]:
         """What happens to a task, until `done`; goes on where it was when the connection breaks."""
