@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 
 from laneway import AsyncClient, DoNotRetry, TaskRun, Worker
@@ -40,4 +41,5 @@ def count(task: TaskRun) -> int:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
     worker.run_forever()

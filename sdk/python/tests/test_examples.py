@@ -43,7 +43,10 @@ def test_an_agent_loop_reads_side_by_side_and_writes_in_order(own: Local) -> Non
 
 
 def test_a_fleet_of_workers_shares_the_work_and_drains(own: Local) -> None:
-    fleet = [subprocess.Popen([sys.executable, EXAMPLES / "worker_fleet.py", own.url]) for _ in range(3)]
+    command = [sys.executable, EXAMPLES / "worker_fleet.py", own.url]
+    fleet = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for worker in fleet:
+        assert worker.stderr is not None and "claims from external" in worker.stderr.readline()
     with own.client() as client:
         echoes = [client.submit("shell", {"words": ["echo", str(n)]}, lanes=["external"]) for n in range(12)]
         counted = client.submit("count", {"to": 10}, lanes=["external"])

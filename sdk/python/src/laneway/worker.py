@@ -156,6 +156,7 @@ class Worker:
         """Claims and runs until it is drained. A server that is away for a while is waited for."""
         if not self._handlers:
             raise ValueError("the worker has no handler")
+        log.info("worker %s claims from %s", self.name, ", ".join(self._lanes))
         tries = 0
         draining = asyncio.ensure_future(self._draining.wait())
         try:

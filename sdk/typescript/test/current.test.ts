@@ -1,0 +1,30 @@
+// What is written by tools is what they would write now.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Laneway } from "../src/index.js";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+test("the types are those of the server", async () => {
+  await using server = await Laneway.local();
+  const file = join(mkdtempSync(join(tmpdir(), "laneway-test-")), "openapi.json");
+  writeFileSync(file, await (await fetch(`${server.url}/openapi.json`)).text());
+  execFileSync(process.execPath, [join(root, "scripts/generate.mjs"), file, "--check"], { stdio: "inherit" });
+});
+
+test("what is shipped is what the sources say", () => {
+  const fresh = mkdtempSync(join(tmpdir(), "laneway-test-"));
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  execFileSync(process.execPath, [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", fresh], { stdio: "inherit" });
+  const files = readdirSync(fresh).sort();
+  assert.deepEqual(readdirSync(join(root, "dist")).sort(), files);
+  for (const file of files) {
+    assert.equal(readFileSync(join(root, "dist", file), "utf8"), readFileSync(join(fresh, file), "utf8"), `${file}: npm run build`);
+  }
+});
