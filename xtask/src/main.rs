@@ -1,5 +1,6 @@
 //! The chores of this repository: `cargo xtask <chore>`.
 
+mod api;
 mod crash;
 mod mutants;
 
@@ -12,7 +13,12 @@ cargo xtask <chore>
 
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
+  api               asks a running server everything that its OpenAPI document allows, and more
   bench core        speed and size of the scheduler, as ratios with their bounds
+  bench server      what the server costs beside what it stands on, with bounds
+  bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
+  bench sessions    size and speed of sessions with waiting messages, with their bounds
+  fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -23,7 +29,16 @@ fn main() -> ExitCode {
     let outcome = match words[..] {
         ["test"] => test(),
         ["check"] => check(),
+        ["api"] => api::fuzz(),
         ["bench", "core"] => bench_core(),
+        ["bench", "server"] => {
+            run("cargo", &["bench", "--package", "laneway-server", "--bench", "server"], &[])
+        }
+        ["bench", "engine"] => bench_engine(""),
+        ["bench", "engine", word] => bench_engine(word),
+        ["bench", "sessions"] => bench_sessions(),
+        ["fuzz"] => fuzz("1000000"),
+        ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
@@ -68,6 +83,7 @@ fn check() -> Result<(), String> {
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     run("cargo", &lints, &[])?;
     test()?;
+    api::fuzz()?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }
@@ -82,9 +98,29 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
     run("apt-get", &["install", "--yes", package], &[])
 }
 
+fn bench_sessions() -> Result<(), String> {
+    run("cargo", &["bench", "--package", "laneway-core", "--bench", "sessions"], &[])
+}
+
+/// Runs the property tests of texts for longer than the normal run does.
+fn fuzz(cases: &str) -> Result<(), String> {
+    if !cases.parse::<u32>().is_ok_and(|cases| cases > 0) {
+        return Err("the number of cases is a whole number of at least 1".to_owned());
+    }
+    let test = ["test", "--release", "--package", "laneway-core", "--test", "session_texts"];
+    run("cargo", &test, &[("PROPTEST_CASES", cases)])
+}
+
 fn bench_core() -> Result<(), String> {
     ensure("valgrind", "valgrind")?;
     let cycle = run("cargo", &["bench", "--package", "laneway-core", "--bench", "cycle"], &[]);
     let memory = run("cargo", &["bench", "--package", "laneway-core", "--bench", "memory"], &[]);
     cycle.and(memory)
+}
+
+/// A crate of its own, because the peers that it measures are no part of the normal build.
+fn bench_engine(word: &str) -> Result<(), String> {
+    let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", word];
+    let bench = if word.is_empty() { &bench[..bench.len() - 1] } else { &bench[..] };
+    run("cargo", bench, &[])
 }

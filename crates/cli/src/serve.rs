@@ -1,5 +1,6 @@
 //! `laneway serve`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,13 +51,14 @@ pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
-    runtime.block_on(run(config, file))
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    runtime.block_on(run(config, file, overrides.iter().map(owned).collect()))
 }
 
-async fn run(config: Config, file: Option<PathBuf>) -> Result<(), Trouble> {
+async fn run(config: Config, file: Option<PathBuf>, overrides: Vec<(String, String)>) -> Result<(), Trouble> {
     let store = open_store(&config).await?;
     let listen = config.listen.clone();
-    let parts = Parts { state_dir: state_dir(&config), config_file: file, store, config };
+    let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
     let server = Server::open(parts).await.map_err(Trouble::Failure)?;
     let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
     let listener = TcpListener::bind(listen.to_string()).await.map_err(cannot)?;
@@ -98,11 +100,17 @@ async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> 
     }
 }
 
-/// Says what to do next.
+/// Says what to do next. Nobody may be there to read it.
 fn greet(address: &str, is_open: bool) {
     let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
-    println!("Laneway listens on http://{address}");
-    println!("  try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'");
-    println!("  dashboard: http://{address}/");
-    println!("  API:       http://{address}/docs");
+    let text = format!(
+        "Laneway listens on http://{address}\n\
+         \x20 try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'\n\
+         \x20 dashboard: http://{address}/\n\
+         \x20 API:       http://{address}/docs\n"
+    );
+    let mut out = std::io::stdout();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        tracing::info!(address, "listening");
+    }
 }

@@ -108,7 +108,19 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     }
     let (warnings, sources) = (report.warnings, report.sources);
     let lanes = lanes.into_vec();
-    Ok(Config { listen, store, lanes, agents, handlers, schedules, messages, tools, server, warnings, sources })
+    Ok(Config {
+        listen,
+        store,
+        lanes,
+        agents,
+        handlers,
+        schedules,
+        messages,
+        tools,
+        server,
+        warnings,
+        sources,
+    })
 }
 
 fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {

@@ -87,7 +87,8 @@ pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
     server.token_connections = fields.count(report, "token_connections", 1);
     server.token_waiting = fields.count(report, "token_waiting", 0);
     for origin in &server.origins {
-        let is_origin = origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
+        let is_origin =
+            origin.split_once("://").is_some_and(|(_, host)| !host.is_empty() && !host.contains('/'));
         if !is_origin {
             let line = report.line_of("server", "origins");
             report.wrong(line, "server", "origins", "must hold origins such as \"https://chat.example\"");
@@ -110,7 +111,10 @@ pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
         ("hosts", format!("{:?}", server.hosts)),
         ("origins", format!("{:?}", server.origins)),
         ("url", server.url.clone().unwrap_or_else(|| "where it listens".to_owned())),
-        ("state", server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string())),
+        (
+            "state",
+            server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string()),
+        ),
         ("body_bytes_max", server.body_bytes_max.to_string()),
         ("body_timeout", server.body_timeout.to_string()),
         ("header_timeout", server.header_timeout.to_string()),

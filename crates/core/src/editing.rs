@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     fn set_queue(&mut self, lane: &LaneName, queue: QueueOverrides, events: &mut Vec<Event>) {
-        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].queue).unwrap_or_default();
+        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
         if queue != known {
             self.in_session(lane, SessionChange::Configured { queue }, events);
         }
@@ -85,7 +85,7 @@ impl Scheduler {
         directive: Directive,
         events: &mut Vec<Event>,
     ) -> String {
-        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].queue).unwrap_or_default();
+        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         match directive {
             Directive::Set(queue) => match queue.check(&self.sessions.settings.policy) {
@@ -119,7 +119,7 @@ impl Scheduler {
 
     /// The next turn starts a fresh conversation.
     pub(crate) fn renew(&mut self, lane: &LaneName, events: &mut Vec<Event>) {
-        let is_fresh = self.sessions.find(lane).is_some_and(|slot| self.sessions[slot].fresh);
+        let is_fresh = self.sessions.find(lane).is_some_and(|slot| self.sessions[slot].odd.fresh);
         if !is_fresh {
             self.in_session(lane, SessionChange::Renewed, events);
         }
@@ -127,7 +127,7 @@ impl Scheduler {
 
     /// The session and place of a message that waits.
     fn waiting_message(&self, message: MessageId) -> Result<u32, Rejection> {
-        match self.sessions.by_message.get(&message).copied() {
+        match self.sessions.session_with(message) {
             None => Err(Rejection::NoSuchMessage { message }),
             Some(slot) if self.sessions[slot].place_of(message).is_none() => {
                 Err(Rejection::MessageInTurn { message })
@@ -203,7 +203,7 @@ impl Scheduler {
         if let Some(slot) = self.sessions.find(lane) {
             let turns = self.sessions[slot].turns.iter();
             let pending: Vec<MessageId> = turns
-                .flat_map(|turn| turn.pending.iter().filter(|steered| !steered.is_copy))
+                .flat_map(|turn| turn.more.pending.iter().filter(|steered| !steered.is_copy))
                 .map(|steered| steered.message.id)
                 .collect();
             messages += pending.len();
@@ -223,7 +223,7 @@ impl Scheduler {
     fn cancel_waiting_messages(&mut self, slot: u32, reason: CancelReason, events: &mut Vec<Event>) -> usize {
         let Some(session) = self.sessions.get(slot) else { return 0 };
         let waiting: Vec<MessageId> = session.waiting.iter().map(|message| message.id).collect();
-        if !session.overflows.is_empty() {
+        if !session.odd.overflows.is_empty() {
             self.session_changed(slot, SessionChange::SummaryDropped, events);
         }
         for message in &waiting {

@@ -58,6 +58,7 @@ mod retry;
 mod running;
 mod scheduler;
 mod seats;
+mod seldom;
 mod send;
 mod session;
 mod session_apply;
@@ -78,6 +79,7 @@ mod turns;
 mod view;
 mod violation;
 mod waiting;
+mod whereabouts;
 
 pub use collected::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
@@ -89,7 +91,7 @@ pub use lane::Gate;
 pub use letters::DeadLetter;
 pub use message::{
     AGENT_LANES_MAX, Address, Agent, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message,
-    MessageEnd, MessageId, MessageStatus, Otherwise, PERMISSIONS_MAX, Place, Steer, TEXT_BYTES_MAX,
+    MessageEnd, MessageId, MessageStatus, Otherwise, PERMISSIONS_MAX, Place, Sender, Steer, TEXT_BYTES_MAX,
     TEXTS_BYTES_MAX,
 };
 pub use modes::{

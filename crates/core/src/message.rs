@@ -193,7 +193,7 @@ impl Incoming {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// Who answers.
-    pub agent: Agent,
+    pub agent: Arc<Agent>,
     /// Where to.
     pub place: Place,
     /// What the senders may do, in the order of their names.
@@ -221,6 +221,8 @@ pub struct Message {
     pub text: Arc<str>,
     /// Who answers, where to.
     pub address: Arc<Address>,
+    /// Who wrote it, if that is known.
+    pub from: Option<Box<Sender>>,
     /// When it was accepted.
     pub at: Timestamp,
     /// Which one of its session, counted from one.
@@ -235,17 +237,24 @@ pub struct Message {
     pub alone: bool,
     /// It was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
+    /// Somebody gave it another place than that of its acceptance.
+    pub moved: bool,
     /// Somebody asked to send it without waiting for quiet.
     pub hastened: bool,
+}
+
+/// Who wrote a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// Whoever it is.
+    pub id: Option<Arc<str>>,
+    /// The name to show.
+    pub name: Option<Arc<str>>,
 }
 
 /// What most messages do not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extras {
-    /// Who wrote it.
-    pub sender: Option<Arc<str>>,
-    /// The name to show for whoever wrote it.
-    pub sender_name: Option<Arc<str>>,
     /// The sender's own id of it.
     pub message_id: Option<Arc<str>>,
     /// What holds for it alone.
@@ -260,7 +269,7 @@ impl Message {
 
     /// The name to show for whoever wrote it.
     pub fn sender_name(&self) -> Option<&str> {
-        self.extras.as_ref()?.sender_name.as_deref()
+        self.from.as_ref()?.name.as_deref()
     }
 
     /// The sender's own id of it.

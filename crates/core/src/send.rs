@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::id::TaskId;
 use crate::message::{
     AGENT_LANES_MAX, Address, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message, MessageEnd,
-    MessageId, Otherwise, PERMISSIONS_MAX, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
+    MessageId, Otherwise, PERMISSIONS_MAX, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
 };
 use crate::modes::{DropRule, MessageQueue, Mode};
 use crate::name::LaneName;
@@ -60,7 +60,7 @@ impl Scheduler {
     /// What only the state can say about a message.
     fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let id = incoming.id;
-        if self.sessions.by_message.contains_key(&id) || self.sessions.end_of(id).is_some() {
+        if self.sessions.session_with(id).is_some() || self.sessions.end_of(id).is_some() {
             return Err(Rejection::MessageIdTaken { message: id });
         }
         let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
@@ -80,7 +80,11 @@ impl Scheduler {
         };
         let live = session.messages().find(is_same).map(|message| message.id);
         let seen = || {
-            session.seen.iter().find(|seen| seen.message_id == *message_id && seen.place == incoming.place)
+            session
+                .odd
+                .seen
+                .iter()
+                .find(|seen| seen.message_id == *message_id && seen.place == incoming.place)
         };
         live.or_else(|| seen().map(|seen| seen.message))
     }
@@ -95,16 +99,17 @@ impl Scheduler {
         let slot = self.sessions.find(lane);
         let is_busy = self.is_lane_busy(lane);
         let waits = slot.is_some_and(|slot| {
-            !self.sessions[slot].waiting.is_empty() || !self.sessions[slot].overflows.is_empty()
+            !self.sessions[slot].waiting.is_empty() || !self.sessions[slot].odd.overflows.is_empty()
         });
         if incoming.heartbeat && (is_busy || waits) {
             return Ok(self.drop_newcomer(lane, incoming.id, Dropped::Heartbeat, events));
         }
-        let overrides = slot.map(|slot| self.sessions[slot].queue).unwrap_or_default();
+        let overrides = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.sessions.settings;
         let queue = settings.effective(&incoming.queue, &overrides, channel).values();
-        let steerable = self.steerable(lane, incoming, queue.cap);
+        let steers = matches!(queue.mode, Mode::Steer | Mode::SteerBacklog) || incoming.steer.is_some();
+        let steerable = if steers { self.steerable(lane, incoming, queue.cap) } else { None };
         if let Some(steer) = incoming.steer
             && steerable != Some(steer.turn)
         {
@@ -177,7 +182,7 @@ impl Scheduler {
             _ => Dropped::Old,
         };
         let most = if rule == Dropped::Latest { 1 } else { queue.cap as usize };
-        while self.sessions[slot].capped().count() > most
+        while self.sessions[slot].is_above(most)
             && let Some(oldest) = self.sessions[slot].oldest_capped()
         {
             self.end_message(slot, oldest, MessageEnd::Dropped { rule }, events);
@@ -189,7 +194,7 @@ impl Scheduler {
     /// Whether one more message may wait.
     fn has_room(&self, lane: &LaneName, cap: u32) -> bool {
         let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
-        session.is_none_or(|session| session.capped().count() < cap as usize)
+        session.is_none_or(|session| !session.is_above(cap as usize - 1))
     }
 
     /// What runs is cancelled, what waits too, and this one is next.
@@ -219,7 +224,7 @@ impl Scheduler {
     /// Whether the lanes of a turn for this message would take it: asked now, and never again.
     fn check_turn_room(&self, lane: &LaneName, incoming: &Incoming) -> Result<(), Rejection> {
         let spec = self.turn_spec(&address(incoming), lane);
-        self.ask_room(TaskId::of_turn(incoming.id, 1), Box::new(spec))
+        self.ask_room(&spec)
     }
 }
 
@@ -294,7 +299,7 @@ fn address(incoming: &Incoming) -> Address {
     permissions.sort();
     permissions.dedup();
     Address {
-        agent: incoming.agent.clone(),
+        agent: Arc::new(incoming.agent.clone()),
         place: incoming.place.clone(),
         permissions,
         source: incoming.source,
@@ -304,16 +309,13 @@ fn address(incoming: &Incoming) -> Address {
 
 /// What is kept of a message.
 fn kept(incoming: &Incoming, at: crate::time::Timestamp, number: u64) -> Message {
-    let extras = Extras {
-        sender: incoming.sender.clone(),
-        sender_name: incoming.sender_name.clone(),
-        message_id: incoming.message_id.clone(),
-        queue: incoming.queue,
-    };
+    let extras = Extras { message_id: incoming.message_id.clone(), queue: incoming.queue };
+    let from = Sender { id: incoming.sender.clone(), name: incoming.sender_name.clone() };
     Message {
         id: incoming.id,
         text: Arc::clone(&incoming.text),
         address: Arc::new(address(incoming)),
+        from: Some(from).filter(|from| *from != Sender::default()).map(Box::new),
         at,
         number,
         extras: Some(extras).filter(|extras| *extras != Extras::default()).map(Box::new),
@@ -321,6 +323,7 @@ fn kept(incoming: &Incoming, at: crate::time::Timestamp, number: u64) -> Message
         turns: 0,
         alone: false,
         redelivered: false,
+        moved: false,
         hastened: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use slab::Slab;
@@ -10,11 +10,13 @@ use slab::Slab;
 use crate::event::End;
 use crate::id::{Fence, TaskId};
 use crate::index::Index;
-use crate::message::{Address, Message, MessageEnd, MessageId, Place};
+use crate::message::{Address, Agent, Message, MessageEnd, MessageId, Place};
 use crate::modes::{MessageSettings, QueueOverrides};
 use crate::name::LaneName;
 use crate::receipts::Receipts;
+use crate::seldom::{Ordinary, Seldom};
 use crate::time::{Millis, Timestamp};
+use crate::whereabouts::Whereabouts;
 
 /// For how long a delivered message with an id of the sender's own is remembered.
 pub const DEDUPE_WINDOW: Millis = Millis::from_secs(300);
@@ -22,6 +24,9 @@ pub const DEDUPE_WINDOW: Millis = Millis::from_secs(300);
 pub(crate) const SEEN_MAX: usize = 1000;
 /// To how many different addresses a session remembers what was dropped; beyond that lines are lost.
 pub(crate) const OVERFLOWS_MAX: usize = 64;
+
+/// How many agents are looked through for one to share.
+const AGENTS_SHARED: usize = 32;
 
 /// A conversation with messages, turns or settings of its own. One with nothing of these is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,22 +36,35 @@ pub(crate) struct Session {
     pub(crate) birth: u64,
     /// How many messages were accepted.
     pub(crate) accepted: u64,
-    pub(crate) queue: QueueOverrides,
     /// In the order in which they will be answered.
     pub(crate) waiting: VecDeque<Message>,
-    /// What was dropped and nobody was told of yet, the oldest first.
-    pub(crate) overflows: Vec<Dropping>,
     /// Live tasks that answer messages or take steering, in the order in which they began.
     pub(crate) turns: Vec<Turn>,
+    pub(crate) odd: Seldom<Odd>,
+    /// When its next turn may begin, as the timers know, or `NEVER`.
+    #[serde(skip, default = "never")]
+    pub(crate) due: Timestamp,
+}
+
+/// What most sessions do not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Odd {
+    pub(crate) queue: QueueOverrides,
+    /// What was dropped and nobody was told of yet, the oldest first.
+    pub(crate) overflows: Vec<Dropping>,
     /// The ids of delivered messages, the oldest first.
     pub(crate) seen: VecDeque<Seen>,
     /// Nothing is tried again before.
     pub(crate) retry_at: Timestamp,
     /// The next turn starts a fresh conversation.
     pub(crate) fresh: bool,
-    /// When its next turn may begin, as the timers know, or `NEVER`.
-    #[serde(skip, default = "never")]
-    pub(crate) due: Timestamp,
+}
+
+impl Ordinary for Odd {
+    fn ordinary() -> &'static Odd {
+        static ORDINARY: LazyLock<Odd> = LazyLock::new(Odd::default);
+        &ORDINARY
+    }
 }
 
 fn never() -> Timestamp {
@@ -71,6 +89,12 @@ pub(crate) struct Turn {
     /// Asked for directly: it has a payload of its own.
     pub(crate) is_direct: bool,
     pub(crate) messages: Vec<Message>,
+    pub(crate) more: Seldom<More>,
+}
+
+/// What most turns do not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct More {
     pub(crate) summary: Option<Dropping>,
     pub(crate) fresh: bool,
     /// The attempt that takes steering.
@@ -82,6 +106,13 @@ pub(crate) struct Turn {
     /// How the task ended, until that is dealt with in the same step.
     #[serde(skip)]
     pub(crate) end: Option<(End, Option<Fence>)>,
+}
+
+impl Ordinary for More {
+    fn ordinary() -> &'static More {
+        static ORDINARY: LazyLock<More> = LazyLock::new(More::default);
+        &ORDINARY
+    }
 }
 
 /// A message on its way into a running turn.
@@ -105,22 +136,12 @@ pub(crate) struct Seen {
 
 impl Turn {
     pub(crate) fn new(task: TaskId, is_direct: bool) -> Turn {
-        Turn {
-            task,
-            is_direct,
-            messages: vec![],
-            summary: None,
-            fresh: false,
-            steering: None,
-            pending: vec![],
-            steered: vec![],
-            end: None,
-        }
+        Turn { task, is_direct, messages: vec![], more: Seldom::default() }
     }
 
     /// Its messages that are nowhere else.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Message> {
-        let steered = self.pending.iter().chain(&self.steered).filter(|steered| !steered.is_copy);
+        let steered = self.more.pending.iter().chain(&self.more.steered).filter(|steered| !steered.is_copy);
         self.messages.iter().chain(steered.map(|steered| &steered.message))
     }
 }
@@ -131,13 +152,9 @@ impl Session {
             lane,
             birth,
             accepted: 0,
-            queue: QueueOverrides::default(),
             waiting: VecDeque::new(),
-            overflows: vec![],
             turns: vec![],
-            seen: VecDeque::new(),
-            retry_at: Timestamp(0),
-            fresh: false,
+            odd: Seldom::default(),
             due: Timestamp::NEVER,
         }
     }
@@ -145,11 +162,11 @@ impl Session {
     /// Whether there is nothing to remember of it.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
-            && self.overflows.is_empty()
             && self.turns.is_empty()
-            && self.seen.is_empty()
-            && self.queue.is_empty()
-            && !self.fresh
+            && self.odd.overflows.is_empty()
+            && self.odd.seen.is_empty()
+            && self.odd.queue.is_empty()
+            && !self.odd.fresh
     }
 
     pub(crate) fn turn(&self, task: TaskId) -> Option<&Turn> {
@@ -175,20 +192,46 @@ impl Session {
         self.waiting.iter().filter(|message| message.tries == 0)
     }
 
+    /// Whether more than so many wait that the cap is about.
+    pub(crate) fn is_above(&self, most: usize) -> bool {
+        self.waiting.len() > most && self.capped().count() > most
+    }
+
     pub(crate) fn oldest_capped(&self) -> Option<MessageId> {
         self.capped().next().map(|message| message.id)
     }
 
-    /// Puts a message where its number says, before the first later one.
+    /// Makes room for one more waiting message and little else: there are many sessions with few messages each.
+    pub(crate) fn make_room(&mut self) {
+        if self.waiting.len() == self.waiting.capacity() {
+            self.waiting.reserve_exact(1 + self.waiting.len() / 4);
+        }
+    }
+
+    /// Gives back what is not needed any more.
+    pub(crate) fn tidy(&mut self) {
+        self.odd.tidy();
+        self.turns.iter_mut().for_each(|turn| turn.more.tidy());
+        if self.waiting.is_empty() {
+            self.waiting = VecDeque::new();
+        }
+    }
+
+    /// Puts a message where its number says: before the first later one that nobody has moved.
     pub(crate) fn put_back(&mut self, message: Message) {
-        let later = self.waiting.iter().position(|waiting| waiting.number > message.number);
+        let is_later = |waiting: &Message| !waiting.moved && waiting.number > message.number;
+        let later = self.waiting.iter().position(is_later);
+        self.make_room();
         self.waiting.insert(later.unwrap_or(self.waiting.len()), message);
     }
 
-    /// The same address as a message before this one had, so that it is in memory once.
-    pub(crate) fn share(&self, address: &Arc<Address>) -> Arc<Address> {
-        let known = self.messages().map(|message| &message.address).find(|known| *known == address);
-        Arc::clone(known.unwrap_or(address))
+    /// Shares the address that messages before this one had too, so that it is in memory once.
+    pub(crate) fn share(&self, message: &mut Message) {
+        // The newest first: it is most like this one.
+        let mut known = self.waiting.iter().rev().chain(self.turns.iter().flat_map(Turn::own));
+        if let Some(known) = known.find(|known| known.address == message.address) {
+            message.address = Arc::clone(&known.address);
+        }
     }
 }
 
@@ -196,7 +239,7 @@ impl Session {
 pub(crate) struct Sessions {
     table: Slab<Session>,
     by_lane: Index,
-    pub(crate) by_message: BTreeMap<MessageId, u32>,
+    by_message: Whereabouts,
     /// When next turns may begin: (when, birth).
     starts: BTreeMap<(Timestamp, u64), u32>,
     /// When the oldest remembered delivery of a session is forgotten: (when, birth).
@@ -208,6 +251,10 @@ pub(crate) struct Sessions {
     pub(crate) receipts: Receipts,
     /// The texts of all messages that have not ended, in bytes.
     pub(crate) text_bytes: u64,
+    /// Agents that messages named lately, so that each is in memory once for all sessions.
+    agents: VecDeque<Arc<Agent>>,
+    /// And channels.
+    channels: VecDeque<Arc<str>>,
 }
 
 impl std::ops::Index<u32> for Sessions {
@@ -229,7 +276,7 @@ impl Sessions {
         Sessions {
             table: Slab::new(),
             by_lane: Index::new(seed),
-            by_message: BTreeMap::new(),
+            by_message: Whereabouts::new(seed),
             starts: BTreeMap::new(),
             forgets: BTreeMap::new(),
             stirred: vec![],
@@ -237,6 +284,8 @@ impl Sessions {
             births: 0,
             receipts: Receipts::default(),
             text_bytes: 0,
+            agents: VecDeque::new(),
+            channels: VecDeque::new(),
         }
     }
 
@@ -250,6 +299,54 @@ impl Sessions {
             return None;
         }
         self.by_lane.find(self.by_lane.hash(lane), |slot| self[slot].lane == *lane)
+    }
+
+    /// The session of a message that has not ended.
+    pub(crate) fn session_with(&self, message: MessageId) -> Option<u32> {
+        let has_it = |slot: u32| self[slot].messages().any(|other| other.id == message);
+        self.by_message.find(message, has_it)
+    }
+
+    /// Has an agent that many sessions share in memory once.
+    pub(crate) fn share_agent(&mut self, message: &mut Message) {
+        let agent = &message.address.agent;
+        let known = self.agents.iter().find(|known| *known == agent).cloned();
+        let known = known.unwrap_or_else(|| {
+            if self.agents.len() == AGENTS_SHARED {
+                self.agents.pop_front();
+            }
+            self.agents.push_back(Arc::clone(agent));
+            Arc::clone(agent)
+        });
+        let mut place = message.address.place.clone();
+        if let Some(channel) = &mut place.channel {
+            let known = self.channels.iter().find(|known| *known == channel).cloned();
+            *channel = known.unwrap_or_else(|| {
+                if self.channels.len() == AGENTS_SHARED {
+                    self.channels.pop_front();
+                }
+                self.channels.push_back(Arc::clone(channel));
+                Arc::clone(channel)
+            });
+        }
+        message.address = Arc::new(Address { agent: known, place, ..(*message.address).clone() });
+    }
+
+    /// A message is in a session now.
+    pub(crate) fn note_message(&mut self, message: &Message, slot: u32) {
+        self.by_message.insert(message.id, slot);
+        self.text_bytes += message.text.len() as u64;
+    }
+
+    /// A message has ended.
+    pub(crate) fn forget_message(&mut self, message: &Message, slot: u32) {
+        self.by_message.remove(message.id, slot);
+        self.text_bytes -= message.text.len() as u64;
+    }
+
+    /// For the checks.
+    pub(crate) fn message_count(&self) -> usize {
+        self.by_message.len()
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&Session> {
@@ -289,19 +386,8 @@ impl Sessions {
 
     /// Takes up a session that was saved.
     pub(crate) fn restore(&mut self, mut session: Session) -> u32 {
-        let mut shared: Vec<Arc<Address>> = vec![];
-        let turns = session.turns.iter_mut().flat_map(|turn| {
-            let steered = turn.pending.iter_mut().chain(&mut turn.steered);
-            turn.messages.iter_mut().chain(steered.map(|steered| &mut steered.message))
-        });
-        for message in session.waiting.iter_mut().chain(turns) {
-            match shared.iter().find(|known| ***known == *message.address) {
-                Some(known) => message.address = Arc::clone(known),
-                None => shared.push(Arc::clone(&message.address)),
-            }
-        }
-        session.waiting.shrink_to_fit();
-        let forget_at = session.seen.front().map(|seen| (seen.until, session.birth));
+        share_all(&mut session);
+        let forget_at = session.odd.seen.front().map(|seen| (seen.until, session.birth));
         let slot = self.insert(session);
         for message in self.table[slot as usize].messages() {
             self.by_message.insert(message.id, slot);
@@ -341,13 +427,13 @@ impl Sessions {
     pub(crate) fn remember(&mut self, slot: u32, seen: Seen) {
         let session = &mut self.table[slot as usize];
         let (birth, until) = (session.birth, seen.until);
-        if session.seen.len() == SEEN_MAX
-            && let Some(oldest) = session.seen.pop_front()
+        if session.odd.seen.len() == SEEN_MAX
+            && let Some(oldest) = session.odd.seen.pop_front()
         {
             self.forgets.remove(&(oldest.until, birth));
         }
-        session.seen.push_back(seen);
-        let first = session.seen.front().map_or(until, |seen| seen.until);
+        session.odd.seen.push_back(seen);
+        let first = session.odd.seen.front().map_or(until, |seen| seen.until);
         self.forgets.insert((first, birth), slot);
     }
 
@@ -358,10 +444,11 @@ impl Sessions {
         {
             self.forgets.remove(&(at, birth));
             let session = &mut self.table[slot as usize];
-            while session.seen.front().is_some_and(|seen| seen.until <= now) {
-                session.seen.pop_front();
+            while session.odd.seen.front().is_some_and(|seen| seen.until <= now) {
+                session.odd.seen.pop_front();
             }
-            if let Some(next) = session.seen.front() {
+            session.odd.tidy();
+            if let Some(next) = session.odd.seen.front() {
                 self.forgets.insert((next.until, birth), slot);
             } else if self[slot].is_idle() {
                 self.remove(slot);
@@ -382,4 +469,29 @@ impl Sessions {
     pub(crate) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, u32)> {
         self.forgets.iter().map(|((at, _), slot)| (*at, *slot))
     }
+}
+
+/// Has equal addresses of a session in memory once.
+fn share_all(session: &mut Session) {
+    let mut addresses: Vec<Arc<Address>> = vec![];
+    let turns = session.turns.iter_mut().flat_map(|turn| {
+        let more = std::mem::take(&mut turn.more);
+        let is_plain = more.pending.is_empty() && more.steered.is_empty();
+        turn.more = more;
+        let steered = (!is_plain).then(|| &mut *turn.more);
+        let steered = steered.into_iter().flat_map(|more| more.pending.iter_mut().chain(&mut more.steered));
+        turn.messages.iter_mut().chain(steered.map(|steered| &mut steered.message))
+    });
+    for message in session.waiting.iter_mut().chain(turns) {
+        message.address = shared(&mut addresses, &message.address);
+    }
+    session.waiting.shrink_to_fit();
+}
+
+fn shared<T: PartialEq>(known: &mut Vec<Arc<T>>, one: &Arc<T>) -> Arc<T> {
+    if let Some(same) = known.iter().find(|known| ***known == **one) {
+        return Arc::clone(same);
+    }
+    known.push(Arc::clone(one));
+    Arc::clone(one)
 }

@@ -34,7 +34,7 @@ impl Scheduler {
             }
             SessionChange::SteeringSet { turn, fence, open } => {
                 let turn = self.turn_entry(slot, *turn);
-                turn.steering = open.then_some(*fence);
+                turn.more.steering = open.then_some(*fence);
             }
             SessionChange::Taken { turn, fence, messages } => self.on_taken(slot, *turn, *fence, messages),
             SessionChange::Returned { turn, messages } => self.on_returned(slot, *turn, messages),
@@ -43,10 +43,12 @@ impl Scheduler {
             SessionChange::TurnOver { turn } => {
                 self.sessions[slot].turns.retain(|other| other.task != *turn);
             }
-            SessionChange::Configured { queue } => self.sessions[slot].queue = *queue,
+            SessionChange::Configured { queue } => self.sessions[slot].odd.queue = *queue,
             SessionChange::Moved { message, before } => {
                 let session = &mut self.sessions[slot];
-                if let Some(moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
+                if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
+                {
+                    moved.moved = true;
                     let before = before.and_then(|before| session.place_of(before));
                     session.waiting.insert(before.unwrap_or(session.waiting.len()), moved);
                 }
@@ -54,13 +56,19 @@ impl Scheduler {
             SessionChange::Hastened { message } => {
                 let session = &mut self.sessions[slot];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
-                    next.hastened = true;
+                    (next.hastened, next.moved) = (true, true);
                     session.waiting.push_front(next);
                 }
             }
-            SessionChange::SummaryDropped => self.sessions[slot].overflows.clear(),
-            SessionChange::Renewed => self.sessions[slot].fresh = true,
+            SessionChange::SummaryDropped => self.sessions[slot].odd.overflows.clear(),
+            SessionChange::Renewed => self.sessions[slot].odd.fresh = true,
         }
+        let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
+        if is_plain && self.is_busy(slot) {
+            // One more in the line of a busy session: nothing follows.
+            return;
+        }
+        self.sessions[slot].tidy();
         self.plan_session(slot);
         self.sessions.stirred.push(slot);
         if self.sessions[slot].is_idle() {
@@ -80,16 +88,19 @@ impl Scheduler {
 
     fn on_accepted(&mut self, slot: u32, message: &Message, way: Way) {
         let mut message = message.clone();
-        message.address = self.sessions[slot].share(&message.address);
-        self.sessions.by_message.insert(message.id, slot);
-        self.sessions.text_bytes += message.text.len() as u64;
+        self.sessions[slot].share(&mut message);
+        if message.number == 1 {
+            self.sessions.share_agent(&mut message);
+        }
+        self.sessions.note_message(&message, slot);
         self.sessions[slot].accepted = message.number;
         if let Way::Steer { turn } | Way::Both { turn } = way {
             let is_copy = matches!(way, Way::Both { .. });
             let steered = Steered { message: message.clone(), is_copy, fence: None };
-            self.turn_entry(slot, turn).pending.push(steered);
+            self.turn_entry(slot, turn).more.pending.push(steered);
         }
         if !matches!(way, Way::Steer { .. }) {
+            self.sessions[slot].make_room();
             self.sessions[slot].waiting.push_back(message);
         }
     }
@@ -103,6 +114,7 @@ impl Scheduler {
     ) {
         let session = &mut self.sessions[slot];
         let mut turn = Turn::new(task, false);
+        turn.messages.reserve_exact(messages.len());
         for id in messages {
             turn.messages.extend(session.place_of(*id).and_then(|at| session.waiting.remove(at)));
         }
@@ -110,34 +122,38 @@ impl Scheduler {
             first.turns = first.turns.saturating_add(1);
         }
         if let Some(address) = summary
-            && let Some(at) = session.overflows.iter().position(|dropping| dropping.address == *address)
+            && let Some(at) = session.odd.overflows.iter().position(|dropping| dropping.address == *address)
         {
-            turn.summary = Some(session.overflows.remove(at));
+            turn.more.summary = Some(session.odd.overflows.remove(at));
         }
-        turn.fresh = std::mem::take(&mut session.fresh);
+        if session.odd.fresh {
+            (turn.more.fresh, session.odd.fresh) = (true, false);
+        }
+        session.turns.reserve_exact(1);
         session.turns.push(turn);
     }
 
     fn on_taken(&mut self, slot: u32, turn: TaskId, fence: Fence, messages: &[MessageId]) {
         let Some(turn) = self.sessions[slot].turn_mut(turn) else { return };
         // What an attempt before this one took is taken again.
-        for steered in turn.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
+        for steered in turn.more.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
             steered.fence = Some(fence);
         }
-        let (taken, left) = std::mem::take(&mut turn.pending)
+        let (taken, left) = std::mem::take(&mut turn.more.pending)
             .into_iter()
             .partition(|steered| messages.contains(&steered.message.id));
-        turn.pending = left;
+        turn.more.pending = left;
         let taken: Vec<Steered> = taken;
-        turn.steered.extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
+        turn.more.steered.extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
     }
 
     fn on_returned(&mut self, slot: u32, turn: TaskId, messages: &[MessageId]) {
         let session = &mut self.sessions[slot];
         let Some(turn) = session.turn_mut(turn) else { return };
         let is_meant = |steered: &Steered| messages.contains(&steered.message.id);
-        let mut returned: Vec<Steered> = turn.pending.extract_if(.., |steered| is_meant(steered)).collect();
-        returned.extend(turn.steered.extract_if(.., |steered| is_meant(steered)));
+        let mut returned: Vec<Steered> =
+            turn.more.pending.extract_if(.., |steered| is_meant(steered)).collect();
+        returned.extend(turn.more.steered.extract_if(.., |steered| is_meant(steered)));
         for steered in returned.into_iter().filter(|steered| !steered.is_copy) {
             session.put_back(steered.message);
         }
@@ -147,23 +163,25 @@ impl Scheduler {
         let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
         let session = &mut self.sessions[slot];
         let Some(turn) = session.turn_mut(*turn) else { return };
-        let steered = turn.steered.extract_if(.., |steered| !steered.is_copy);
+        let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
         let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
         messages.append(&mut turn.messages);
-        let (summary, fresh) = (turn.summary.take(), turn.fresh);
-        session.fresh |= fresh;
+        let (summary, fresh) = (turn.more.summary.take(), turn.more.fresh);
+        if fresh {
+            session.odd.fresh = true;
+        }
         for mut message in messages {
             message.tries = message.tries.saturating_add(1);
             message.alone |= *alone;
-            message.hastened = false;
+            (message.hastened, message.moved) = (false, false);
             message.redelivered |= *redelivered;
             session.put_back(message);
         }
         if let Some(mut dropping) = summary {
             dropping.tries = dropping.tries.saturating_add(1);
-            merge_before(&mut session.overflows, dropping);
+            merge_before(&mut session.odd.overflows, dropping);
         }
-        session.retry_at = *at;
+        session.odd.retry_at = *at;
     }
 
     fn on_message_ended(&mut self, slot: u32, id: MessageId, end: &MessageEnd) {
@@ -173,11 +191,10 @@ impl Scheduler {
         if let Some(message) = &found {
             if *end == (MessageEnd::Dropped { rule: Dropped::Summarize }) {
                 let channel = message.address.place.channel.as_deref();
-                let cap = settings.effective(&message.queue(), &session.queue, channel).cap.value;
-                note_dropped(&mut session.overflows, message, cap as usize);
+                let cap = settings.effective(&message.queue(), &session.odd.queue, channel).cap.value;
+                note_dropped(&mut session.odd.overflows, message, cap as usize);
             }
-            self.sessions.by_message.remove(&id);
-            self.sessions.text_bytes -= message.text.len() as u64;
+            self.sessions.forget_message(message, slot);
         }
         self.sessions.receipts.keep(id, end.clone(), self.now);
         let Some(message) = found else { return };
@@ -201,7 +218,7 @@ impl Scheduler {
     /// Notes that a task of a session has ended; what follows is decided before the step is over.
     pub(crate) fn on_session_task_ended(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
         if let Some(turn) = self.sessions[slot].turn_mut(task) {
-            turn.end = Some((end.clone(), fence));
+            turn.more.end = Some((end.clone(), fence));
         }
         self.plan_session(slot);
         self.sessions.stirred.push(slot);
@@ -224,7 +241,11 @@ fn take_message(session: &mut Session, id: MessageId) -> Option<Message> {
         if let Some(at) = turn.messages.iter().position(|message| message.id == id) {
             found = Some(turn.messages.remove(at));
         }
-        for list in [&mut turn.pending, &mut turn.steered] {
+        if turn.more.pending.is_empty() && turn.more.steered.is_empty() {
+            continue;
+        }
+        let more = &mut *turn.more;
+        for list in [&mut more.pending, &mut more.steered] {
             if let Some(at) = list.iter().position(|steered| steered.message.id == id) {
                 let steered = list.remove(at);
                 if !steered.is_copy {

@@ -61,12 +61,14 @@ impl Scheduler {
                 return Some(format!("{}: {wrong}", session.lane));
             }
         }
-        if found != self.sessions.by_message || text_bytes != self.sessions.text_bytes {
+        let is_found = |(id, slot): (&MessageId, &u32)| self.sessions.session_with(*id) == Some(*slot);
+        let all_found = found.len() == self.sessions.message_count() && found.iter().all(is_found);
+        if !all_found || text_bytes != self.sessions.text_bytes {
             return Some("the list of messages disagrees with the sessions".to_owned());
         }
         let forgets: BTreeSet<(Timestamp, u32)> = self.sessions.forget_times().collect();
         let oldest =
-            self.sessions.iter().filter_map(|(slot, session)| Some((session.seen.front()?.until, slot)));
+            self.sessions.iter().filter_map(|(slot, session)| Some((session.odd.seen.front()?.until, slot)));
         (forgets != oldest.collect()).then(|| "the list of deliveries to forget is wrong".to_owned())
     }
 
@@ -75,7 +77,7 @@ impl Scheduler {
             return Some("kept for nothing".to_owned());
         }
         if let Some(turn) =
-            session.turns.iter().find(|turn| turn.end.is_some() || self.tasks.find(turn.task).is_none())
+            session.turns.iter().find(|turn| turn.more.end.is_some() || self.tasks.find(turn.task).is_none())
         {
             return Some(format!("{:?} is over and still listed", turn.task));
         }

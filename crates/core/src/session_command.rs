@@ -266,13 +266,13 @@ pub struct TurnMessage {
 
 impl From<&Message> for TurnMessage {
     fn from(message: &Message) -> TurnMessage {
-        let extras = message.extras.as_deref().cloned().unwrap_or_default();
+        let from = message.from.as_deref().cloned().unwrap_or_default();
         TurnMessage {
             id: message.id,
             text: Arc::clone(&message.text),
-            sender: extras.sender,
-            sender_name: extras.sender_name,
-            message_id: extras.message_id,
+            sender: from.id,
+            sender_name: from.name,
+            message_id: message.message_id().cloned(),
             redelivered: message.redelivered,
         }
     }

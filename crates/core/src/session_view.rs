@@ -99,14 +99,14 @@ impl Scheduler {
     /// How a message in this channel would be queued in a session, and why.
     pub fn queue_for(&self, key: &str, channel: Option<&str>) -> EffectiveQueue {
         let slot = LaneName::session(key).ok().and_then(|lane| self.sessions.find(&lane));
-        let own = slot.map(|slot| self.sessions[slot].queue).unwrap_or_default();
+        let own = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
         self.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
     }
 
     /// What has become of a message, as long as that is remembered.
     pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
-        if let Some(slot) = self.sessions.by_message.get(&id) {
-            return live_status(&self.sessions[*slot], id);
+        if let Some(slot) = self.sessions.session_with(id) {
+            return live_status(&self.sessions[slot], id);
         }
         let (end, at) = self.sessions.end_of(id)?;
         Some(MessageStatus::Ended { end: end.clone(), at })
@@ -114,14 +114,14 @@ impl Scheduler {
 
     /// The session in which a message is that has not ended.
     pub fn session_of(&self, id: MessageId) -> Option<String> {
-        let slot = self.sessions.by_message.get(&id)?;
-        self.sessions[*slot].lane.session_key()
+        let slot = self.sessions.session_with(id)?;
+        self.sessions[slot].lane.session_key()
     }
 
     /// A message that has not ended.
     pub fn live_message(&self, id: MessageId) -> Option<&Message> {
-        let slot = self.sessions.by_message.get(&id)?;
-        self.sessions[*slot].messages().find(|message| message.id == id)
+        let slot = self.sessions.session_with(id)?;
+        self.sessions[slot].messages().find(|message| message.id == id)
     }
 
     /// The messages that were set aside, the oldest first, with their sessions' lanes.
@@ -141,25 +141,25 @@ impl Scheduler {
     }
 
     fn cap_of(&self, turn: &Turn, session: &Session) -> usize {
-        let place = turn.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
-        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.queue, place);
+        let place = turn.more.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
+        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, place);
         queue.cap.value as usize
     }
 
     fn session_view(&self, session: &Session) -> SessionView {
         let busy = self.is_lane_busy(&session.lane);
-        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.queue, None);
+        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
         SessionView {
             key: session.lane.session_key().unwrap_or_default(),
             lane: session.lane.clone(),
             busy,
             typing: busy || !session.waiting.is_empty(),
             queue,
-            overrides: session.queue,
+            overrides: session.odd.queue,
             turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
             waiting: session.waiting.iter().cloned().collect(),
-            dropped: session.overflows.iter().map(|dropping| dropping.dropped).sum(),
-            retry_at: Some(session.retry_at).filter(|at| *at > self.now),
+            dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
+            retry_at: Some(session.odd.retry_at).filter(|at| *at > self.now),
         }
     }
 
@@ -185,9 +185,9 @@ impl Scheduler {
         TurnView {
             task: turn.task,
             messages: turn.messages.iter().map(|message| message.id).collect(),
-            takes_steering: attempt.is_some_and(|attempt| turn.steering == Some(attempt.fence)),
-            pending: ids(&turn.pending),
-            steered: ids(&turn.steered),
+            takes_steering: attempt.is_some_and(|attempt| turn.more.steering == Some(attempt.fence)),
+            pending: ids(&turn.more.pending),
+            steered: ids(&turn.more.steered),
         }
     }
 }
@@ -199,14 +199,15 @@ fn live_status(session: &Session, id: MessageId) -> Option<MessageStatus> {
     session.turns.iter().find_map(|turn| {
         let task = turn.task;
         let steered = |list: &[crate::session::Steered]| {
-            list.iter().find(|steered| steered.message.id == id).map(|steered| steered.fence)
+            let is_it = |steered: &&crate::session::Steered| steered.message.id == id && !steered.is_copy;
+            list.iter().find(is_it).map(|steered| steered.fence)
         };
         if turn.messages.iter().any(|message| message.id == id) {
             Some(MessageStatus::InTurn { turn: task })
-        } else if steered(&turn.pending).is_some() {
+        } else if steered(&turn.more.pending).is_some() {
             Some(MessageStatus::Steering { turn: task })
         } else {
-            let fence = steered(&turn.steered)??;
+            let fence = steered(&turn.more.steered)??;
             Some(MessageStatus::Steered { turn: task, fence })
         }
     })
@@ -218,20 +219,23 @@ fn content(session: &Session, turn: &Turn, lines_max: usize) -> Option<TurnConte
         .iter()
         .map(|message| Part { sender_name: message.sender_name(), text: &message.text })
         .collect();
-    let lines: Vec<&Arc<str>> = turn.summary.iter().flat_map(|dropping| &dropping.lines).collect();
+    let lines: Vec<&Arc<str>> = turn.more.summary.iter().flat_map(|dropping| &dropping.lines).collect();
     let newest = lines.len().saturating_sub(lines_max);
-    let overflow =
-        turn.summary.as_ref().map(|dropping| Overflow { dropped: dropping.dropped, lines: &lines[newest..] });
+    let overflow = turn
+        .more
+        .summary
+        .as_ref()
+        .map(|dropping| Overflow { dropped: dropping.dropped, lines: &lines[newest..] });
     let placed = turn.messages.iter().find(|message| !message.address.place.is_empty());
     let address = placed.or(turn.messages.first()).map(|message| &message.address);
-    let address = address.or(turn.summary.as_ref().map(|dropping| &dropping.address));
+    let address = address.or(turn.more.summary.as_ref().map(|dropping| &dropping.address));
     Some(TurnContent {
         session: session.lane.session_key().unwrap_or_default(),
         text: turn_text(&parts, overflow),
         address: Arc::clone(address?),
         messages: turn.messages.iter().map(TurnMessage::from).collect(),
-        dropped: turn.summary.as_ref().map_or(0, |dropping| dropping.dropped),
+        dropped: turn.more.summary.as_ref().map_or(0, |dropping| dropping.dropped),
         redelivered: turn.messages.iter().any(|message| message.redelivered),
-        fresh: turn.fresh,
+        fresh: turn.more.fresh,
     })
 }

@@ -19,9 +19,10 @@ impl Scheduler {
         let session = &self.sessions[self.sessions.find(lane)?];
         let takes = session.turns.iter().find(|turn| {
             let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
-            let is_open = attempt
-                .is_some_and(|attempt| attempt.stopping.is_none() && turn.steering == Some(attempt.fence));
-            is_open && turn.pending.len() < cap as usize
+            let is_open = attempt.is_some_and(|attempt| {
+                attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
+            });
+            is_open && turn.more.pending.len() < cap as usize
         })?;
         let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
         is_meant.then_some(takes.task)
@@ -89,13 +90,13 @@ impl Scheduler {
             return if open { refused } else { Ok(Reply::Done) };
         };
         let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
-        let is_open = known.is_some_and(|turn| turn.steering == Some(fence));
+        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
         if is_open == open {
             return Ok(Reply::Done);
         }
         let pending: Vec<MessageId> = known
             .filter(|_| !open)
-            .map_or(vec![], |turn| turn.pending.iter().map(|steered| steered.message.id).collect());
+            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
         let set = SessionChange::SteeringSet { turn, fence, open };
         self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })), events);
         if !pending.is_empty() {
@@ -115,8 +116,8 @@ impl Scheduler {
         let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
         let Some(known) = known else { return Ok(Reply::Steering(vec![])) };
         // What an attempt before this one took is news to this one.
-        let stale = known.steered.iter().filter(|steered| steered.fence != Some(fence));
-        let news: Vec<_> = stale.chain(&known.pending).map(|steered| &steered.message).collect();
+        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
+        let news: Vec<_> = stale.chain(&known.more.pending).map(|steered| &steered.message).collect();
         let taken: Vec<TurnMessage> = news.iter().map(|message| TurnMessage::from(*message)).collect();
         if !taken.is_empty() {
             let messages = news.iter().map(|message| message.id).collect();

@@ -81,8 +81,11 @@ impl Scheduler {
     }
 
     /// Whether the lanes of a turn would take it now.
-    pub(crate) fn ask_room(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<(), Rejection> {
-        self.admit(task, spec).map(|_| ())
+    pub(crate) fn ask_room(&self, spec: &TaskSpec) -> Result<(), Rejection> {
+        let named = self.lanes_by_name(&spec.lanes);
+        let handler = self.ask(&named[0], |home| home.handler);
+        self.check_gates(spec, &named)?;
+        if self.must_wait(spec, &named, handler) { self.check_room(spec, &named) } else { Ok(()) }
     }
 
     /// The acceptance of a turn whose messages were accepted before: it is not refused, and it may wait.
@@ -122,6 +125,10 @@ impl Scheduler {
             let lanes = self.lanes.route(route).lanes.iter();
             return lanes.map(|lane| Named { lane: *lane, name: &self.lanes[*lane].name }).collect();
         }
+        self.lanes_by_name(names)
+    }
+
+    fn lanes_by_name<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
         let mut named: SmallVec<[Named<'_>; 8]> = SmallVec::new();
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         let names = canonical(names);

@@ -47,7 +47,7 @@ impl Scheduler {
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
     fn tend(&mut self, slot: u32, events: &mut Vec<Event>) {
         let ended = |session: &crate::session::Session| {
-            session.turns.iter().find_map(|turn| turn.end.clone().map(|end| (turn.task, end)))
+            session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
         };
         let lane = self.sessions[slot].lane.clone();
         while let Some((turn, (end, fence))) = self.sessions.get(slot).and_then(ended) {
@@ -88,7 +88,7 @@ impl Scheduler {
         let Some(lane) = spec.lanes.iter().find(|lane| lane.is_conversation()) else { return };
         while let Some(slot) = self.sessions.find(lane)
             && !self.sessions[slot].waiting.is_empty()
-            && self.sessions[slot].retry_at <= self.now
+            && self.sessions[slot].odd.retry_at <= self.now
             && self.begin_turn(slot, events).is_some()
         {}
     }
@@ -113,14 +113,14 @@ impl Scheduler {
     /// What holds for a message of a session.
     pub(crate) fn queue_of(&self, slot: u32, message: &Message) -> EffectiveQueue {
         let channel = message.address.place.channel.as_deref();
-        self.sessions.settings.effective(&message.queue(), &self.sessions[slot].queue, channel)
+        self.sessions.settings.effective(&message.queue(), &self.sessions[slot].odd.queue, channel)
     }
 
     /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late.
     pub(crate) fn ready_at(&self, slot: u32) -> Timestamp {
         let session = &self.sessions[slot];
         let Some(first) = session.waiting.front() else {
-            return if session.overflows.is_empty() { Timestamp::NEVER } else { session.retry_at };
+            return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.odd.retry_at };
         };
         if first.hastened {
             return Timestamp(0);
@@ -133,7 +133,7 @@ impl Scheduler {
             Mode::Latest | Mode::Interrupt => newest.at,
             _ => (newest.at + queue.debounce).min(oldest + queue.max_wait),
         };
-        quiet.max(session.retry_at)
+        quiet.max(session.odd.retry_at)
     }
 
     /// Drops what is above the cap, after a setting was lowered. Whoever was accepted under the rule `new`
@@ -141,7 +141,7 @@ impl Scheduler {
     fn keep_to_cap(&mut self, slot: u32, events: &mut Vec<Event>) {
         while let Some(newest) = self.sessions[slot].waiting.back() {
             let queue = self.queue_of(slot, newest).values();
-            if self.sessions[slot].capped().count() <= queue.cap as usize {
+            if !self.sessions[slot].is_above(queue.cap as usize) {
                 return;
             }
             let rule = match queue.drop {
@@ -169,7 +169,8 @@ impl Scheduler {
         let NextTurn { address, messages, summary } = self.next_turn(slot)?;
         let session = &self.sessions[slot];
         let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
-        let dropping = session.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
+        let dropping =
+            session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
         let (leader, turns) = match (first, dropping) {
             (Some(first), _) => (first.id, first.turns),
             (None, Some(dropping)) => (dropping.last, dropping.tries),
@@ -207,7 +208,7 @@ impl Scheduler {
         let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
         let head = session.waiting.front();
         let mut summary = None;
-        if let Some(dropping) = session.overflows.first() {
+        if let Some(dropping) = session.odd.overflows.first() {
             let joins = head.is_some_and(|head| {
                 collects(head) && head.address == dropping.address && head.tries == dropping.tries
             });
@@ -252,10 +253,10 @@ impl Scheduler {
             list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
         };
         // What an earlier attempt took never reached the one that counts.
-        let reached = turn.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
+        let reached = turn.more.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
         let steered: Vec<MessageId> = reached.map(|steered| steered.message.id).collect();
-        let mut back: Vec<MessageId> = ids(&turn.pending);
-        back.extend(ids(&turn.steered).into_iter().filter(|id| !steered.contains(id)));
+        let mut back: Vec<MessageId> = ids(&turn.more.pending);
+        back.extend(ids(&turn.more.steered).into_iter().filter(|id| !steered.contains(id)));
         match end {
             End::Completed => {
                 for message in given {
@@ -293,11 +294,13 @@ impl Scheduler {
         let own: Vec<MessageId> = turn
             .messages
             .iter()
-            .chain(turn.steered.iter().filter(|steered| !steered.is_copy).map(|steered| &steered.message))
+            .chain(
+                turn.more.steered.iter().filter(|steered| !steered.is_copy).map(|steered| &steered.message),
+            )
             .map(|message| message.id)
             .collect();
         let tries = tries_of(turn);
-        if own.is_empty() && turn.summary.is_none() {
+        if own.is_empty() && turn.more.summary.is_none() {
             return;
         }
         let may_retry = !is_lost || self.sessions.settings.redeliver;
@@ -323,8 +326,8 @@ impl Scheduler {
 
 /// How often the messages of a turn were tried before it.
 fn tries_of(turn: &Turn) -> u8 {
-    let summary = turn.summary.as_ref().map(|dropping| dropping.tries);
-    let steered = turn.steered.iter().map(|steered| &steered.message);
+    let summary = turn.more.summary.as_ref().map(|dropping| dropping.tries);
+    let steered = turn.more.steered.iter().map(|steered| &steered.message);
     turn.messages.iter().chain(steered).map(|message| message.tries).chain(summary).max().unwrap_or_default()
 }
 

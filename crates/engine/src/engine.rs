@@ -84,6 +84,7 @@ pub(crate) struct Closing {
 impl Engine {
     pub(crate) fn new(journal: Journal, options: Options, durability: Durability) -> (Engine, Handle) {
         let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
+        // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
         let ids = Ids::new();
         let is_shared = journal.log().is_some_and(|log| log.store().is_shared());
@@ -303,7 +304,8 @@ impl Engine {
         }
         if closing.give_up.is_none() && closing.deadline <= now {
             // The runs have their grace, and their reports a moment to be kept.
-            closing.give_up = Some(now + self.stop_grace + Duration::from_secs(1));
+            let grace = self.tools.handlers.longest_grace(self.stop_grace);
+            closing.give_up = Some(now + grace + Duration::from_secs(1));
             self.runs.tell_all(Stopped::Shutdown);
         }
         false

@@ -4,21 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
-use laneway_process::Program;
+use laneway_core::{BlobId, Command, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Call, Ending, Report, Wants};
-use crate::command;
-use crate::context::Context;
 use crate::engine::Engine;
-use crate::error::{Error, Failure, RunError};
-use crate::handler::{Handlers, typed};
+use crate::error::{Error, RunError};
+use crate::handler::Handlers;
 use crate::ids::Ids;
 use crate::inline::Inline;
 use crate::journal::Journal;
@@ -128,6 +123,10 @@ impl Handle {
         Handle(Arc::new(Shared { calls, reports, tools, updates_max, durability, inline }))
     }
 
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.0.tools
+    }
+
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
         Arc::downgrade(&self.0)
     }
@@ -139,39 +138,6 @@ impl Handle {
     /// What has become of a task when it is accepted.
     pub fn durability(&self) -> Durability {
         self.0.durability
-    }
-
-    /// Says who runs tasks of a kind: a function of the attempt's [`Context`] and the payload. Takes the place of
-    /// an earlier one for attempts to come.
-    ///
-    /// A panic is a failed attempt. A payload that cannot be read as `P` is a failure that no retry helps.
-    pub fn handler<P, R, F, Fut>(&self, kind: impl Into<Arc<str>>, function: F) -> Result<(), Error>
-    where
-        P: DeserializeOwned + Send + 'static,
-        R: Serialize + Send + 'static,
-        F: Fn(Context, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
-    {
-        let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind, typed(function));
-        Ok(())
-    }
-
-    /// Says that a program runs tasks of a kind: it gets the payload on its standard input, and what it writes is told
-    /// as it comes and becomes the result, as JSON if it is JSON, else as text. Any exit code but 0 is a failure.
-    ///
-    /// It finds its task in `LANEWAY_TASK_ID` and `LANEWAY_FENCE`. A timeout or a cancellation stops all its processes
-    /// before the slot is free, except that no slot is held for longer than 5 s after that.
-    pub fn command(&self, kind: impl Into<Arc<str>>, program: Program) -> Result<(), Error> {
-        let kind = Name::new(kind)?;
-        self.0.tools.handlers.insert(kind, command::handler(program));
-        Ok(())
-    }
-
-    /// Forgets who runs tasks of a kind. What runs goes on; what waits fails when its turn comes, and its dead letter can
-    /// be run again.
-    pub fn remove_handler(&self, kind: &Name) {
-        self.0.tools.handlers.remove(kind);
     }
 
     /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
@@ -234,19 +200,6 @@ impl Handle {
     /// The tool lanes of a conversation.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
-    }
-
-    /// Says how the calls of tools are run, from the next batch on. Default: in lanes.
-    pub fn set_tool_calls(&self, calls: ToolCalls) {
-        *self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
-    }
-
-    pub(crate) fn tool_calls(&self) -> Arc<ToolCalls> {
-        Arc::clone(&self.0.tools.tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn handlers(&self) -> &Handlers {
-        &self.0.tools.handlers
     }
 
     /// How often something was refused by this process, by lane and reason.

@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
+//! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
@@ -46,6 +46,7 @@ mod stop;
 mod submission;
 mod task;
 mod task_handle;
+mod teaching;
 mod tool_lanes;
 mod tools;
 mod turn;

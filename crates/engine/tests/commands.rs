@@ -89,7 +89,9 @@ async fn a_program_that_takes_too_long_is_gone_before_its_slot_is_free() {
 #[tokio::test]
 async fn a_shutdown_ends_programs() {
     let lanes = lanes();
-    lanes.command("deaf", sh("trap '' TERM; echo $$; sleep 1000").grace(Duration::from_millis(50))).unwrap();
+    // Longer than other handlers are waited for.
+    let deaf = sh("trap '' TERM; echo $$; sleep 1000").grace(Duration::from_millis(2200));
+    lanes.command("deaf", deaf).unwrap();
     let mut updates = lanes.subscribe(Filter::default());
     let task = lanes.submit(Task::new("main").kind("deaf")).await.unwrap();
     let pid = delta(&mut updates, task.id()).await;

@@ -60,9 +60,9 @@ pub use laneway_core::{
 };
 pub use laneway_engine::{
     Claim, ClaimRequest, Clock, Context, Cursor, EndState, Ending, Error, Failure, Filter, Handle,
-    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, RunError, Slot, SteadyClock,
-    StopSignal, Stopped, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult, ToolUse, Tools,
-    Update, Updates,
+    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, Refusals, RunError, Slot,
+    SteadyClock, StopSignal, Stopped, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult,
+    ToolUse, Tools, UnknownKinds, Update, Updates,
 };
 pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
@@ -122,3 +122,8 @@ impl From<Handle> for Laneway {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So must those in the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;

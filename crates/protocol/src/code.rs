@@ -1,12 +1,13 @@
 //! The one vocabulary of refusals, the same over HTTP, SSE, WebSocket, MCP and on the command line.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $slug:literal, $title:literal, $status:literal, $retryable:literal;)*) => {
         /// Why something was refused, or did not succeed.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
@@ -95,6 +96,15 @@ codes! {
     /// The server is at fault.
     Internal, "INTERNAL", "internal", "Internal error", 500, false;
 }
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let codes = Code::ALL.iter().map(|code| code.as_str());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes)).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 #[cfg(test)]
 mod tests {

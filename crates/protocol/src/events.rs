@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// What happened.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum EventName {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*

@@ -42,8 +42,8 @@ pub use operations::{
 };
 pub use problem::Problem;
 pub use sessions::{
-    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats, SessionSummary,
-    SteerRequest, ToolLaneStats,
+    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
+    SessionSummary, SteerRequest, ToolLaneStats,
 };
 pub use tasks::{
     AcceptedTask, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,

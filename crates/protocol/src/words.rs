@@ -19,7 +19,9 @@ impl PriorityRequest {
     /// The number, if it is one from 0 to 9 or a word that is known.
     pub fn level(&self) -> Option<u8> {
         match self {
-            PriorityRequest::Level(level) => Some(*level).filter(|level| *level <= laneway_core::PRIORITY_MAX),
+            PriorityRequest::Level(level) => {
+                Some(*level).filter(|level| *level <= laneway_core::PRIORITY_MAX)
+            }
             PriorityRequest::Word(word) => source_from(word).map(Source::priority),
         }
     }

@@ -102,6 +102,7 @@ pub(crate) async fn audit(
     let max = page_size(query.limit)?;
     let before = query.cursor.as_deref().map(str::parse).transpose().map_err(|_| bad_cursor())?;
     let items = app.audit.list(before, max);
-    let next_cursor = items.last().filter(|last| items.len() == max && last.id > 1).map(|last| last.id.to_string());
+    let next_cursor =
+        items.last().filter(|last| items.len() == max && last.id > 1).map(|last| last.id.to_string());
     Ok(Json(Page { items, next_cursor }))
 }

@@ -47,7 +47,8 @@ async fn view(app: &App, agent: &Agent) -> Answer<AgentView> {
         runner: runner.to_owned(),
         lane: format!("agent:{}", agent.name),
         task_lane: format!("task:{}", agent.name),
-        lanes: further.map_or_else(|| vec!["main".to_owned()], |lanes| lanes.iter().map(LaneName::to_string).collect()),
+        lanes: further
+            .map_or_else(|| vec!["main".to_owned()], |lanes| lanes.iter().map(LaneName::to_string).collect()),
         is_busy: running > 0,
         running,
         waiting,
@@ -71,10 +72,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer<Json<Page<AgentV
     get, path = "/api/agents/{agent}", tag = "agents", params(("agent" = String, Path)),
     responses((status = 200, body = AgentView))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Answer<Json<AgentView>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<AgentView>> {
     let agent = agent_named(&app, &name)?;
     Ok(Json(view(&app, &agent).await?))
 }
@@ -84,10 +82,7 @@ pub(crate) async fn get(
     get, path = "/api/agents/{agent}/queue", tag = "agents", params(("agent" = String, Path)),
     responses((status = 200, body = QueueView))
 )]
-pub(crate) async fn queue(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Answer<Json<QueueView>> {
+pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<QueueView>> {
     let agent = agent_named(&app, &name)?;
     let lane = lane_of(&agent)?;
     let look = move |lanes: &laneway_core::Scheduler| {
@@ -169,7 +164,8 @@ pub(crate) async fn release(
         agent: name,
         was_running: !released.is_empty(),
         released,
-        warning: "The old run was told to stop and may still be going; whatever it reports is refused.".to_owned(),
+        warning: "The old run was told to stop and may still be going; whatever it reports is refused."
+            .to_owned(),
     }))
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use laneway_config::Config;
-use laneway_core::{Timestamp, TaskId};
+use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +40,8 @@ pub(crate) struct App {
     pub(crate) closing: CancellationToken,
     /// The configuration file, to be read again.
     pub(crate) config_file: Option<PathBuf>,
+    /// What stands above the environment when it is.
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 impl App {

@@ -2,9 +2,7 @@
 
 use axum::http::HeaderMap;
 use laneway_config::Agent;
-use laneway_core::{
-    Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec,
-};
+use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec};
 use laneway_engine::TaskHandle;
 use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, TaskRequest, source_from};
 use serde::Serialize;
@@ -54,9 +52,10 @@ impl Manner {
         if let Some(name) = &source_agent {
             Name::new(name.as_str()).map_err(|error| Refusal::invalid(format!("X-Source-Agent: {error}")))?;
         }
-        let parent = header_text(headers, "x-laneway-parent")?.map(task_id).transpose().map_err(|_| {
-            Refusal::invalid("X-Laneway-Parent must be the id of a running task")
-        })?;
+        let parent = header_text(headers, "x-laneway-parent")?
+            .map(task_id)
+            .transpose()
+            .map_err(|_| Refusal::invalid("X-Laneway-Parent must be the id of a running task"))?;
         let key = header_text(headers, "idempotency-key")?.map(str::to_owned);
         if key.as_ref().is_some_and(|key| key.len() > KEY_BYTES_MAX) {
             return Err(Refusal::invalid(format!("an Idempotency-Key has at most {KEY_BYTES_MAX} bytes")));
@@ -95,7 +94,8 @@ fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
     let is_shaped = |text: &&str| {
         let parts: Vec<&str> = text.split('-').collect();
         let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-        lengths == [2, 32, 16, 2] && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        lengths == [2, 32, 16, 2]
+            && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     Ok(text.filter(is_shaped).map(str::to_owned))
 }
@@ -173,12 +173,7 @@ fn usual_lane(source: Source) -> &'static str {
 }
 
 /// What a task request asks of the queue.
-pub(crate) async fn task(
-    app: &App,
-    caller: &Caller,
-    request: TaskRequest,
-    manner: &Manner,
-) -> Answer<Asked> {
+pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manner: &Manner) -> Answer<Asked> {
     let fingerprint = idempotency(caller, manner, "tasks", &request);
     let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
     for name in &request.lanes {

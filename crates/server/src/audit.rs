@@ -137,8 +137,15 @@ fn hash_of(entry: &AuditEntry) -> String {
     let details = entry.details.to_string();
     let id = entry.id.to_string();
     let parts = [
-        &entry.prev, &id, &entry.at, &entry.actor, &entry.event_type, &entry.action, &entry.severity,
-        &entry.target, &details,
+        &entry.prev,
+        &id,
+        &entry.at,
+        &entry.actor,
+        &entry.event_type,
+        &entry.action,
+        &entry.severity,
+        &entry.target,
+        &details,
     ];
     for part in parts {
         // With its length, so that no two entries run together in the same way.

@@ -119,9 +119,8 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Calle
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
     // A browser cannot set headers on a WebSocket or an event source.
-    let in_query = query.and_then(|query| {
-        query.split('&').find_map(|pair| pair.strip_prefix("access_token="))
-    });
+    let in_query =
+        query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("access_token=")));
     let bearer = shown.or(in_query).and_then(|shown| app.tokens.bearer(shown)).ok_or_else(unauthorized)?;
     Ok(Caller {
         token: Some(bearer.id),

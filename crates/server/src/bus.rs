@@ -117,7 +117,7 @@ impl Bus {
     }
 
     /// Where a client that saw this id last goes on.
-    pub(crate) fn from_id(&self, id: &str) -> From {
+    pub(crate) fn resumption(&self, id: &str) -> From {
         let epoch = self.lock().epoch;
         let parts = id.split_once('-');
         let parts = parts.and_then(|(e, seq)| Some((u64::from_str_radix(e, 16).ok()?, seq.parse().ok()?)));

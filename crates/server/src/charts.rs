@@ -78,7 +78,9 @@ impl Charts {
 
 fn sample(lanes: &laneway_core::Scheduler) -> Sample {
     let mut views = lanes.lanes();
-    views.sort_by_key(|view| std::cmp::Reverse((view.name == LaneName::global(), view.running + view.waiting)));
+    views.sort_by_key(|view| {
+        std::cmp::Reverse((view.name == LaneName::global(), view.running + view.waiting))
+    });
     let numbers = views.iter().take(LANES_MAX).map(|view| {
         let numbers = Numbers {
             running: view.running,
@@ -140,7 +142,7 @@ fn moment(text: &str) -> Answer<Timestamp> {
     }
     let parsed: Option<jiff::Timestamp> = text.parse().ok();
     let millis = parsed.and_then(|at| u64::try_from(at.as_millisecond()).ok());
-    millis.map(Timestamp).ok_or_else(|| {
-        Refusal::invalid("since must be an RFC 3339 time or milliseconds since 1970")
-    })
+    millis
+        .map(Timestamp)
+        .ok_or_else(|| Refusal::invalid("since must be an RFC 3339 time or milliseconds since 1970"))
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::Json;
 use laneway_config::Agent;
 use laneway_core::{End, TaskId, TaskStatus};
 use laneway_engine::{OnDrop, Standing, TaskHandle};
@@ -173,4 +173,3 @@ async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
     };
     Ok(Json(ChatAnswer { response, execution }).into_response())
 }
-

@@ -187,7 +187,9 @@ impl Lines {
             lines.push(std::mem::replace(&mut self.0, rest));
         }
         match self.0.len() > LINE_BYTES_MAX {
-            true => Err(Failure::fatal(format!("the program wrote a line of more than {LINE_BYTES_MAX} bytes"))),
+            true => {
+                Err(Failure::fatal(format!("the program wrote a line of more than {LINE_BYTES_MAX} bytes")))
+            }
             false => Ok(lines),
         }
     }
@@ -216,7 +218,9 @@ impl Speech {
             Some("delta") => {
                 let text = said.get("text").and_then(Value::as_str).ok_or_else(wrong)?;
                 if self.text.len() + text.len() > OUTPUT_BYTES_MAX {
-                    return Err(Failure::fatal(format!("the program wrote more than {OUTPUT_BYTES_MAX} bytes")));
+                    return Err(Failure::fatal(format!(
+                        "the program wrote more than {OUTPUT_BYTES_MAX} bytes"
+                    )));
                 }
                 self.text.push_str(text);
                 run.context.delta(text);

@@ -93,9 +93,13 @@ mod tests {
 
     #[test]
     fn nonsense_and_what_never_fires_are_refused() {
-        for (cron, zone) in
-            [("0 0 31 2 *", "UTC"), ("61 * * * *", "UTC"), ("", "UTC"), ("* * *", "UTC"), ("0 9 * * *", "Mars/One")]
-        {
+        for (cron, zone) in [
+            ("0 0 31 2 *", "UTC"),
+            ("61 * * * *", "UTC"),
+            ("", "UTC"),
+            ("* * *", "UTC"),
+            ("0 9 * * *", "Mars/One"),
+        ] {
             assert!(Times::read(cron, zone).is_err(), "{cron} in {zone}");
         }
         assert!(Times::read("@daily", "UTC").is_ok());

@@ -65,9 +65,7 @@ impl Envelope {
     /// The same from a payload that was read as JSON already.
     pub(crate) fn of(value: Value) -> Envelope {
         match value.get("laneway").and_then(Value::as_u64) {
-            Some(mark) if mark == u64::from(MARK) => {
-                serde_json::from_value(value).unwrap_or_default()
-            }
+            Some(mark) if mark == u64::from(MARK) => serde_json::from_value(value).unwrap_or_default(),
             _ => Envelope { laneway: MARK, payload: value, ..Envelope::default() },
         }
     }

@@ -47,7 +47,8 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
     }
     let session = session.map(LaneName::session).transpose();
     let session = session.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
-    let task = task.map(task_id).transpose().map_err(|_| Refusal::invalid("task must be the id of a task"))?;
+    let task =
+        task.map(task_id).transpose().map_err(|_| Refusal::invalid("task must be the id of a task"))?;
     Ok(Filter { task, lane: lane.map(asks::lane).transpose()?.or(session) })
 }
 
@@ -64,7 +65,7 @@ pub(crate) async fn events(
 ) -> Answer<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, "last-event-id")?.or(query.last_event_id.as_deref());
-    let from = last.map_or(From::Now, |last| app.bus.from_id(last));
+    let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     let watch = app.bus.watch(filter, from);
     Ok(Telling::new(app, watch).into_response())
 }

@@ -98,7 +98,9 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Answer<Query<T>> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, app).await;
         query.map(|query| Query(query.0)).map_err(|_| {
-            Refusal::invalid("a parameter of the query is not one of this request, or its value makes no sense")
+            Refusal::invalid(
+                "a parameter of the query is not one of this request, or its value makes no sense",
+            )
         })
     }
 }
@@ -130,6 +132,7 @@ pub(crate) fn task_id(text: &str) -> Answer<TaskId> {
 /// A header that must be readable, if it is there.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &'static str) -> Answer<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
-    let text = value.to_str().map_err(|_| Refusal::invalid(format!("the header {name} must be plain ASCII")))?;
+    let text =
+        value.to_str().map_err(|_| Refusal::invalid(format!("the header {name} must be plain ASCII")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

@@ -55,9 +55,7 @@ impl Happening {
                 let (name, task, lane) = of_event(event)?;
                 (name, task, lane, Some(*at))
             }
-            Update::Lane { at, change } => {
-                (EventName::Changed, None, Some(change.lane.clone()), Some(*at))
-            }
+            Update::Lane { at, change } => (EventName::Changed, None, Some(change.lane.clone()), Some(*at)),
             Update::Progress { task, .. } => (EventName::Progress, Some(*task), None, None),
             Update::Delta { task, .. } => (EventName::Delta, Some(*task), None, None),
             _ => return None,
@@ -113,9 +111,7 @@ fn of_event(event: &Event) -> Option<(EventName, Option<TaskId>, Option<LaneName
         }
         Event::Noticed { task, .. } => of_task(EventName::Notice, task),
         Event::Granted { task, .. } => of_task(EventName::Started, task),
-        Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
-            of_task(EventName::Retrying, task)
-        }
+        Event::Retrying { task, .. } | Event::Redelivered { task, .. } => of_task(EventName::Retrying, task),
         Event::Ended { task, end } => {
             let name = match end {
                 End::Completed => EventName::Completed,

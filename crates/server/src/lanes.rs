@@ -136,10 +136,7 @@ pub(crate) async fn list(
     get, path = "/api/lanes/{lane}", tag = "lanes", params(("lane" = String, Path)),
     responses((status = 200, body = LaneNumbers))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Answer<Json<LaneNumbers>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<LaneNumbers>> {
     let name = LaneName::new(name).map_err(|_| Refusal::not_found("lane"))?;
     let look = move |lanes: &laneway_core::Scheduler| match lanes.lane(&name) {
         Some(view) => numbers(&view),

@@ -173,7 +173,13 @@ async fn redrive_all(app: &App, letters: Vec<TaskId>) -> Answer<RedriveAnswer> {
     Ok(RedriveAnswer { count: tasks.len() as u64, tasks })
 }
 
-async fn record(app: &App, caller: &Caller, action: &str, target: String, answer: &RedriveAnswer) -> Answer<()> {
+async fn record(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    target: String,
+    answer: &RedriveAnswer,
+) -> Answer<()> {
     let deed = Deed {
         actor: &caller.subject,
         event_type: "dead_letter",

@@ -12,6 +12,8 @@
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
+//! | sessions and their messages | `sessions.rs`, `messages.rs` |
+//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `metrics.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
 
@@ -36,6 +38,7 @@ mod happening;
 mod lanes;
 mod letters;
 mod limits;
+mod messages;
 mod metrics;
 mod problem;
 mod routes;
@@ -50,6 +53,7 @@ mod status;
 mod streams;
 mod tasks;
 mod tasks_groups;
+mod tasks_list;
 mod timed;
 mod tokens;
 mod upstream;

@@ -87,13 +87,7 @@ impl Callers {
     }
 
     /// Lets a request of a token in, or says when to come back.
-    pub(crate) fn admit(
-        &self,
-        token: &str,
-        bytes: u64,
-        now: Timestamp,
-        limits: &Limits,
-    ) -> Answer<Underway> {
+    pub(crate) fn admit(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<Underway> {
         let limited = |what: &str, wait: u64| {
             let refusal = Refusal::new(Code::RateLimited, format!("this token {what}"));
             Refusal(Box::new(refusal.0.retry_after_ms(wait)))

@@ -133,7 +133,9 @@ fn render(
     }
     page.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
     page.line(format_args!("laneway_stale_total {stale}\n"));
-    summary(&mut page, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| &stats.wait);
+    summary(&mut page, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
+        &stats.wait
+    });
     summary(&mut page, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
     page.0
 }

@@ -115,9 +115,9 @@ impl From<Error> for Refusal {
                 "nothing here runs tasks of that kind: give it a handler block, or a home lane that hands its work \
                  to workers",
             ),
-            Error::ExternalLane { lane } => {
-                Refusal::invalid(format!("lane {lane} hands its work to workers; a slot needs another home lane"))
-            }
+            Error::ExternalLane { lane } => Refusal::invalid(format!(
+                "lane {lane} hands its work to workers; a slot needs another home lane"
+            )),
             Error::Json(_) => Refusal::invalid("not readable as JSON"),
             Error::Unavailable(_) => {
                 let detail = "the store cannot be reached; what was asked may or may not have happened, and asking \

@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, events, lanes, letters, metrics, schedule_routes, sessions, slots, socket, status,
-    tasks, tasks_groups, workers,
+    admin, agents, auth, charts, chat, events, lanes, letters, messages, metrics, schedule_routes, sessions,
+    slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -125,7 +125,10 @@ pub(crate) fn access_of(method: &Method, path: &str) -> Access {
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Laneway", description = "Lanes for agent work: what may run now, what waits, and for how long."),
+    info(
+        title = "Laneway",
+        description = "Lanes for agent work: what may run now, what waits, and for how long."
+    ),
     components(schemas(Problem))
 )]
 struct Document;
@@ -140,7 +143,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(agents::queue))
         .routes(routes!(agents::clear))
         .routes(routes!(agents::release))
-        .routes(routes!(tasks::list, tasks::submit))
+        .routes(routes!(tasks_list::list, tasks::submit))
         .routes(routes!(tasks_groups::batch))
         .routes(routes!(tasks::cancel_many))
         .routes(routes!(tasks::get, tasks::change, tasks::cancel))
@@ -175,13 +178,13 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sessions::get, sessions::change))
         .routes(routes!(sessions::stats))
         .routes(routes!(sessions::events))
-        .routes(routes!(sessions::send))
-        .routes(routes!(sessions::receipt, sessions::withdraw))
-        .routes(routes!(sessions::move_message))
-        .routes(routes!(sessions::send_now))
+        .routes(routes!(messages::send))
+        .routes(routes!(messages::receipt, messages::withdraw))
+        .routes(routes!(messages::move_message))
+        .routes(routes!(messages::send_now))
         .routes(routes!(sessions::interrupt))
         .routes(routes!(sessions::clear))
-        .routes(routes!(sessions::steer))
+        .routes(routes!(messages::steer))
         .routes(routes!(admin::audit))
         .routes(routes!(events::events))
         .routes(routes!(socket::upgrade))
@@ -190,8 +193,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(metrics::metrics));
     let (router, mut document) = router.split_for_parts();
     for item in document.paths.paths.values_mut() {
-        let operations =
-            [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
+        let operations = [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put];
         for operation in operations.into_iter().flatten() {
             describe_refusals(operation);
         }
@@ -199,9 +201,9 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// The statuses with which anything can be refused.
-const REFUSED: [&str; 18] = [
-    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "500", "502", "503",
+/// The statuses with which anything can be refused. A 500 is not among them: it would be a bug.
+const REFUSED: [&str; 17] = [
+    "400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "426", "429", "431", "502", "503",
     "504", "414",
 ];
 

@@ -59,8 +59,7 @@ impl Runners {
     fn all(&self) -> Vec<(String, Who)> {
         let config = self.config();
         let here = config.agents.iter().filter(|agent| agent.runner != Runner::External);
-        let agents =
-            here.map(|agent| (agent_kind(agent.name.as_str()), Who::Agent(agent.name.to_string())));
+        let agents = here.map(|agent| (agent_kind(agent.name.as_str()), Who::Agent(agent.name.to_string())));
         let kinds = config
             .handlers
             .iter()
@@ -74,7 +73,10 @@ impl Runners {
     }
 
     /// Says who runs what before anything runs.
-    pub(crate) fn into_options(self: &Arc<Runners>, mut options: Options) -> Result<Options, laneway_engine::Error> {
+    pub(crate) fn into_options(
+        self: &Arc<Runners>,
+        mut options: Options,
+    ) -> Result<Options, laneway_engine::Error> {
         for (kind, who) in self.all() {
             let runners = Arc::clone(self);
             options = options.handler(kind, move |context: Context, payload: Value| {

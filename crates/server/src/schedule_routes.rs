@@ -51,7 +51,9 @@ fn view(app: &App, schedule: &Schedule, origin: &str) -> ScheduleView {
 
 fn find(app: &App, name: &str) -> Answer<(Schedule, &'static str)> {
     let all = app.schedules.all(&app.config());
-    all.into_iter().find(|(schedule, _)| schedule.name.as_str() == name).ok_or_else(|| Refusal::not_found("schedule"))
+    all.into_iter()
+        .find(|(schedule, _)| schedule.name.as_str() == name)
+        .ok_or_else(|| Refusal::not_found("schedule"))
 }
 
 fn catch_up(word: Option<&str>) -> Answer<Option<bool>> {
@@ -147,7 +149,9 @@ pub(crate) async fn change(
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
         if others.iter().any(|other| other.is_some()) {
-            return Err(Refusal::invalid("it comes from the configuration file; here it can only be switched"));
+            return Err(Refusal::invalid(
+                "it comes from the configuration file; here it can only be switched",
+            ));
         }
         if let Some(enabled) = enabled {
             let kept = app.schedules.change(|state| state.switched.insert(name.clone(), enabled));
@@ -184,7 +188,9 @@ pub(crate) async fn remove(
 ) -> Answer<StatusCode> {
     let (_, origin) = find(&app, &name)?;
     if origin == "file" {
-        return Err(Refusal::invalid("it comes from the configuration file; take it out there, or switch it off"));
+        return Err(Refusal::invalid(
+            "it comes from the configuration file; take it out there, or switch it off",
+        ));
     }
     app.schedules.change(|state| state.made.remove(&name)).map_err(unkept)?;
     app.schedules.changed.notify_one();

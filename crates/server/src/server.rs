@@ -40,6 +40,8 @@ pub struct Parts {
     pub config: Config,
     /// The file that it came from, to be read again.
     pub config_file: Option<PathBuf>,
+    /// Variables that stand above the environment, also when the file is read again.
+    pub overrides: Vec<(String, String)>,
     /// Where the state is kept; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
     /// Where tokens, schedules and the audit log are kept; `None`: in memory.
@@ -76,10 +78,9 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
 fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
     let mut add = |pattern: &str, settings: LaneSettings| {
-        if let (false, Ok(lanes)) = (
-            config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern),
-            Pattern::new(pattern),
-        ) {
+        if let (false, Ok(lanes)) =
+            (config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern), Pattern::new(pattern))
+        {
             blocks.push(Block { lanes, settings: Some(settings) });
         }
     };
@@ -115,7 +116,7 @@ const EXTERNAL_QUEUED_MAX: u32 = 100_000;
 impl Server {
     /// Opens the store and everything beside it; nothing is served yet.
     pub async fn open(parts: Parts) -> Result<Server, String> {
-        let Parts { config, config_file, store, state_dir } = parts;
+        let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
         let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
         let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
@@ -166,6 +167,7 @@ impl Server {
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             config_file,
+            variables: overrides,
         });
         let updates = app.handle.subscribe(Filter::default());
         tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone()));
@@ -237,7 +239,10 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
     let io = TokioIo::new(Timed::new(stream, WRITE_TIMEOUT));
     let service = TowerToHyperService::new(router);
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(app.limits.header_timeout).max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
@@ -263,7 +268,9 @@ impl Reloader {
         let Some(path) = &app.config_file else {
             return Err("the server was started without a configuration file".to_owned());
         };
-        let environment = std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_"));
+        let is_own = |name: &str| app.variables.iter().any(|(own, _)| own == name);
+        let environment = std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_") && !is_own(name));
+        let environment = environment.chain(app.variables.iter().cloned());
         let loaded = laneway_config::load(path, laneway_config::Profile::SERVER, environment);
         let mut new = loaded.map_err(|errors| errors.to_string())?;
         crate::server::with_echo(&mut new);
@@ -308,4 +315,3 @@ pub fn with_echo(config: &mut Config) {
         config.agents.push(laneway_config::Agent { name, runner: laneway_config::Runner::Echo, lanes: None });
     }
 }
-

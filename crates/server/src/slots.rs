@@ -58,7 +58,10 @@ impl Slots {
     }
 
     /// Says who runs such tasks.
-    pub(crate) fn into_options(self: &Arc<Slots>, options: Options) -> Result<Options, laneway_engine::Error> {
+    pub(crate) fn into_options(
+        self: &Arc<Slots>,
+        options: Options,
+    ) -> Result<Options, laneway_engine::Error> {
         let slots = Arc::clone(self);
         options.handler(KIND, move |context: Context, payload: Value| {
             let slots = Arc::clone(&slots);

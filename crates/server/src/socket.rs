@@ -53,7 +53,7 @@ pub(crate) async fn upgrade(
             .status(axum::http::StatusCode::UPGRADE_REQUIRED)
     })?;
     let traceparent = Manner::of(&headers)?.traceparent;
-    let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.from_id(last));
+    let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
     let most = app.limits.body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -148,8 +148,8 @@ impl Client {
     /// Passes an event on, if the client wants it.
     async fn tell(&mut self, told: Told) -> bool {
         let is_own = told.task.is_some_and(|task| self.runs.contains_key(&task));
-        let is_asked = self.caller.may(Scope::Read)
-            && self.subscriptions.iter().any(|filter| told.fits(filter));
+        let is_asked =
+            self.caller.may(Scope::Read) && self.subscriptions.iter().any(|filter| told.fits(filter));
         let is_gap = told.name == EventName::Gap;
         if told.name == EventName::Done
             && let Some(task) = told.task
@@ -209,7 +209,10 @@ impl Client {
     async fn submit(&mut self, mut data: Value) -> Answer<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
         if self.runs.len() >= RUNS_MAX {
-            return Err(Refusal::new(Code::RateLimited, format!("a socket has at most {RUNS_MAX} runs at once")));
+            return Err(Refusal::new(
+                Code::RateLimited,
+                format!("a socket has at most {RUNS_MAX} runs at once"),
+            ));
         }
         let object = data.as_object_mut().ok_or_else(|| Refusal::invalid("data must be an object"))?;
         let take = |object: &mut serde_json::Map<String, Value>, key: &str| object.remove(key);
@@ -254,8 +257,8 @@ impl Client {
         let key = object.remove("session").and_then(|key| Some(key.as_str()?.to_owned()));
         let key = key.ok_or_else(|| Refusal::invalid("data.session must be the key of a session"))?;
         let request = crate::extract::decode(data.to_string().as_bytes())?;
-        let message = crate::sessions::message(&self.app, &self.caller, &key, request)?;
-        let answer = crate::sessions::send_message(&self.app, message).await?;
+        let message = crate::messages::message(&self.app, &self.caller, &key, request)?;
+        let answer = crate::messages::send_message(&self.app, message).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
@@ -265,7 +268,7 @@ impl Client {
         let (Some(key), Some(text)) = (field("session"), field("text")) else {
             return Err(Refusal::invalid("data must hold session and text"));
         };
-        let answer = crate::sessions::steer_session(&self.app, key, text.to_owned()).await?;
+        let answer = crate::messages::steer_session(&self.app, key, text.to_owned()).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 

@@ -157,7 +157,8 @@ impl App {
             lanes.task(task).map(|view| (view, laneway_engine::Standing::of(lanes, task)))
         };
         let Some((view, standing)) = self.handle.read(look).await? else { return Ok(None) };
-        let accepted = Happening::made(EventName::Accepted, Some(task), json!({ "kind": view.kind.as_str() }));
+        let accepted =
+            Happening::made(EventName::Accepted, Some(task), json!({ "kind": view.kind.as_str() }));
         let mut story = vec![accepted.at(view.submitted)];
         match (view.status, &view.running) {
             (TaskStatus::Running, Some(running)) => {

@@ -6,10 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId, TaskStatus};
-use laneway_engine::{Cursor as Place, EndState, Error, HistoryFilter, Standing, UnknownWord};
+use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId};
+use laneway_engine::{Error, Standing};
 use laneway_protocol::{
-    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Page, Scope, TaskChange,
+    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Scope, TaskChange,
     TaskRequest, TaskView, end_word, status_word,
 };
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::bus::{Filter, From};
 use crate::chat::{replay, status_of};
-use crate::extract::{Body, Path, Query, header_text, task_id};
+use crate::extract::{Body, Path, header_text, task_id};
 use crate::problem::{Answer, Refusal, TASK_ID};
 use crate::streams::Telling;
 use crate::views;
@@ -56,31 +56,6 @@ pub(crate) fn bad_cursor() -> Refusal {
     Refusal::invalid("cursor must be the next_cursor of the page before")
 }
 
-/// Which tasks to list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct TasksQuery {
-    /// `queued`, `running`, `retrying`, or an end.
-    status: Option<String>,
-    /// They name this lane.
-    lane: Option<String>,
-    /// They are turns of this conversation.
-    session: Option<String>,
-    /// They are of this kind.
-    kind: Option<String>,
-    /// They carry this label.
-    group: Option<String>,
-    /// How many at most. Default 50, at most 500.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<usize>,
-    /// Where the page before ended.
-    cursor: Option<String>,
-    #[param(ignore)]
-    #[serde(rename = "access_token")]
-    _access_token: Option<String>,
-}
-
 /// Asks for a task.
 #[utoipa::path(
     post, path = "/api/tasks", tag = "tasks", request_body = TaskRequest,
@@ -107,132 +82,11 @@ pub(crate) async fn submit(
         replayed,
     };
     let location = format!("/api/tasks/{id}");
-    let mut response =
-        (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
+    let mut response = (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(TASK_ID, id);
     }
     Ok(response)
-}
-
-/// Where a list of tasks goes on: among the live ones, or among those that are over.
-enum Cursor {
-    Live(u32),
-    Over(Option<Place>),
-}
-
-impl Cursor {
-    fn read(text: Option<&str>) -> Answer<Cursor> {
-        let cursor = match text.map(|text| text.split_once('-')) {
-            None => Some(Cursor::Live(0)),
-            Some(Some(("l", slot))) => slot.parse().ok().map(Cursor::Live),
-            Some(Some(("o", ""))) => Some(Cursor::Over(None)),
-            Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Over(Some(place))),
-            Some(_) => None,
-        };
-        cursor.ok_or_else(bad_cursor)
-    }
-}
-
-/// Tasks, the live ones first, then those that are over, the newest first.
-#[utoipa::path(
-    get, path = "/api/tasks", tag = "tasks", params(TasksQuery),
-    responses((status = 200, body = Page<TaskView>))
-)]
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Query(query): Query<TasksQuery>,
-) -> Answer<Json<Page<TaskView>>> {
-    let max = page_size(query.limit)?;
-    let which = Which::of(&query)?;
-    let mut items = Vec::new();
-    let mut cursor = Some(Cursor::read(query.cursor.as_deref())?);
-    if let Some(Cursor::Live(from)) = cursor {
-        cursor = None;
-        let mut next = None;
-        if which.status.is_none_or(|status| status.is_live()) {
-            let (selector, status) = (which.selector.clone(), which.status.and_then(Status::live));
-            let look = move |lanes: &laneway_core::Scheduler| {
-                let (page, next) = lanes.page(&selector, status, from, max);
-                let page = page.into_iter().map(|view| {
-                    let standing = Standing::of(lanes, view.id);
-                    views::live(&view, standing, None)
-                });
-                (page.collect::<Vec<TaskView>>(), next)
-            };
-            (items, next) = app.handle.read(look).await?;
-        }
-        cursor = match next {
-            Some(slot) => return Ok(page(items, Some(format!("l-{slot}")))),
-            None => cursor.or(Some(Cursor::Over(None))),
-        };
-    }
-    let Some(Cursor::Over(after)) = cursor else { return Ok(page(items, None)) };
-    if which.status.is_some_and(|status| status.is_live()) {
-        return Ok(page(items, None));
-    }
-    if items.len() >= max {
-        return Ok(page(items, Some("o-".to_owned())));
-    }
-    let Selector { lane, kind, group } = which.selector;
-    let state = which.status.and_then(Status::over);
-    let max = (max - items.len()) as u32;
-    let filter = HistoryFilter { state, lane, kind, session: None, group, after, max };
-    let found = app.handle.history(filter).await?;
-    items.extend(found.items.iter().map(|finished| views::finished(finished, None)));
-    Ok(page(items, found.next.map(|place| format!("o-{place}"))))
-}
-
-fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView>> {
-    Json(Page { items, next_cursor })
-}
-
-#[derive(Clone, Copy)]
-enum Status {
-    Live(TaskStatus),
-    Over(EndState),
-}
-
-impl Status {
-    fn is_live(self) -> bool {
-        matches!(self, Status::Live(_))
-    }
-
-    fn over(self) -> Option<EndState> {
-        match self {
-            Status::Live(_) => None,
-            Status::Over(state) => Some(state),
-        }
-    }
-
-    fn live(self) -> Option<TaskStatus> {
-        match self {
-            Status::Live(status) => Some(status),
-            Status::Over(_) => None,
-        }
-    }
-}
-
-struct Which {
-    selector: Selector,
-    status: Option<Status>,
-}
-
-impl Which {
-    fn of(query: &TasksQuery) -> Answer<Which> {
-        let status = match query.status.as_deref() {
-            None => None,
-            Some("queued") => Some(Status::Live(TaskStatus::Queued)),
-            Some("running") => Some(Status::Live(TaskStatus::Running)),
-            Some("retrying") => Some(Status::Live(TaskStatus::Retrying)),
-            Some(word) => Some(Status::Over(word.parse().map_err(|error: UnknownWord| {
-                Refusal::invalid(format!("status must be queued, running, retrying, or else {error}"))
-            })?)),
-        };
-        let selector =
-            selector(query.lane.clone(), query.session.clone(), query.kind.clone(), query.group.clone())?;
-        Ok(Which { selector, status })
-    }
 }
 
 /// What a request means by lane, session, kind and group. A session is its lane.
@@ -262,14 +116,10 @@ pub(crate) fn selector(
     get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = TaskView))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Answer<Json<TaskView>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer<Json<TaskView>> {
     let task = task_id(&id)?;
-    let look = move |lanes: &laneway_core::Scheduler| {
-        lanes.task(task).map(|view| (view, Standing::of(lanes, task)))
-    };
+    let look =
+        move |lanes: &laneway_core::Scheduler| lanes.task(task).map(|view| (view, Standing::of(lanes, task)));
     if let Some((view, standing)) = app.handle.read(look).await? {
         let envelope = views::envelope_of(&app.handle, &view).await?;
         return Ok(Json(views::live(&view, standing, Some(envelope))));
@@ -413,7 +263,7 @@ pub(crate) async fn events(
 ) -> Answer<Response> {
     let task = task_id(&id)?;
     let last = header_text(&headers, "last-event-id")?;
-    let from = last.map(|last| app.bus.from_id(last));
+    let from = last.map(|last| app.bus.resumption(last));
     let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
     let Some(from @ From::After(_)) = from else {
         drop(story);

@@ -22,7 +22,8 @@ pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, la
     let which = Selector { group: Some(group.clone()), ..Selector::default() };
     let live = handle.read(move |lanes| lanes.page(&which, None, 0, usize::MAX).0.len()).await?;
     let mut view = GroupView { total: live as u64, ..GroupView::default() };
-    let mut filter = HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
+    let mut filter =
+        HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
     loop {
         let found = handle.history(filter.clone()).await?;
         let count = found.items.len() as u64;
@@ -40,10 +41,7 @@ pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, la
     get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
     responses((status = 200, body = GroupView))
 )]
-pub(crate) async fn group(
-    State(app): State<Arc<App>>,
-    Path(group): Path<String>,
-) -> Answer<Json<GroupView>> {
+pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>) -> Answer<Json<GroupView>> {
     let group = Name::new(group).map_err(|_| Refusal::not_found("group"))?;
     if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
         return Ok(Json(view));

@@ -170,7 +170,8 @@ impl Tokens {
         if let Some(path) = &self.path {
             let kept = Kept { version: 1, tokens: tokens.clone() };
             let text = serde_json::to_vec_pretty(&kept).map_err(|error| error.to_string())?;
-            files::replace(path, &text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            files::replace(path, &text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
             state.changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         }
         state.tokens = tokens;
@@ -193,9 +194,8 @@ impl Token {
 fn load(path: &Path) -> Result<Vec<Token>, String> {
     let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let Some(text) = text else { return Ok(Vec::new()) };
-    let kept: Kept = serde_json::from_str(&text).map_err(|error| {
-        format!("{} cannot be read as tokens (line {})", path.display(), error.line())
-    })?;
+    let kept: Kept = serde_json::from_str(&text)
+        .map_err(|error| format!("{} cannot be read as tokens (line {})", path.display(), error.line()))?;
     match kept.version {
         1 => Ok(kept.tokens),
         version => Err(format!("{} has version {version}; this program knows 1", path.display())),

@@ -175,7 +175,8 @@ fn blocker(blocker: &Blocker) -> BlockerView {
             BlockerView { lane: Some(lane.to_string()), tasks, since, ..plain("lane_full", detail) }
         }
         Blocker::Reserved { lane, task } => {
-            let detail = format!("the free slot of lane {lane} is kept for a task that was passed over too often");
+            let detail =
+                format!("the free slot of lane {lane} is kept for a task that was passed over too often");
             BlockerView { lane: Some(lane.to_string()), tasks: vec![id(task)], ..plain("reserved", detail) }
         }
         Blocker::Unclaimed => plain("unclaimed", "no worker has claimed it".to_owned()),

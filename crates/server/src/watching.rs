@@ -74,8 +74,8 @@ fn pass_on(bus: &Bus, update: Update, new: &mut Vec<TaskId>) {
         Update::Event { event, at } => Some((Arc::clone(event), *at)),
         _ => None,
     };
-    if let Some((event, at)) = &event {
-        before(bus, event, *at, new);
+    if let Some((event, _)) = &event {
+        before(bus, event, new);
     }
     if let Some(happening) = Happening::of(update) {
         bus.publish(happening);
@@ -86,7 +86,7 @@ fn pass_on(bus: &Bus, update: Update, new: &mut Vec<TaskId>) {
 }
 
 /// What must be known before an event is told.
-fn before(bus: &Bus, event: &Event, _at: laneway_core::Timestamp, new: &mut Vec<TaskId>) {
+fn before(bus: &Bus, event: &Event, new: &mut Vec<TaskId>) {
     match event {
         Event::Submitted { task, spec, handler, .. } => {
             let lanes = if spec.lanes.is_empty() {
@@ -100,10 +100,10 @@ fn before(bus: &Bus, event: &Event, _at: laneway_core::Timestamp, new: &mut Vec<
                 new.push(*task);
             }
         }
-        Event::Ready { task } | Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
-            if bus.is_watched(*task) {
-                new.push(*task);
-            }
+        Event::Ready { task } | Event::Retrying { task, .. } | Event::Redelivered { task, .. }
+            if bus.is_watched(*task) =>
+        {
+            new.push(*task);
         }
         Event::Granted { task, .. } => bus.left_line(*task),
         _ => {}

@@ -9,8 +9,8 @@ use axum::extract::State;
 use laneway_core::{Fence, TaskId};
 use laneway_engine::{Claim, ClaimRequest, Failure};
 use laneway_protocol::{
-    At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer, HeartbeatBody,
-    Page, WorkerView,
+    At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
+    HeartbeatBody, Page, WorkerView,
 };
 
 use crate::app::App;

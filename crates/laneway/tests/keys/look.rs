@@ -58,7 +58,7 @@ pub(crate) enum Look {
 }
 
 /// Long enough for anything.
-const HOURS: Duration = Duration::from_secs(2 * 3600 + 1);
+const HOURS: Duration = Duration::from_secs(3601);
 
 impl Look {
     pub(crate) async fn at(self, lanes: &Configured, diary: &Diary) -> String {

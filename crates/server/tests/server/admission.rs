@@ -20,7 +20,8 @@ async fn async_chat(server: &crate::common::Running, session: &str) -> crate::co
 async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocabulary() {
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "max_concurrency = 2\n max_queued = 0")).await;
-    let mut sse = Events::chat(&server, "/api/agents/coder/chat", json!({"message": "1", "session": "a"}), &[]).await;
+    let mut sse =
+        Events::chat(&server, "/api/agents/coder/chat", json!({"message": "1", "session": "a"}), &[]).await;
     sse.next_named("started").await;
     let url = format!("ws://{}/api/ws", server.address);
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
@@ -111,7 +112,9 @@ async fn validation_comes_first_and_neither_nonsense_nor_a_slow_upload_holds_a_s
     let gate = Gate::open().await;
     let server = serve(&agent(&gate, "max_queued = 0")).await;
     assert_eq!(async_chat(&server, "a").await.status, 202);
-    for body in [json!({"message": ""}), json!({"message": "  "}), json!({}), json!({"message": 3}), json!([])] {
+    for body in
+        [json!({"message": ""}), json!({"message": "  "}), json!({}), json!({"message": 3}), json!([])]
+    {
         let answer = server.post("/api/agents/coder/chat", body.clone()).await;
         assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("INVALID")), "{body}");
     }
@@ -180,7 +183,12 @@ async fn waiting_really_waits_and_is_told_its_place_until_it_starts() {
     assert_eq!(refused.status, 429);
     let queue = server.get("/api/agents/coder/queue").await.json();
     assert_eq!(refused.json()["current_task_id"], queue["current_execution"]["id"]);
-    assert!(refused.json()["detail"].as_str().unwrap().contains(queue["current_execution"]["id"].as_str().unwrap()));
+    assert!(
+        refused.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains(queue["current_execution"]["id"].as_str().unwrap())
+    );
     assert_eq!(queue["queue_length"], 2);
     assert_eq!(queue["queued_executions"][1]["message"], "3");
 

@@ -39,7 +39,8 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.text))
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.text))
     }
 
     pub fn header(&self, name: &str) -> &str {
@@ -61,7 +62,8 @@ pub async fn serve_in(
     let mut parsed = parse("test.hcl", config, Profile::SERVER, nothing).unwrap_or_else(|e| panic!("{e}"));
     with_echo(&mut parsed);
     let config_file = state_dir.as_ref().map(|dir| dir.join("laneway.hcl")).filter(|file| file.exists());
-    let server = Server::open(Parts { config: parsed, config_file, store, state_dir }).await;
+    let server =
+        Server::open(Parts { config: parsed, config_file, overrides: Vec::new(), store, state_dir }).await;
     let server = server.unwrap_or_else(|error| panic!("{error}"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -118,9 +120,9 @@ impl Running {
         let mut events = Events::open(self, "/api/events?lane=global", &[]).await;
         while self.numbers().await != numbers {
             // Each change of the lane is an event; nothing is looked at without one.
-            tokio::time::timeout(PATIENCE, events.next_named("changed")).await.unwrap_or_else(|_| {
-                panic!("it never became {numbers:?}")
-            });
+            tokio::time::timeout(PATIENCE, events.next_named("changed"))
+                .await
+                .unwrap_or_else(|_| panic!("it never became {numbers:?}"));
         }
     }
 
@@ -186,7 +188,8 @@ impl Events {
     async fn start(server: &Running, request: String) -> Events {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut events = Events { stream, head: String::new(), buffer: String::new(), ready: VecDeque::new() };
+        let mut events =
+            Events { stream, head: String::new(), buffer: String::new(), ready: VecDeque::new() };
         while !events.buffer.contains("\r\n\r\n") {
             assert!(events.read().await, "the answer broke off: {:?}", events.buffer);
         }

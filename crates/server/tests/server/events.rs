@@ -48,10 +48,12 @@ async fn a_task_that_is_over_still_tells_its_end_and_a_lane_only_of_itself() {
 
 #[tokio::test]
 async fn groups_are_counted_as_they_move() {
-    let server = serve("handler \"ok\" { command = [\"true\"] }\nhandler \"no\" { command = [\"false\"] }").await;
+    let server =
+        serve("handler \"ok\" { command = [\"true\"] }\nhandler \"no\" { command = [\"false\"] }").await;
     let mut all = server.events("/api/events").await;
     for kind in ["ok", "ok", "no"] {
-        let accepted = server.post("/api/tasks", json!({"kind": kind, "lanes": ["main"], "group": "plan"})).await;
+        let accepted =
+            server.post("/api/tasks", json!({"kind": kind, "lanes": ["main"], "group": "plan"})).await;
         assert_eq!(accepted.status, 202, "{accepted:?}");
     }
     loop {

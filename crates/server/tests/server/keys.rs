@@ -37,11 +37,13 @@ async fn a_refusal_frees_the_key() {
     let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n lanes = []\n}}", gate.url);
     let server = serve(&config).await;
     let holder = json!({"message": "holds", "session": "a"});
-    let held = server.send_with("POST", "/api/agents/coder/chat", holder, &[("prefer", "respond-async")]).await;
+    let held =
+        server.send_with("POST", "/api/agents/coder/chat", holder, &[("prefer", "respond-async")]).await;
     assert_eq!(held.status, 202);
     gate.arrival().await;
     let key = [("idempotency-key", "k"), ("prefer", "respond-async")];
-    let ask = || server.send_with("POST", "/api/agents/coder/chat", json!({"message": "b", "session": "b"}), &key);
+    let ask =
+        || server.send_with("POST", "/api/agents/coder/chat", json!({"message": "b", "session": "b"}), &key);
     assert_eq!(ask().await.status, 429);
     gate.let_go(1);
     server.until_numbers((0, 0)).await;

@@ -24,7 +24,10 @@ async fn send_chat(server: &Running, session: &str, accept: &str, whole: bool) -
 #[tokio::test]
 async fn a_thousand_disconnects_at_every_stage_leave_nothing_behind() {
     let gate = Gate::open().await;
-    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n max_queued = 500\n lanes = []\n}}", gate.url);
+    let config = format!(
+        "agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n max_queued = 500\n lanes = []\n}}",
+        gate.url
+    );
     let server = serve(&config).await;
     for round in 0..50 {
         let mut gone = Vec::new();
@@ -66,7 +69,8 @@ async fn a_thousand_disconnects_at_every_stage_leave_nothing_behind() {
 #[tokio::test]
 async fn a_socket_that_dies_takes_its_runs_with_it_and_a_detached_run_goes_on() {
     let gate = Gate::open().await;
-    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n lanes = []\n}}", gate.url);
+    let config =
+        format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 4\n lanes = []\n}}", gate.url);
     let server = serve(&config).await;
     let url = format!("ws://{}/api/ws", server.address);
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
@@ -92,12 +96,14 @@ async fn a_socket_that_dies_takes_its_runs_with_it_and_a_detached_run_goes_on() 
 #[tokio::test]
 async fn stopping_one_of_three_leaves_the_other_two_their_slots() {
     let gate = Gate::open().await;
-    let config = format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 3\n lanes = []\n}}", gate.url);
+    let config =
+        format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 3\n lanes = []\n}}", gate.url);
     let server = serve(&config).await;
     let mut ids = Vec::new();
     for session in ["a", "b", "c"] {
         let body = json!({"message": session, "session": session});
-        let accepted = server.send_with("POST", "/api/agents/coder/chat", body, &[("prefer", "respond-async")]).await;
+        let accepted =
+            server.send_with("POST", "/api/agents/coder/chat", body, &[("prefer", "respond-async")]).await;
         ids.push(accepted.json()["execution"]["id"].as_str().unwrap().to_owned());
         gate.arrival().await;
     }

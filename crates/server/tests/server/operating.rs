@@ -22,7 +22,8 @@ async fn draining_refuses_new_work_lets_runs_end_keeps_what_waits_and_closes_soc
     running.next_named("started").await;
     let waiting = server.send_with("POST", path, ask("waits"), &[("prefer", "respond-async")]).await.json();
     assert_eq!((&waiting["execution"]["status"], &waiting["durability"]), (&json!("queued"), &json!("disk")));
-    let (mut socket, _) = tokio_tungstenite::connect_async(format!("ws://{}/api/ws", server.address)).await.unwrap();
+    let (mut socket, _) =
+        tokio_tungstenite::connect_async(format!("ws://{}/api/ws", server.address)).await.unwrap();
     server.stop();
     while server.get("/readyz").await.status != 503 {
         tokio::task::yield_now().await;
@@ -58,16 +59,20 @@ async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale()
     let path = "/api/agents/coder/chat";
     let asking = [("prefer", "respond-async"), ("x-source-agent", "planner")];
     for session in ["a", "b", "c"] {
-        let body = json!({"message": session, "session": session, "user": {"id": "u1", "email": "ann@example.org"}});
+        let body =
+            json!({"message": session, "session": session, "user": {"id": "u1", "email": "ann@example.org"}});
         assert_eq!(server.send_with("POST", path, body, &asking).await.status, 202);
     }
     gate.arrival().await;
     let queue = server.get("/api/agents/coder/queue").await.json();
     assert_eq!((&queue["is_busy"], &queue["queue_length"]), (&json!(true), &json!(2)));
     let current = &queue["current_execution"];
-    for (field, value) in
-        [("source", "agent"), ("source_agent", "planner"), ("source_user_id", "u1"), ("source_user_email", "ann@example.org")]
-    {
+    for (field, value) in [
+        ("source", "agent"),
+        ("source_agent", "planner"),
+        ("source_user_id", "u1"),
+        ("source_user_email", "ann@example.org"),
+    ] {
         assert_eq!(current[field], value);
     }
     let cleared = server.post("/api/agents/coder/queue/clear", json!(null)).await.json();
@@ -81,7 +86,9 @@ async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale()
         .as_array()
         .unwrap()
         .iter()
-        .map(|e| (e["action"].as_str().unwrap(), e["event_type"].as_str().unwrap(), e["actor"].as_str().unwrap()))
+        .map(|e| {
+            (e["action"].as_str().unwrap(), e["event_type"].as_str().unwrap(), e["actor"].as_str().unwrap())
+        })
         .collect();
     assert_eq!(told, [("force_release", "agent_queue", "local"), ("clear_queue", "agent_queue", "local")]);
 }
@@ -89,7 +96,9 @@ async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale()
 #[tokio::test]
 async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
     let server = serve("").await;
-    let raised = server.send("PATCH", "/api/lanes/main", json!({"max_concurrency": 7, "retry": {"max_retries": 2}})).await;
+    let raised = server
+        .send("PATCH", "/api/lanes/main", json!({"max_concurrency": 7, "retry": {"max_retries": 2}}))
+        .await;
     assert_eq!((raised.status, &raised.json()["max_concurrency"]), (200, &json!(7)), "{raised:?}");
     assert_eq!(raised.json()["settings"]["retry.max_retries"], 2);
     for (body, word) in [
@@ -109,8 +118,12 @@ async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
     assert_eq!(server.get("/api/lanes/session:bob").await.json()["max_queued"], 5);
     assert_eq!(server.post("/api/lanes/agent:echo/pause", json!(null)).await.json()["paused"], true);
     let body = json!({"message": "x"});
-    let waits = server.send_with("POST", "/api/agents/echo/chat", body, &[("prefer", "respond-async")]).await.json();
-    let why = server.get(&format!("/api/tasks/{}/explain", waits["execution"]["id"].as_str().unwrap())).await.json();
+    let waits =
+        server.send_with("POST", "/api/agents/echo/chat", body, &[("prefer", "respond-async")]).await.json();
+    let why = server
+        .get(&format!("/api/tasks/{}/explain", waits["execution"]["id"].as_str().unwrap()))
+        .await
+        .json();
     assert_eq!(why["blockers"][0]["kind"], "paused");
     assert_eq!(server.post("/api/lanes/agent:echo/clear", json!(null)).await.json()["cancelled"], 1);
     assert_eq!(server.post("/api/lanes/agent:echo/drain", json!(null)).await.json()["draining"], true);
@@ -128,7 +141,8 @@ async fn a_changed_file_takes_effect_whole_or_not_at_all() {
     let file = dir.path().join("laneway.hcl");
     std::fs::write(&file, "agent \"a\" { echo = true }").unwrap();
     let server = serve_in("agent \"a\" { echo = true }", None, Some(dir.path().to_owned())).await;
-    std::fs::write(&file, "agent \"a\" { echo = true }\nagent \"b\" { echo = true  max_queued = 9 }").unwrap();
+    std::fs::write(&file, "agent \"a\" { echo = true }\nagent \"b\" { echo = true  max_queued = 9 }")
+        .unwrap();
     server.reloader.reload().await.unwrap();
     assert_eq!(server.post("/api/agents/b/chat", json!({"message": "x"})).await.json()["response"], "x");
     assert_eq!(server.get("/api/lanes/agent:b").await.json()["max_queued"], 9);

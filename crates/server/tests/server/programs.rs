@@ -16,7 +16,8 @@ async fn a_program_gets_the_message_and_its_task_and_nothing_else_of_the_environ
 
 #[tokio::test]
 async fn what_it_writes_is_streamed_and_its_exit_code_is_the_outcome() {
-    let server = serve("agent \"p\" { command = [\"sh\", \"-c\", \"echo one; echo two >&2; exit 4\"] }").await;
+    let server =
+        serve("agent \"p\" { command = [\"sh\", \"-c\", \"echo one; echo two >&2; exit 4\"] }").await;
     let events = Events::chat(&server, "/api/agents/p/chat", json!({"message": "x"}), &[]).await.rest().await;
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names.iter().filter(|name| **name == "delta").count(), 1);
@@ -63,12 +64,18 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.py");
     std::fs::write(&file, JSONL).unwrap();
-    let config = format!("agent \"p\" {{\n command = [\"python3\", \"{}\"]\n protocol = \"jsonl\"\n}}", file.display());
+    let config = format!(
+        "agent \"p\" {{\n command = [\"python3\", \"{}\"]\n protocol = \"jsonl\"\n}}",
+        file.display()
+    );
     let server = serve(&config).await;
     let plain = server.post("/api/agents/p/chat", json!({"message": "hi"})).await.json();
     assert_eq!(plain["response"], "got hi");
     let failed = server.post("/api/agents/p/chat", json!({"message": "fail"})).await;
-    assert!(failed.status == 502 && failed.json()["detail"].as_str().unwrap().contains("no luck"), "{failed:?}");
+    assert!(
+        failed.status == 502 && failed.json()["detail"].as_str().unwrap().contains("no luck"),
+        "{failed:?}"
+    );
     assert_eq!(server.post("/api/agents/p/chat", json!({"message": "nonsense"})).await.status, 502);
 
     let body = json!({"message": "steer me", "session": "s"});
@@ -88,7 +95,11 @@ async fn tool_calls_of_one_turn_come_back_in_their_order() {
         let answer = server.post("/api/tasks/batch", json!({"session": "s", "calls": calls})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let results = &answer.json()["results"];
-        assert_eq!((&results[0]["result"], &results[2]["result"]), (&json!("a"), &json!({"b": 1})), "{results}");
+        assert_eq!(
+            (&results[0]["result"], &results[2]["result"]),
+            (&json!("a"), &json!({"b": 1})),
+            "{results}"
+        );
         assert_eq!(results[1]["error"]["code"], "RUN_FAILED");
     }
     let server = serve(tools).await;

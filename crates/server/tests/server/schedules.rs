@@ -27,7 +27,8 @@ async fn a_schedule_fires_once_for_each_moment_and_a_full_lane_is_recorded_as_fa
         }
     };
     let runs = server.get("/api/schedules/tick/runs").await.json();
-    let mut due: Vec<&str> = runs["items"].as_array().unwrap().iter().map(|run| run["due_at"].as_str().unwrap()).collect();
+    let mut due: Vec<&str> =
+        runs["items"].as_array().unwrap().iter().map(|run| run["due_at"].as_str().unwrap()).collect();
     let count = due.len();
     due.dedup();
     assert_eq!(due.len(), count, "a moment fired twice: {runs}");

@@ -20,7 +20,8 @@ async fn raw(server: &Running, bytes: &str) -> String {
             _ => break,
         }
         let text = String::from_utf8_lossy(&answer);
-        let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
+        let length =
+            text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
         if let (Some(end), Some(length)) = (text.find("\r\n\r\n"), length)
             && answer.len() >= end + 4 + length
         {
@@ -34,9 +35,12 @@ async fn with_tokens() -> (Running, tempfile::TempDir, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let mut server = serve_in("", None, Some(dir.path().to_owned())).await;
     let mut tokens = Vec::new();
-    for (subject, scopes) in
-        [("root", json!(["admin"])), ("ann", json!(["submit", "read"])), ("bob", json!(["submit"])), ("w", json!(["worker"]))]
-    {
+    for (subject, scopes) in [
+        ("root", json!(["admin"])),
+        ("ann", json!(["submit", "read"])),
+        ("bob", json!(["submit"])),
+        ("w", json!(["worker"])),
+    ] {
         let created = server.post("/api/tokens", json!({"subject": subject, "scopes": scopes})).await;
         assert_eq!(created.status, 201, "{created:?}");
         tokens.push(created.json()["token"].as_str().unwrap().to_owned());
@@ -56,7 +60,7 @@ async fn every_route_refuses_whoever_has_no_token_and_every_scope_opens_only_its
                 continue;
             }
             let path = path.replace("{id}", "01900000-0000-7000-8000-000000000000");
-            let path = path.replace("{agent}", "echo").replace("{lane}", "main").replace('{', "").replace('}', "");
+            let path = path.replace("{agent}", "echo").replace("{lane}", "main").replace(['{', '}'], "");
             for token in [None, Some("lw_0.0"), Some("x"), Some(&tokens[0][..tokens[0].len() - 1])] {
                 server.token = token.map(str::to_owned);
                 let answer = server.send(&method.to_uppercase(), &path, json!({})).await;
@@ -113,7 +117,8 @@ async fn one_token_is_bounded_in_what_it_asks_and_keeps_waiting() {
     let mut server = serve_in(bounds, None, Some(dir.path().to_owned())).await;
     let new = json!({"subject": "ann", "scopes": ["admin"]});
     let (ann, other) = {
-        let first = server.post("/api/tokens", new.clone()).await.json()["token"].as_str().unwrap().to_owned();
+        let first =
+            server.post("/api/tokens", new.clone()).await.json()["token"].as_str().unwrap().to_owned();
         server.token = Some(first.clone());
         let second = server.post("/api/tokens", new).await.json()["token"].as_str().unwrap().to_owned();
         (first, second)
@@ -169,7 +174,8 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
 
 #[tokio::test]
 async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
-    let server = serve("server { body_bytes_max = 2048  body_timeout = \"200ms\"  header_timeout = \"200ms\" }").await;
+    let server =
+        serve("server { body_bytes_max = 2048  body_timeout = \"200ms\"  header_timeout = \"200ms\" }").await;
     let large = json!({"message": "x".repeat(4096)});
     let refused = server.post("/api/agents/echo/chat", large).await;
     assert_eq!((refused.status, &refused.json()["code"]), (413, &json!("TOO_LARGE")));
@@ -180,15 +186,22 @@ async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
     assert!(slow_body.starts_with("HTTP/1.1 408") && slow_body.contains("problem+json"), "{slow_body}");
     // The head never ends: the connection does.
     assert_eq!(raw(&server, "GET /api/status HTTP/1.1\r\nhost: local").await, "");
-    let long_head = format!("GET /api/status HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(100_000));
+    let long_head =
+        format!("GET /api/status HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(100_000));
     let answer = raw(&server, &long_head).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
-    for path in ["/../../etc/passwd", "/api/../../etc/passwd", "/docs/%2e%2e/%2e%2e/etc/passwd", "/api/tasks/..%2f..%2fetc"] {
+    for path in [
+        "/../../etc/passwd",
+        "/api/../../etc/passwd",
+        "/docs/%2e%2e/%2e%2e/etc/passwd",
+        "/api/tasks/..%2f..%2fetc",
+    ] {
         let answer = raw(&server, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
         assert!(!answer.contains("root:"));
     }
-    let wrong_type = server.request("POST", "/api/agents/echo/chat").header("content-type", "text/plain").body("{}");
+    let wrong_type =
+        server.request("POST", "/api/agents/echo/chat").header("content-type", "text/plain").body("{}");
     assert_eq!(crate::common::answer(wrong_type).await.status, 415);
     assert_eq!(server.send("PUT", "/api/status", json!({})).await.status, 405);
     assert_eq!(server.get("/nowhere").await.json()["code"], "NOT_FOUND");

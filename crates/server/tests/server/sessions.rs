@@ -9,7 +9,8 @@ async fn messages_to_a_busy_session_are_collected_into_one_turn() {
     let gate = Gate::open().await;
     let queue = "messages { queue { debounce_ms = 0 } }";
     let server = serve(&format!("{queue}\nagent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
-    let say = |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
+    let say =
+        |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
     let first = say("hello").await.json();
     assert_eq!((&first["outcome"], &first["typing"]), (&json!("started"), &json!(true)));
     assert_eq!(gate.arrival().await["message"], "hello");
@@ -22,13 +23,11 @@ async fn messages_to_a_busy_session_are_collected_into_one_turn() {
     assert_eq!(session["messages"].as_array().unwrap().len(), 2);
     gate.let_go(1);
     let text = gate.arrival().await["message"].as_str().unwrap().to_owned();
-    assert_eq!(
-        text,
-        "[Queued messages while agent was busy]\n\n---\nQueued #1\none\n\n---\nQueued #2\ntwo"
-    );
+    assert_eq!(text, "[Queued messages while agent was busy]\n\n---\nQueued #1\none\n\n---\nQueued #2\ntwo");
     gate.let_go(1);
     server.until_numbers((0, 0)).await;
-    let receipt = server.get(&format!("/api/sessions/ann/messages/{}", second["id"].as_str().unwrap())).await.json();
+    let receipt =
+        server.get(&format!("/api/sessions/ann/messages/{}", second["id"].as_str().unwrap())).await.json();
     assert_eq!(receipt["status"], "delivered");
 }
 

@@ -8,7 +8,8 @@ use crate::common::serve;
 async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
     let server = serve("agent \"builder\" { external = true }").await;
     let body = json!({"message": "build it", "session": "s"});
-    let accepted = server.send_with("POST", "/api/agents/builder/chat", body, &[("prefer", "respond-async")]).await;
+    let accepted =
+        server.send_with("POST", "/api/agents/builder/chat", body, &[("prefer", "respond-async")]).await;
     let id = accepted.json()["execution"]["id"].as_str().unwrap().to_owned();
     let pending = server.get("/api/external-tasks").await.json();
     assert_eq!((&pending["items"][0]["id"], &pending["items"][0]["attempt"]), (&json!(id), &json!(1)));
@@ -27,12 +28,18 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
     }
     assert_eq!(tasks.len(), 1);
     let task = &tasks[0];
-    assert_eq!((&task["id"], &task["payload"]["message"], &task["session"]), (&json!(id), &json!("build it"), &json!("s")));
+    assert_eq!(
+        (&task["id"], &task["payload"]["message"], &task["session"]),
+        (&json!(id), &json!("build it"), &json!("s"))
+    );
     let fence = task["fence"].as_u64().unwrap();
-    let beat = server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence, "progress": {"percent": 40}})).await;
+    let beat = server
+        .post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence, "progress": {"percent": 40}}))
+        .await;
     assert_eq!((beat.status, &beat.json()["cancel_requested"]), (200, &json!(false)));
     assert_eq!(server.get("/api/workers").await.json()["items"][0]["tasks"], json!([id]));
-    let stale = server.post(&format!("/api/tasks/{id}/complete"), json!({"fence": fence + 1, "success": true})).await;
+    let stale =
+        server.post(&format!("/api/tasks/{id}/complete"), json!({"fence": fence + 1, "success": true})).await;
     assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("STALE_LEASE")));
     let done = json!({"fence": fence, "success": true, "result": {"built": true}});
     let complete = server.post(&format!("/api/tasks/{id}/complete"), done.clone()).await;

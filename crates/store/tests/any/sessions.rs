@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_core::{
     Address, Agent, DropRule, Dropped, Extras, Fence, Message, MessageEnd, MessageId, MessagePolicy,
-    MessageSettings, Mode, Place, QueueOverrides, SessionChange, SessionEvent, Way,
+    MessageSettings, Mode, Place, QueueOverrides, Sender, SessionChange, SessionEvent, Way,
 };
 
 use super::Dice;
@@ -41,11 +41,11 @@ impl Dice {
 
     fn address(&mut self) -> Address {
         Address {
-            agent: Agent {
+            agent: Arc::new(Agent {
                 name: self.name(),
                 kind: self.name(),
                 lanes: (0..self.number() % 3).map(|_| self.lane()).collect(),
-            },
+            }),
             place: Place {
                 channel: self.maybe(Dice::text),
                 to: self.maybe(Dice::text),
@@ -63,20 +63,18 @@ impl Dice {
             id: self.message_id(),
             text: self.text(),
             address: Arc::new(self.address()),
+            from: self
+                .maybe(|dice| Box::new(Sender { id: dice.maybe(Dice::text), name: dice.maybe(Dice::text) })),
             at: self.at(),
             number: self.number(),
             extras: self.maybe(|dice| {
-                Box::new(Extras {
-                    sender: dice.maybe(Dice::text),
-                    sender_name: dice.maybe(Dice::text),
-                    message_id: dice.maybe(Dice::text),
-                    queue: dice.overrides(),
-                })
+                Box::new(Extras { message_id: dice.maybe(Dice::text), queue: dice.overrides() })
             }),
             tries: self.byte(),
             turns: self.byte(),
             alone: self.byte().is_multiple_of(2),
             redelivered: self.byte().is_multiple_of(2),
+            moved: self.byte().is_multiple_of(2),
             hastened: self.byte().is_multiple_of(2),
         }
     }

@@ -1,0 +1,56 @@
+//! Measures the engine in one run beside what it is compared with: tokio alone, a3s-lane, apalis, plain SQLite.
+//!
+//! `cargo xtask bench engine [WORD]` runs the rows whose name holds the word. Subject and references take turns, round
+//! by round; a figure is the median over the rounds of the ratio within a round. Ends with a status that says whether
+//! all bounds hold.
+
+mod disk;
+mod lanes;
+mod memory;
+mod noise;
+mod noops;
+mod open;
+mod table;
+mod timing;
+
+use std::process::ExitCode;
+
+use table::Table;
+
+pub type Failed = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == memory::CHILD) {
+        return ended(memory::child(words.get(1).map_or("", String::as_str)).map(|()| true));
+    }
+    let word = words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default();
+    ended(measure(&word))
+}
+
+fn ended(outcome: Result<bool, Failed>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure(word: &str) -> Result<bool, Failed> {
+    let mut table = Table::new(word);
+    let noise = noise::Noise::start();
+    for lanes in [1, 6] {
+        noops::measure(&mut table, lanes)?;
+    }
+    timing::fan_out(&mut table)?;
+    timing::idle(&mut table)?;
+    memory::measure(&mut table)?;
+    disk::throughput(&mut table)?;
+    disk::submit(&mut table)?;
+    open::measure(&mut table)?;
+    noise.report();
+    Ok(table.conclude())
+}

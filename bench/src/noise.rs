@@ -1,0 +1,42 @@
+//! How busy others kept the machine meanwhile.
+
+use std::time::Instant;
+
+/// The processor time of everybody and of this process, in ticks of 10 ms, at the beginning.
+pub struct Noise {
+    all: u64,
+    own: u64,
+    since: Instant,
+}
+
+impl Noise {
+    pub fn start() -> Noise {
+        Noise { all: all_busy(), own: own_busy(), since: Instant::now() }
+    }
+
+    pub fn report(self) {
+        let others = all_busy().saturating_sub(self.all).saturating_sub(own_busy() - self.own);
+        let cores = others as f64 / 100.0 / self.since.elapsed().as_secs_f64();
+        println!("others used {cores:.2} of a core meanwhile");
+        if cores > 0.3 {
+            println!("    that is more than 0.3: measure again on a quieter machine");
+        }
+    }
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// User, nice and system time of all processors.
+fn all_busy() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    numbers(stat.lines().next().unwrap_or_default()).iter().take(3).sum()
+}
+
+/// User and system time of this process and its children.
+fn own_busy() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    numbers(rest.trim_start().trim_start_matches(char::is_alphabetic)).iter().skip(10).take(4).sum()
+}

@@ -1,0 +1,146 @@
+//! A hundred thousand tasks that do nothing, in one lane of eight or in six.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use a3s_lane::{Command, EventEmitter, LaneConfig, QueueManagerBuilder};
+use apalis_core::backend::TaskSink;
+use apalis_core::backend::memory::MemoryStorage;
+use apalis_core::worker::builder::WorkerBuilder;
+use apalis_core::worker::context::WorkerContext;
+use async_trait::async_trait;
+use laneway_engine::Task;
+use tokio::sync::{Notify, Semaphore};
+use tower::limit::ConcurrencyLimitLayer;
+
+use crate::Failed;
+use crate::lanes;
+use crate::table::{Bound, ROUNDS, Table};
+
+const TASKS: usize = 100_000;
+const WIDTH: usize = 8;
+
+pub fn measure(table: &mut Table, count: usize) -> Result<(), Failed> {
+    let name = |other: &str| format!("no-ops, {count} lanes of {WIDTH}, {other}");
+    let names =
+        [name("semaphore + spawn"), name("a3s-lane"), name("apalis"), name("two threads, semaphore + spawn")];
+    if names.iter().any(|name| table.wants(name)) {
+        let (mut semaphores, mut a3s, mut apalis) = (Vec::new(), Vec::new(), Vec::new());
+        let mut threads = Vec::new();
+        for _ in 0..ROUNDS {
+            let ours = rate(1, ours(count))?;
+            semaphores.push((ours, rate(1, semaphore(count))?));
+            a3s.push((ours, rate(1, a3s_lane(count))?));
+            apalis.push((ours, rate(1, apalis_memory())?));
+            threads.push((rate(2, self::ours(count))?, rate(2, semaphore(count))?));
+        }
+        table.add(&names[0], "k/s", &semaphores, Bound::AtLeast(0.5));
+        table.add(&names[1], "k/s", &a3s, Bound::AtLeast(4.0));
+        if count == 1 {
+            table.add(&names[2], "k/s", &apalis, Bound::None);
+        }
+        table.add(&names[3], "k/s", &threads, Bound::None);
+    }
+    Ok(())
+}
+
+/// Thousands of tasks a second. What has to be set up before is not counted.
+fn rate<F: Future<Output = Result<f64, Failed>>>(threads: usize, run: F) -> Result<f64, Failed> {
+    let runtime = lanes::runtime(threads)?;
+    let seconds = runtime.block_on(run)?;
+    Ok(TASKS as f64 / seconds / 1000.0)
+}
+
+/// Spawns all tasks from inside the runtime and waits for the last one. (A `JoinSet` would wake its owner for each.)
+async fn all<F: Future<Output = ()> + Send + 'static>(
+    make: impl Fn(usize) -> F + Send + 'static,
+) -> Result<f64, Failed> {
+    let start = Instant::now();
+    let generator = tokio::spawn(async move {
+        let left = Arc::new((AtomicUsize::new(TASKS), Notify::new()));
+        for number in 0..TASKS {
+            let (work, left) = (make(number), Arc::clone(&left));
+            tokio::spawn(async move {
+                work.await;
+                if left.0.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    left.1.notify_one();
+                }
+            });
+        }
+        left.1.notified().await;
+    });
+    generator.await?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+async fn ours(count: usize) -> Result<f64, Failed> {
+    let lanes = lanes::in_memory(WIDTH as u32).await?;
+    let tasks: Vec<Task> = (0..count).map(|number| Task::new(format!("lane{number}"))).collect();
+    all(move |number| {
+        let (lanes, task) = (lanes.clone(), tasks[number % count].clone());
+        async move { lanes.run(task, async {}).await.unwrap_or_else(|error| println!("{error}")) }
+    })
+    .await
+}
+
+async fn semaphore(count: usize) -> Result<f64, Failed> {
+    let semaphores: Vec<_> = (0..count).map(|_| Arc::new(Semaphore::new(WIDTH))).collect();
+    all(move |number| {
+        let semaphore = Arc::clone(&semaphores[number % count]);
+        async move { drop(semaphore.acquire_owned().await) }
+    })
+    .await
+}
+
+struct NoOp;
+
+#[async_trait]
+impl Command for NoOp {
+    async fn execute(&self) -> a3s_lane::Result<serde_json::Value> {
+        Ok(serde_json::Value::Null)
+    }
+
+    fn command_type(&self) -> &str {
+        "no-op"
+    }
+}
+
+async fn a3s_lane(count: usize) -> Result<f64, Failed> {
+    let mut builder = QueueManagerBuilder::new(EventEmitter::new(16));
+    for number in 0..count {
+        builder = builder.with_lane(format!("lane{number}"), LaneConfig::new(1, WIDTH), 1);
+    }
+    let manager = builder.build().await?;
+    manager.start().await?;
+    let names: Vec<String> = (0..count).map(|number| format!("lane{number}")).collect();
+    let start = Instant::now();
+    let mut answers = Vec::with_capacity(TASKS);
+    for number in 0..TASKS {
+        answers.push(manager.submit(&names[number % count], Box::new(NoOp)).await?);
+    }
+    for answer in answers {
+        answer.await??;
+    }
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// All tasks are pushed first: its sink does not take them from several at once.
+async fn apalis_memory() -> Result<f64, Failed> {
+    static LEFT: AtomicUsize = AtomicUsize::new(0);
+    async fn no_op(_: u32, worker: WorkerContext) {
+        if LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+            drop(worker.stop());
+        }
+    }
+    LEFT.store(TASKS, Ordering::SeqCst);
+    let mut store = MemoryStorage::new();
+    let start = Instant::now();
+    for number in 0..TASKS {
+        store.push(number as u32).await.map_err(|error| error.to_string())?;
+    }
+    let worker = WorkerBuilder::new("bench").backend(store);
+    let worker = worker.layer(ConcurrencyLimitLayer::new(WIDTH)).build(no_op);
+    worker.run().await.map_err(|error| error.to_string())?;
+    Ok(start.elapsed().as_secs_f64())
+}

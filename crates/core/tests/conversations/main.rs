@@ -1,0 +1,190 @@
+//! Long random histories of messages, turns, steering, failures, changes of settings and restarts.
+//!
+//! What must hold is checked from the events and the answers alone (`ledger.rs`): every accepted message is in one
+//! place and comes to one end, in order. A failure names its seed and the number of the command.
+// The walls around the core are not around its tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
+
+#[path = "../histories/dice.rs"]
+mod dice;
+mod ledger;
+mod script;
+
+use std::collections::BTreeMap;
+
+use laneway_core::{Command, Event, Fence, Outcome, Scheduler, SessionCommand, TaskId, Timestamp};
+
+use ledger::Ledger;
+use script::{Move, Script};
+
+const HISTORIES: u64 = 60;
+const COMMANDS: u64 = 400;
+/// How often the whole state is compared.
+const LOOK_EVERY: u64 = 7;
+/// No step has more to tell than this: nothing loops.
+const EVENTS_MAX: usize = 2_000;
+
+struct History {
+    seed: u64,
+    script: Script,
+    live: Scheduler,
+    replica: Scheduler,
+    ledger: Ledger,
+}
+
+impl History {
+    fn new(seed: u64) -> History {
+        History {
+            seed,
+            script: Script::new(seed),
+            live: Scheduler::new(seed),
+            replica: Scheduler::new(seed ^ 1),
+            ledger: Ledger::default(),
+        }
+    }
+
+    fn run(mut self) -> BTreeMap<String, u64> {
+        self.step(0, Timestamp(0), script::lanes());
+        for number in 0..COMMANDS {
+            let now = self.script.later(self.live.now(), self.live.next_wakeup());
+            while let Some(due) = self.live.next_wakeup().filter(|due| *due < now) {
+                self.step(number, due, Command::Tick);
+            }
+            match self.script.next(&self.ledger, &self.live) {
+                Move::Restart => {
+                    self.live = Scheduler::restore(self.seed ^ number, &self.live.state());
+                    self.ledger.count("restart");
+                }
+                Move::Ask(command) => self.step(number, now, command),
+            }
+        }
+        self.wind_up();
+        self.ledger.counts
+    }
+
+    fn step(&mut self, number: u64, now: Timestamp, command: Command) {
+        let mut events: Vec<Event> = vec![];
+        let asked = command.clone();
+        // A look at everything takes its time; each seed looks at other steps.
+        let is_looked_at = (number + self.seed).is_multiple_of(LOOK_EVERY);
+        let before = is_looked_at.then(|| self.live.state());
+        let reply = self.live.step(now, command, &mut events);
+        let context = || format!("seed {}, command {number} at {now}: {asked:?}", self.seed);
+        assert!(events.len() < EVENTS_MAX, "{}: {} events", context(), events.len());
+        if let Err(rejection) = &reply {
+            self.ledger.count(rejection.code());
+            // Whatever was due happened anyway; the command itself changed nothing.
+            if let Some(before) = before {
+                let mut twin = Scheduler::restore(7, &before);
+                let ticked = twin.step(now, Command::Tick, &mut vec![]);
+                assert!(ticked.is_ok() && twin.state() == self.live.state(), "{}: {rejection}", context());
+            }
+        }
+        for event in &events {
+            self.replica.apply(now, event);
+            if let Err(problem) = self.ledger.hear(now, event) {
+                panic!("{}: {problem} at {event:?}", context());
+            }
+        }
+        self.ledger.answer(&asked, &reply);
+        if let Err(problem) = self.ledger.compare(&self.live) {
+            panic!("{}: {problem}", context());
+        }
+        if is_looked_at {
+            assert_eq!(self.live.violation(), None, "{}", context());
+            let ticked = self.replica.step(now, Command::Tick, &mut vec![]);
+            assert!(ticked.is_ok());
+            assert!(
+                self.replica.state() == self.live.state(),
+                "{}: replaying gives another state",
+                context()
+            );
+        }
+    }
+
+    /// When nothing new comes and every turn succeeds, everything comes to its end, soon.
+    fn wind_up(&mut self) {
+        for lane in ["agent:bot", "agent:cat", "session:s"] {
+            let lane = laneway_core::LaneName::new(lane).unwrap();
+            self.step(COMMANDS, self.live.now(), Command::Resume { lane });
+        }
+        for round in 0..3_000 {
+            let running: Vec<(TaskId, Fence)> = self
+                .live
+                .tasks()
+                .filter_map(|task| task.running.map(|running| (task.id, running.fence)))
+                .collect();
+            let now = self.live.now();
+            if let Some((task, fence)) = running.first() {
+                let finish = Command::Finish { task: *task, fence: *fence, outcome: Outcome::Success };
+                self.step(COMMANDS + round, now, finish);
+            } else if self.ledger.live() == 0 {
+                break;
+            } else {
+                let due = self.live.next_wakeup().expect("messages wait, and nothing is due");
+                self.step(COMMANDS + round, due, Command::Tick);
+            }
+        }
+        assert_eq!(self.ledger.live(), 0, "seed {}: messages wait for ever", self.seed);
+        for session in script::SESSIONS {
+            let queue = laneway_core::QueueOverrides::default();
+            let command = SessionCommand::Configure { session: session.into(), queue };
+            self.step(COMMANDS, self.live.now(), Command::Session(Box::new(command)));
+        }
+        let later = Timestamp(self.live.now().0 + 400_000);
+        while let Some(due) = self.live.next_wakeup().filter(|due| *due <= later) {
+            self.step(COMMANDS, due, Command::Tick);
+        }
+        self.step(COMMANDS, later, Command::Tick);
+        let left: Vec<_> = self.live.sessions().into_iter().filter(|session| session.dropped == 0).collect();
+        assert!(left.iter().all(|session| session.busy || session.turns.is_empty()), "{left:?}");
+    }
+}
+
+#[test]
+fn every_message_comes_to_one_end_in_order() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 0..HISTORIES {
+        for (what, times) in History::new(seed).run() {
+            *counts.entry(what).or_default() += times;
+        }
+    }
+    println!("{counts:?}");
+    // A history in which something never happens shows nothing about it.
+    let must_happen = [
+        ("delivered", 1000),
+        ("steered", 200),
+        ("dropped old", 20),
+        ("dropped new", 20),
+        ("dropped summarize", 20),
+        ("dropped latest", 20),
+        ("dropped heartbeat", 20),
+        ("dropped late", 5),
+        ("cancelled", 500),
+        ("set aside", 5),
+        ("started", 500),
+        ("queued", 500),
+        ("steered_and_queued", 20),
+        ("interrupted", 50),
+        ("duplicate", 50),
+        ("directive", 50),
+        ("turn of several", 100),
+        ("turn with a summary", 20),
+        ("taken", 50),
+        ("taken again", 1),
+        ("returned", 20),
+        ("trying again", 200),
+        ("each alone", 1),
+        ("redelivered", 50),
+        ("moved", 20),
+        ("hastened", 20),
+        ("restart", 200),
+        ("SESSION_BUSY", 20),
+        ("AT_CAPACITY", 20),
+    ];
+    for (what, least) in must_happen {
+        let times = counts.get(what).copied().unwrap_or_default();
+        assert!(times >= least, "{what} happened {times} times, not {least}: {counts:?}");
+    }
+}

@@ -1,0 +1,224 @@
+//! What happens next, by chance.
+
+use laneway_core::{
+    Agent, Block, CancelReason, Command, DropRule, Fence, Incoming, LaneName, LaneSettings, MessageId,
+    MessageSettings, Millis, Mode, Name, Otherwise, Outcome, Pattern, QueueOverrides, Scheduler,
+    SessionCommand, Steer, TaskId, TaskSpec, Timestamp,
+};
+
+use crate::dice::Dice;
+use crate::ledger::{Ledger, Where};
+
+pub(crate) const SESSIONS: [&str; 3] = ["s", "t/1", "u"];
+/// The longest `max_wait` of any setting here.
+pub(crate) const MAX_WAIT_MAX: Millis = Millis(10_000);
+
+const MODES: [Mode; 8] = [
+    Mode::Collect,
+    Mode::Followup,
+    Mode::Steer,
+    Mode::Steer,
+    Mode::SteerBacklog,
+    Mode::Interrupt,
+    Mode::Reject,
+    Mode::Latest,
+];
+const TEXTS: [&str; 8] = [
+    "one",
+    "two words",
+    "three\nlines\n of it",
+    "/queue",
+    "/queue steer cap:2",
+    "do /queue latest this",
+    "/queue reset",
+    "/queue foo",
+];
+
+pub(crate) enum Move {
+    Ask(Command),
+    Restart,
+}
+
+/// Room for all, and an agent whose turns are tried again by its lane.
+pub(crate) fn lanes() -> Command {
+    let block = |lane: &str, words: &[(&str, &str)]| {
+        let mut settings = LaneSettings::default();
+        words.iter().for_each(|(key, value)| settings.set(key, value).unwrap());
+        Block { lanes: Pattern::new(lane).unwrap(), settings: Some(settings) }
+    };
+    let retry = [("retry", "fixed"), ("retry.fixed_delay", "20"), ("retry.max_retries", "2")];
+    Command::Configure(vec![
+        block("agent:bot", &[("max_concurrency", "2"), ("max_queued", "6")]),
+        block("agent:cat", &retry),
+    ])
+}
+
+pub(crate) struct Script {
+    dice: Dice,
+    made: u128,
+    /// Almost nothing succeeds.
+    is_unlucky: bool,
+}
+
+impl Script {
+    pub(crate) fn new(seed: u64) -> Script {
+        Script { dice: Dice::new(seed), made: 0, is_unlucky: seed.is_multiple_of(4) }
+    }
+
+    fn id(&mut self) -> u128 {
+        self.made += 1;
+        self.made
+    }
+
+    /// When the next thing happens: at once, soon, when something is due, or much later.
+    pub(crate) fn later(&mut self, now: Timestamp, due: Option<Timestamp>) -> Timestamp {
+        match self.dice.below(30) {
+            0..20 if self.is_unlucky => due.unwrap_or(now).max(now),
+            0..14 => now,
+            14..25 => Timestamp(now.0 + self.dice.below(200)),
+            25..29 => due.unwrap_or(now).max(now),
+            _ => Timestamp(now.0 + self.dice.below(20_000)),
+        }
+    }
+
+    pub(crate) fn next(&mut self, ledger: &Ledger, live: &Scheduler) -> Move {
+        let command = match self.dice.below(100) {
+            0..42 => SessionCommand::Send(Box::new(self.message(live))),
+            42..66 => return Move::Ask(self.report(live)),
+            66..69 => return Move::Restart,
+            69..72 => return Move::Ask(self.direct()),
+            72..74 => return Move::Ask(self.operate(live)),
+            74..86 => self.steering(live),
+            86..92 => self.edit(ledger),
+            92..95 => {
+                let session = self.dice.pick(&SESSIONS).into();
+                match self.dice.below(6) {
+                    0..4 => SessionCommand::Interrupt { session },
+                    4 => SessionCommand::Clear { session },
+                    _ => SessionCommand::Stop { session },
+                }
+            }
+            95..98 => {
+                let session = self.dice.pick(&SESSIONS).into();
+                SessionCommand::Configure { session, queue: self.queue(40) }
+            }
+            _ => SessionCommand::ConfigureMessages(Box::new(MessageSettings {
+                global: self.queue(60),
+                by_channel: [("discord".into(), self.queue(30))].into(),
+                redeliver: self.dice.percent(80),
+                ..MessageSettings::default()
+            })),
+        };
+        Move::Ask(Command::Session(Box::new(command)))
+    }
+
+    fn queue(&mut self, percent: u64) -> QueueOverrides {
+        QueueOverrides {
+            mode: self.dice.maybe(percent, &MODES),
+            debounce: self.dice.maybe(percent, &[Millis(0), Millis(50), Millis(300)]),
+            max_wait: self.dice.maybe(percent, &[Millis(100), Millis(1000), MAX_WAIT_MAX]),
+            cap: self.dice.maybe(percent, &[1, 2, 4]),
+            drop: self.dice.maybe(percent, &[DropRule::Old, DropRule::New, DropRule::Summarize]),
+        }
+    }
+
+    fn message(&mut self, live: &Scheduler) -> Incoming {
+        let id = MessageId(self.id());
+        let session = self.dice.pick(&SESSIONS);
+        let agent = Agent::new(Name::new(if self.dice.percent(75) { "bot" } else { "cat" }).unwrap());
+        let text = if self.dice.percent(80) { self.dice.pick(&TEXTS[..3]) } else { self.dice.pick(&TEXTS) };
+        let mut message = Incoming::new(id, session, agent, text);
+        message.place.channel = self.dice.maybe(40, &["discord".into(), "slack".into()]);
+        message.place.thread = self.dice.maybe(10, &["7".into()]);
+        message.permissions = self.dice.maybe(20, &[vec![Name::new("admin").unwrap()]]).unwrap_or_default();
+        message.sender_name = self.dice.maybe(20, &["Ann".into()]);
+        message.message_id = self.dice.maybe(30, &["1".into(), "2".into(), "3".into(), "4".into()]);
+        message.queue = self.queue(15);
+        message.heartbeat = self.dice.percent(3);
+        message.may_configure = self.dice.percent(60);
+        let turn = live.session(session).and_then(|view| view.turns.first().map(|turn| turn.task));
+        if self.dice.percent(8) {
+            let turn = turn.filter(|_| self.dice.percent(70)).unwrap_or(TaskId(1));
+            let otherwise = self.dice.pick(&[Otherwise::Followup, Otherwise::Reject, Otherwise::Drop]);
+            message.steer = Some(Steer { turn, otherwise });
+        }
+        message
+    }
+
+    fn running(&mut self, live: &Scheduler) -> Option<(TaskId, Fence)> {
+        let running: Vec<(TaskId, Fence)> =
+            live.tasks().filter_map(|task| task.running.map(|running| (task.id, running.fence))).collect();
+        if running.is_empty() { None } else { Some(self.dice.pick(&running)) }
+    }
+
+    /// A turn ends, one way or another.
+    fn report(&mut self, live: &Scheduler) -> Command {
+        let Some((task, fence)) = self.running(live) else { return Command::Tick };
+        let outcome = match self.dice.below(10) {
+            0..5 if !self.is_unlucky => Outcome::Success,
+            0..5 => Outcome::Failure { error: "bad luck".into(), retryable: true },
+            5..8 => Outcome::Failure { error: "it broke".into(), retryable: self.dice.percent(50) },
+            8 => return Command::Lapse { task, fence },
+            _ => return Command::Heartbeat { task, fence },
+        };
+        Command::Finish { task, fence, outcome }
+    }
+
+    /// A turn that is asked for directly.
+    fn direct(&mut self) -> Command {
+        let session = LaneName::session(self.dice.pick(&SESSIONS)).unwrap();
+        let lanes = vec![LaneName::new("agent:bot").unwrap(), session];
+        let spec = TaskSpec::new(Name::new("direct").unwrap(), lanes);
+        Command::Submit { task: TaskId(self.id() << 64), spec: Box::new(spec) }
+    }
+
+    fn operate(&mut self, live: &Scheduler) -> Command {
+        let lane = LaneName::new(self.dice.pick(&["agent:bot", "session:s", "agent:cat"])).unwrap();
+        let tasks: Vec<TaskId> = live.tasks().map(|task| task.id).collect();
+        match self.dice.below(5) {
+            0 => Command::Pause { lane },
+            1 | 2 => Command::Resume { lane: LaneName::new("agent:bot").unwrap() },
+            3 if !tasks.is_empty() => {
+                Command::Cancel { task: self.dice.pick(&tasks), reason: CancelReason::Caller }
+            }
+            _ => Command::ForceRelease { lane },
+        }
+    }
+
+    fn steering(&mut self, live: &Scheduler) -> SessionCommand {
+        let turns: Vec<TaskId> = live
+            .sessions()
+            .iter()
+            .flat_map(|session| &session.turns)
+            .filter(|turn| !turn.pending.is_empty() || !turn.steered.is_empty())
+            .map(|turn| turn.task)
+            .collect();
+        if !turns.is_empty() && self.dice.percent(50) {
+            let turn = self.dice.pick(&turns);
+            let running = live.task(turn).and_then(|task| task.running);
+            let fence = running.map_or(Fence(1), |running| running.fence);
+            return SessionCommand::TakeSteering { turn, fence };
+        }
+        let (turn, fence) = self.running(live).unwrap_or((TaskId(1), Fence(1)));
+        match self.dice.below(10) {
+            0..8 => SessionCommand::Steering { turn, fence, open: true },
+            8 => SessionCommand::Steering { turn, fence, open: false },
+            _ => SessionCommand::TakeSteering { turn, fence },
+        }
+    }
+
+    fn edit(&mut self, ledger: &Ledger) -> SessionCommand {
+        let waiting = ledger.messages.iter().filter(|(_, known)| known.place == Where::Waiting);
+        let mut waiting: Vec<MessageId> = waiting.map(|(id, _)| *id).collect();
+        if waiting.is_empty() || self.dice.percent(10) {
+            waiting.push(MessageId(u128::from(self.dice.below(self.made as u64 + 2))));
+        }
+        let message = self.dice.pick(&waiting);
+        match self.dice.below(4) {
+            0 => SessionCommand::Withdraw { message },
+            1 => SessionCommand::SendNow { message },
+            2 => SessionCommand::Move { message, before: None },
+            _ => SessionCommand::Move { message, before: Some(self.dice.pick(&waiting)) },
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What the server costs beside what it stands on: load from one process, the server in another.
+//!
+//! `cargo xtask bench server`. Prints a table of ratios with their bounds and ends with a status that says whether all hold.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use laneway_config::{Profile, parse};
+use laneway_server::{Parts, Server, with_echo};
+use laneway_store_sqlite::SqliteStore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const CONNECTIONS: usize = 64;
+const ROUNDS: usize = 7;
+const ROUND: Duration = Duration::from_millis(700);
+const WATCHERS: usize = 10_000;
+const WAITING: usize = 100_000;
+const TASK: &str = "{\"kind\": \"index\", \"payload\": {\"n\": 1}}";
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    match words.iter().position(|word| word == "--child") {
+        Some(place) => runtime.block_on(child(&words[place + 1])),
+        None => {
+            let all_hold = runtime.block_on(measure());
+            std::process::exit(if all_hold { 0 } else { 1 });
+        }
+    }
+}
+
+/// The other process: the server with a store, or axum with a constant answer.
+async fn child(what: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    std::io::stdout().flush().unwrap();
+    if what == "constant" {
+        let answer = || async { (axum::http::StatusCode::ACCEPTED, "{\"id\":\"0\",\"status\":\"queued\"}") };
+        let router = axum::Router::new().route("/api/tasks", axum::routing::post(answer));
+        return axum::serve(listener, router).await.unwrap();
+    }
+    let config = "lane \"global\" { max_queued = 10000000 }\n\
+                  lane \"external\" { handler = \"external\"  max_concurrency = 1  max_queued = 10000000 }";
+    let nothing: [(&str, &str); 0] = [];
+    let mut config = parse("bench.hcl", config, Profile::SERVER, nothing).unwrap();
+    with_echo(&mut config);
+    let dir = tempfile::tempdir().unwrap();
+    let store: Option<Arc<dyn laneway_store::Store>> = match what {
+        "memory" => None,
+        _ => Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap())),
+    };
+    let parts = Parts { config, config_file: None, overrides: Vec::new(), store, state_dir: None };
+    let server = Server::open(parts).await.unwrap();
+    server.serve(listener, std::future::pending()).await.unwrap();
+}
+
+struct Other {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Other {
+    fn start(what: &str) -> Other {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--child", what])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Other { address: line.trim().parse().unwrap(), process }
+    }
+
+    /// Kilobytes of memory that it has now.
+    fn resident_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A connection that is kept.
+struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    async fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream, buffer: Vec::new() }
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).await.unwrap();
+        loop {
+            let text = std::str::from_utf8(&self.buffer).unwrap_or_default();
+            if let Some(end) = text.find("\r\n\r\n") {
+                let head = text[..end].to_ascii_lowercase();
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+                let whole = end + 4 + length.unwrap_or(0);
+                if self.buffer.len() >= whole {
+                    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+                    let body = text[end + 4..whole].to_owned();
+                    self.buffer.drain(..whole);
+                    return (status, body);
+                }
+            }
+            let mut piece = [0; 64 * 1024];
+            let read = self.stream.read(&mut piece).await.unwrap();
+            assert!(read > 0, "the server hung up");
+            self.buffer.extend_from_slice(&piece[..read]);
+        }
+    }
+}
+
+/// Requests a second, and the 99th percentile of their times.
+async fn load(address: SocketAddr) -> (f64, Duration) {
+    let until = Instant::now() + ROUND;
+    let begun = Instant::now();
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        clients.push(tokio::spawn(async move {
+            let mut client = Client::connect(address).await;
+            let mut times = Vec::new();
+            while Instant::now() < until {
+                let asked = Instant::now();
+                let (status, _) = client.ask("POST", "/api/tasks", TASK).await;
+                assert_eq!(status, 202);
+                times.push(asked.elapsed());
+            }
+            times
+        }));
+    }
+    let mut times = Vec::new();
+    for client in clients {
+        times.extend(client.await.unwrap());
+    }
+    times.sort_unstable();
+    (times.len() as f64 / begun.elapsed().as_secs_f64(), times[times.len() * 99 / 100])
+}
+
+/// The engine's own durable submissions a second, asked by as many at once.
+async fn engine_alone() -> f64 {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
+    let handle = laneway_engine::Handle::open(store, laneway_engine::Options::default()).await.unwrap();
+    let mut settings = laneway_core::LaneSettings::default();
+    settings.set("handler", "external").unwrap();
+    settings.set("max_queued", "10000000").unwrap();
+    let lanes = laneway_core::Pattern::new("external").unwrap();
+    handle.configure(vec![laneway_core::Block { lanes, settings: Some(settings) }]).await.unwrap();
+    let until = Instant::now() + ROUND;
+    let begun = Instant::now();
+    let mut askers = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let handle = handle.clone();
+        askers.push(tokio::spawn(async move {
+            let mut count = 0;
+            while Instant::now() < until {
+                let task = laneway_engine::Task::new("external").kind("index").payload(1);
+                handle.submit(task).await.unwrap().detach();
+                count += 1;
+            }
+            count
+        }));
+    }
+    let mut count = 0;
+    for asker in askers {
+        count += asker.await.unwrap();
+    }
+    f64::from(count) / begun.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+struct Table {
+    all_hold: bool,
+}
+
+impl Table {
+    fn row(&mut self, what: &str, ours: f64, reference: f64, ratio: f64, bound: f64, at_least: bool) {
+        let holds = if at_least { ratio >= bound } else { ratio <= bound };
+        self.all_hold &= holds;
+        let (sign, word) =
+            (if at_least { ">=" } else { "<=" }, if holds { "holds" } else { "DOES NOT HOLD" });
+        println!("{what:<44} {ours:>12.1} {reference:>12.1} {ratio:>8.2} {sign} {bound:<5} {word}");
+    }
+}
+
+async fn measure() -> bool {
+    let mut table = Table { all_hold: true };
+    println!("{:<44} {:>12} {:>12} {:>8}    bound", "what", "ours", "reference", "ratio");
+    memory_rate(&mut table).await;
+    disk_rate(&mut table).await;
+    looks(&mut table).await;
+    watchers(&mut table).await;
+    table.all_hold
+}
+
+async fn memory_rate(table: &mut Table) {
+    let (ours, constant) = (Other::start("memory"), Other::start("constant"));
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push((load(ours.address).await, load(constant.address).await));
+    }
+    let of = |pick: fn(&((f64, Duration), (f64, Duration))) -> f64| median(rounds.iter().map(pick).collect());
+    let (rate, reference) = (of(|r| r.0.0), of(|r| r.1.0));
+    table.row("POST /api/tasks in memory, a second", rate, reference, of(|r| r.0.0 / r.1.0), 0.5, true);
+    let (p99, reference) = (of(|r| r.0.1.as_secs_f64() * 1e6), of(|r| r.1.1.as_secs_f64() * 1e6));
+    let ratio = of(|r| r.0.1.as_secs_f64() / r.1.1.as_secs_f64());
+    table.row("  its 99th percentile, us", p99, reference, ratio, 5.0, false);
+}
+
+async fn disk_rate(table: &mut Table) {
+    let ours = Other::start("disk");
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push((load(ours.address).await.0, engine_alone().await));
+    }
+    let (rate, reference) =
+        (median(rounds.iter().map(|r| r.0).collect()), median(rounds.iter().map(|r| r.1).collect()));
+    let ratio = median(rounds.iter().map(|r| r.0 / r.1).collect());
+    table.row("POST /api/tasks on disk, a second", rate, reference, ratio, 0.5, true);
+}
+
+async fn looks(table: &mut Table) {
+    let (many, few) = (Other::start("memory"), Other::start("memory"));
+    for (other, count) in [(&many, WAITING), (&few, 100)] {
+        let mut clients = Vec::new();
+        for _ in 0..10 {
+            let address = other.address;
+            clients.push(tokio::spawn(async move {
+                let mut client = Client::connect(address).await;
+                for _ in 0..count / 10 {
+                    assert_eq!(client.ask("POST", "/api/tasks", TASK).await.0, 202);
+                }
+            }));
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+    }
+    let (mut at_many, mut at_few) = (Client::connect(many.address).await, Client::connect(few.address).await);
+    for path in ["/api/status", "/api/lanes", "/api/tasks"] {
+        let mut rounds = Vec::new();
+        for _ in 0..201 {
+            let asked = Instant::now();
+            assert_eq!(at_many.ask("GET", path, "").await.0, 200);
+            let ours = asked.elapsed().as_secs_f64() * 1e6;
+            let asked = Instant::now();
+            at_few.ask("GET", path, "").await;
+            rounds.push((ours, asked.elapsed().as_secs_f64() * 1e6));
+        }
+        let (ours, reference) =
+            (median(rounds.iter().map(|r| r.0).collect()), median(rounds.iter().map(|r| r.1).collect()));
+        let what = format!("GET {path} with 100 000 waiting, us");
+        table.row(&what, ours, reference, ours / reference, 2.0, false);
+    }
+}
+
+/// Every watcher gets every event of its task; how much memory each takes.
+async fn watchers(table: &mut Table) {
+    let other = Other::start("memory");
+    let mut client = Client::connect(other.address).await;
+    let mut ids = Vec::new();
+    for _ in 0..WATCHERS {
+        let (_, body) = client.ask("POST", "/api/tasks", TASK).await;
+        ids.push(body.split('"').nth(3).unwrap().to_owned());
+    }
+    let before = other.resident_kb();
+    let mut streams = Vec::new();
+    for id in &ids {
+        let mut stream = TcpStream::connect(other.address).await.unwrap();
+        let request = format!("GET /api/tasks/{id}/events HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    // The first events of each: all are connected.
+    for stream in &mut streams {
+        read_until(stream, "event: queued").await;
+    }
+    let each = (other.resident_kb().saturating_sub(before)) as f64 / WATCHERS as f64;
+    table.row("memory of a watcher, KB", each, 25.0, each / 25.0, 1.0, false);
+    let (status, _) = client.ask("POST", "/api/tasks/cancel", "{\"kind\": \"index\"}").await;
+    assert_eq!(status, 200);
+    let mut complete = 0;
+    for stream in &mut streams {
+        let text = read_until(stream, "event: done").await;
+        complete += usize::from(text.contains("event: cancelled"));
+    }
+    let share = complete as f64 / WATCHERS as f64;
+    table.row("watchers that got every event", complete as f64, WATCHERS as f64, share, 1.0, true);
+}
+
+async fn read_until(stream: &mut TcpStream, word: &str) -> String {
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.contains(word) {
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut piece)).await;
+        let read = read.expect("nothing came").unwrap();
+        assert!(read > 0, "the stream broke off");
+        text.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    text
+}

@@ -1,0 +1,224 @@
+//! Messages to sessions: sent, asked after, taken back, moved, steered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use laneway_core::{DropRule, MessageEnd, MessageId, MessageStatus, Mode, TaskId};
+use laneway_engine::Message;
+use laneway_protocol::{
+    MessageAnswer, MessageRequest, MoveRequest, Receipt, Scope, SteerRequest, cancel_reason,
+};
+
+use crate::app::App;
+use crate::asks;
+use crate::auth::Caller;
+use crate::chat::agent_named;
+use crate::extract::{Body, Path, task_id};
+use crate::problem::{Answer, Refusal};
+use crate::runners::agent_kind;
+
+pub(crate) fn mode(word: &str) -> Answer<Mode> {
+    Mode::parse(word).ok_or_else(|| Refusal::invalid(format!("mode must be one of {}", Mode::CHOICES)))
+}
+
+pub(crate) fn drop_rule(word: &str) -> Answer<DropRule> {
+    DropRule::parse(word)
+        .ok_or_else(|| Refusal::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
+}
+
+/// Sets one text of a message.
+type Setter = fn(Message, String) -> Message;
+
+/// What a request says as a message to the queue.
+pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Answer<Message> {
+    let agent = agent_named(app, &request.agent)?;
+    let permissions = request.permissions.unwrap_or_default();
+    let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
+    let name = agent.name.as_str();
+    let mut message = Message::new(key, name, request.text).kind(agent_kind(name));
+    for lane in agent.lanes.iter().flatten() {
+        message = message.lane(lane.as_str());
+    }
+    if may_configure {
+        message = message.may_configure();
+    }
+    for permission in permissions {
+        message = message.permission(asks::name("permissions", permission)?.as_str());
+    }
+    let texts: [(Option<String>, Setter); 7] = [
+        (request.message_id, |message, text| message.message_id(text)),
+        (request.channel, |message, text| message.channel(text)),
+        (request.to, |message, text| message.to(text)),
+        (request.account, |message, text| message.account(text)),
+        (request.thread, |message, text| message.thread(text)),
+        (request.sender, |message, text| message.sender(text)),
+        (request.sender_name, |message, text| message.sender_name(text)),
+    ];
+    for (text, set) in texts {
+        if let Some(text) = text {
+            message = set(message, text);
+        }
+    }
+    if let Some(word) = request.mode {
+        message = message.mode(mode(&word)?);
+    }
+    if let Some(length) = request.debounce_ms {
+        message = message.debounce(Duration::from_millis(length));
+    }
+    if let Some(cap) = request.cap {
+        message = message.cap(cap);
+    }
+    if let Some(word) = request.drop {
+        message = message.drop_rule(drop_rule(&word)?);
+    }
+    Ok(message)
+}
+
+/// Sends a message and says what became of it.
+pub(crate) async fn send_message(app: &App, message: Message) -> Answer<MessageAnswer> {
+    if app.draining.is_cancelled() {
+        let detail = "the server is shutting down and takes no new work";
+        return Err(Refusal::new(laneway_protocol::Code::Draining, detail));
+    }
+    let reply = app.handle.send_message(message).await?;
+    Ok(MessageAnswer {
+        id: TaskId(reply.message.0).to_string(),
+        outcome: reply.outcome.as_str().to_owned(),
+        task_id: reply.turn.map(|task| task.to_string()),
+        position: reply.position,
+        typing: reply.typing,
+        reply: reply.reply,
+    })
+}
+
+/// Sends a message to a session. If it is busy, the mode says what becomes of the message.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/messages", tag = "sessions", params(("key" = String, Path)),
+    request_body = MessageRequest, responses((status = 202, body = MessageAnswer))
+)]
+pub(crate) async fn send(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(key): Path<String>,
+    Body(request): Body<MessageRequest>,
+) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+    let message = message(&app, &caller, &key, request)?;
+    Ok((StatusCode::ACCEPTED, Json(send_message(&app, message).await?)))
+}
+
+fn message_id(text: &str) -> Answer<MessageId> {
+    task_id(text).map(|id| MessageId(id.0)).map_err(|_| Refusal::not_found("message"))
+}
+
+pub(crate) fn texted(id: &MessageId) -> String {
+    TaskId(id.0).to_string()
+}
+
+/// What became of a message.
+#[utoipa::path(
+    get, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 200, body = Receipt))
+)]
+pub(crate) async fn receipt(
+    State(app): State<Arc<App>>,
+    Path(parts): Path<(String, String)>,
+) -> Answer<Json<Receipt>> {
+    let (_, id) = parts;
+    let message = message_id(&id)?;
+    let status = app.handle.message(message).await?.ok_or_else(|| Refusal::not_found("message"))?;
+    let (word, turn, detail, position) = match status {
+        MessageStatus::Waiting { position } => ("waiting", None, None, Some(position)),
+        MessageStatus::Steering { turn } => ("steering", Some(turn), None, None),
+        MessageStatus::Steered { turn, .. } => ("steered", Some(turn), None, None),
+        MessageStatus::InTurn { turn } => ("in_turn", Some(turn), None, None),
+        MessageStatus::Ended { end, .. } => match end {
+            MessageEnd::Delivered { turn } => ("delivered", Some(turn), None, None),
+            MessageEnd::Steered { turn } => ("steered", Some(turn), None, None),
+            MessageEnd::Dropped { rule } => ("dropped", None, Some(rule.as_str().to_owned()), None),
+            MessageEnd::Cancelled { reason } => {
+                ("cancelled", None, Some(cancel_reason(reason).to_owned()), None)
+            }
+            MessageEnd::SetAside { error, .. } => ("set_aside", None, Some(error.to_string()), None),
+        },
+    };
+    Ok(Json(Receipt {
+        id: texted(&message),
+        status: word.to_owned(),
+        task_id: turn.map(|task| task.to_string()),
+        detail,
+        position,
+    }))
+}
+
+/// Takes a waiting message back.
+#[utoipa::path(
+    delete, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "it is gone"))
+)]
+pub(crate) async fn withdraw(
+    State(app): State<Arc<App>>,
+    Path(parts): Path<(String, String)>,
+) -> Answer<StatusCode> {
+    let (_, id) = parts;
+    app.handle.withdraw(message_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a waiting message another place in line.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/messages/{id}/move", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), request_body = MoveRequest,
+    responses((status = 204, description = "it has its new place"))
+)]
+pub(crate) async fn move_message(
+    State(app): State<Arc<App>>,
+    Path(parts): Path<(String, String)>,
+    Body(request): Body<MoveRequest>,
+) -> Answer<StatusCode> {
+    let (_, id) = parts;
+    let before = request.before.as_deref().map(message_id).transpose()?;
+    app.handle.move_message(message_id(&id)?, before).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sends a waiting message next.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/messages/{id}/send-now", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "it is next"))
+)]
+pub(crate) async fn send_now(
+    State(app): State<Arc<App>>,
+    Path(parts): Path<(String, String)>,
+) -> Answer<StatusCode> {
+    let (_, id) = parts;
+    app.handle.send_now(message_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Says something to the running turn.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/steer", tag = "sessions", params(("key" = String, Path)),
+    request_body = SteerRequest, responses((status = 202, body = MessageAnswer))
+)]
+pub(crate) async fn steer(
+    State(app): State<Arc<App>>,
+    Path(key): Path<String>,
+    Body(request): Body<SteerRequest>,
+) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+    Ok((StatusCode::ACCEPTED, Json(steer_session(&app, &key, request.text).await?)))
+}
+
+/// Says something to the running turn of a session; too late, it becomes a turn of its own.
+pub(crate) async fn steer_session(app: &App, key: &str, text: String) -> Answer<MessageAnswer> {
+    let view = app.handle.session(key.to_owned()).await?;
+    let turn = view.and_then(|view| view.turns.first().map(|turn| turn.task));
+    let Some(turn) = turn else { return Err(Refusal::not_found("turn that runs in this session")) };
+    let kind = app.handle.task(turn).await?.map(|view| view.kind.to_string()).unwrap_or_default();
+    let agent = kind.strip_prefix("agent:").unwrap_or(&kind);
+    let message = Message::new(key, agent, text).kind(agent_kind(agent)).mode(Mode::Steer);
+    let message = message.steer(turn, laneway_core::Otherwise::Followup);
+    send_message(app, message).await
+}
