@@ -5,10 +5,12 @@ let unhurried;
 export function patient(waits) {
     if (!waits)
         return {};
+    if (unhurried !== undefined)
+        return { dispatcher: unhurried };
     // Node brings its fetch in with the first use of one of its classes.
     new Headers();
     const usual = globalThis[DISPATCHER];
-    if (unhurried === undefined && typeof usual === "object" && usual !== null) {
+    if (typeof usual === "object" && usual !== null) {
         const Agent = usual.constructor;
         // Only the plain one is known to take these options; whoever has set another has said what to do.
         if (Agent.name === "Agent")

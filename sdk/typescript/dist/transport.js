@@ -126,19 +126,23 @@ export class Transport {
             if (value !== undefined)
                 query.set(key, value);
         }
-        const signals = [request.signal, request.waits ? undefined : AbortSignal.timeout(this.#timeoutMs)];
-        const some = signals.filter((signal) => signal != null);
         const init = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-        if (some.length > 0)
-            init.signal = some.length === 1 ? some[0] : AbortSignal.any(some);
         if (request.body !== undefined)
             init.body = JSON.stringify(request.body);
+        const late = request.waits ? undefined : new AbortController();
+        const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), this.#timeoutMs);
+        const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
+        if (signal)
+            init.signal = signal;
         let response;
         try {
             response = await this.#fetch(`${this.url}${path}${query.size > 0 ? `?${query}` : ""}`, init);
         }
         catch (error) {
             throw unreachable(error, request.signal);
+        }
+        finally {
+            clearTimeout(timer);
         }
         if (response.ok)
             return response;

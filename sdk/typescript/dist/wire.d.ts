@@ -232,7 +232,6 @@ export interface ClearedQueue {
     /** `cleared`. */
     status: string;
 }
-/** Why something was refused, or did not succeed. */
 export type Code = string;
 /** How an attempt went. */
 export interface CompleteBody {

@@ -6,10 +6,11 @@ let unhurried: object | undefined;
 /** What to tell fetch about an answer that may take any time; nothing, where fetch is patient by itself. */
 export function patient(waits: boolean | undefined): object {
   if (!waits) return {};
+  if (unhurried !== undefined) return { dispatcher: unhurried };
   // Node brings its fetch in with the first use of one of its classes.
   new Headers();
   const usual = (globalThis as Record<symbol, unknown>)[DISPATCHER];
-  if (unhurried === undefined && typeof usual === "object" && usual !== null) {
+  if (typeof usual === "object" && usual !== null) {
     const Agent = usual.constructor as new (options: object) => object;
     // Only the plain one is known to take these options; whoever has set another has said what to do.
     if (Agent.name === "Agent") unhurried = new Agent({ headersTimeout: 0, bodyTimeout: 0 });

@@ -71,7 +71,7 @@ export class Slot implements AsyncDisposable {
     const failed = error === undefined ? { success: true } : { success: false, error: nameOf(error) };
     const body = { fence: this.fence, ...failed };
     try {
-      await this.transport.send(pathOf("tasks", this.id, "complete"), { method: "POST", body }).then((r) => r.body?.cancel());
+      await this.transport.read(pathOf("tasks", this.id, "complete"), { method: "POST", body });
     } catch (refused) {
       if (refused instanceof StaleLease) this.#lose(refused.message);
       // Whatever else went wrong: the lease ends it.

@@ -254,7 +254,6 @@ export interface ClearedQueue {
   status: string;
 }
 
-/** Why something was refused, or did not succeed. */
 export type Code = string;
 
 /** How an attempt went. */

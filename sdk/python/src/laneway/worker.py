@@ -32,7 +32,7 @@ CLAIM_WAIT_MS = 20_000
 class TaskRun:
     """One attempt at a task, as its handler sees it. Everything here may be used from any thread."""
 
-    def __init__(self, task: ClaimedTask, loop: asyncio.AbstractEventLoop, takes_steering: bool) -> None:
+    def __init__(self, task: ClaimedTask, takes_steering: bool, wake: Callable[[], None]) -> None:
         self.id = task.id
         self.kind = task.kind
         self.lane = task.lane
@@ -43,8 +43,7 @@ class TaskRun:
         """Grows with each attempt: show it to whatever must not listen to an old one."""
         self.remaining_ms = task.remaining_ms
         """How much time the attempt had when it was claimed."""
-        self._loop = loop
-        self._wake = asyncio.Event()
+        self._wake = wake
         self._lock = threading.Lock()
         self._progress: Any = None
         self._has_progress = False
@@ -56,7 +55,7 @@ class TaskRun:
         """Tells whoever watches how far it is. Of several in a row the newest is told."""
         with self._lock:
             self._progress, self._has_progress = value, True
-        self._loop.call_soon_threadsafe(self._wake.set)
+        self._wake()
 
     def steered(self) -> list[str]:
         """What was said to the run since this was called last; for handlers that take steering."""
@@ -209,7 +208,12 @@ class Worker:
 
     async def _run_one(self, task: ClaimedTask, clock: LeaseClock) -> None:
         handler, steering = self._handlers[task.kind]
-        run = TaskRun(task, asyncio.get_running_loop(), steering)
+        loop, leases = asyncio.get_running_loop(), self._client.leases
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(leases.wake, task.id)
+
+        run = TaskRun(task, steering, wake)
         traceparent.set(task.traceparent)
         work = asyncio.ensure_future(_call(handler, run))
         lost = False
@@ -227,10 +231,9 @@ class Worker:
                 run._stop.set()
                 work.cancel()
 
-        leases = self._client.leases
-        leases.keep(task.id, task.fence, clock, lost=on_lost, heard=on_heard, say=run._say, wake=run._wake)
+        leases.keep(task.id, task.fence, clock, lost=on_lost, heard=on_heard, say=run._say)
         if steering:
-            run._wake.set()
+            leases.wake(task.id)
         try:
             await asyncio.wait({work})
             if not lost:

@@ -34,6 +34,8 @@ class Leases:
         self._changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
         self._closed = False
+        # When the thread looks again by itself; it need not be told of what is due later.
+        self._wakes_at = float("inf")
 
     def keep(
         self, task: str, fence: int, clock: LeaseClock, *, lost: Lost, heard: Optional[Heard] = None
@@ -41,13 +43,11 @@ class Leases:
         """Keeps this lease alive until it is dropped or lost. `lost` and `heard` are called on the thread."""
         kept = _Kept(fence, clock, lost, heard, clock.now() + clock.next_sign)
         with self._changed:
-            # The thread needs to be told only of what is due before anything that it waits for.
-            first = min((other.due for other in self._kept.values()), default=float("inf"))
             self._kept[task] = kept
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="laneway-leases", daemon=True)
                 self._thread.start()
-            elif kept.due < first:
+            elif kept.due < self._wakes_at:
                 self._changed.notify()
 
     def drop(self, task: str) -> None:
@@ -70,11 +70,13 @@ class Leases:
                 if self._closed:
                     return
                 if not self._kept:
-                    self._changed.wait(60.0)
+                    self._wakes_at = float("inf")
+                    self._changed.wait()
                     continue
                 task, kept = min(self._kept.items(), key=lambda item: item[1].due)
                 pause = kept.due - kept.clock.now()
                 if pause > 0:
+                    self._wakes_at = kept.due
                     self._changed.wait(pause)
                     continue
             self._sign(task, kept)
