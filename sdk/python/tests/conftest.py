@@ -30,6 +30,7 @@ CONFIG: dict[str, Any] = {
         "slow": {"command": ["sleep", "60"], "max_queued": 3},
         "broken": {"command": ["sh", "-c", "echo went wrong >&2; exit 3"]},
         "outside": {"external": True},
+        "echo": {"echo": True},
     },
     "handler": {
         "read": {"command": ["cat"]},

@@ -43,7 +43,7 @@ def test_an_agent_loop_reads_side_by_side_and_writes_in_order(own: Local) -> Non
 
 
 def test_a_fleet_of_workers_shares_the_work_and_drains(own: Local) -> None:
-    command = [sys.executable, EXAMPLES / "worker_fleet.py", own.url]
+    command = [sys.executable, str(EXAMPLES / "worker_fleet.py"), own.url]
     fleet = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for worker in fleet:
         assert worker.stderr is not None and "claims from external" in worker.stderr.readline()

@@ -28,3 +28,11 @@ test("what is shipped is what the sources say", () => {
     assert.equal(readFileSync(join(root, "dist", file), "utf8"), readFileSync(join(fresh, file), "utf8"), `${file}: npm run build`);
   }
 });
+
+test("the package can be installed as it is", () => {
+  const place = mkdtempSync(join(tmpdir(), "laneway-test-"));
+  writeFileSync(join(place, "package.json"), '{ "private": true, "type": "module" }');
+  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", root], { cwd: place, stdio: "pipe" });
+  const code = 'import("laneway").then(({ Client }) => console.log(new Client("http://127.0.0.1/").url))';
+  assert.equal(execFileSync(process.execPath, ["-e", code], { cwd: place, encoding: "utf8" }), "http://127.0.0.1\n");
+});

@@ -21,6 +21,8 @@ export const CONFIG = {
     slow: { command: ["sleep", "60"], max_queued: 3 },
     broken: { command: ["sh", "-c", "echo went wrong >&2; exit 3"] },
     outside: { external: true },
+    // Samples of the documentation ask it all at once.
+    echo: { echo: true, max_queued: 100 },
   },
   handler: { read: { command: ["cat"] }, bash: { command: ["cat"] }, write: { command: ["cat"] } },
   queue: { query_max_concurrency: 4 },
