@@ -22,7 +22,7 @@ fn an_unknown_key_is_told_with_the_nearest_right_one() {
     check("lanes \"x\" {}", "a.hcl:1: lanes is not a setting; did you mean lane?");
     check(
         "colour = \"red\"",
-        "a.hcl:1: colour is not a setting; there are listen, store, lane, agent, queue, handler, messages, schedule",
+        "a.hcl:1: colour is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
     );
     check(
         "agent \"a\" { echo = true\n lane = [] }",
@@ -161,7 +161,7 @@ fn all_errors_are_told_in_the_order_of_the_file() {
          a.hcl:3: agent \"a\": needs one of command, url, external = true or echo = true
          a.hcl:4: lane \"m\": weight must be a whole number from 1 to 1000
          a.hcl:5: lane \"m\": wieght is not a setting; did you mean weight?
-         a.hcl:6: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, schedule",
+         a.hcl:6: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
     );
 }
 

@@ -220,13 +220,16 @@ async fn measure() -> bool {
     table.all_hold
 }
 
+/// What was measured of ours and of the reference: how many a second, and their 99th percentile.
+type Round = ((f64, Duration), (f64, Duration));
+
 async fn memory_rate(table: &mut Table) {
     let (ours, constant) = (Other::start("memory"), Other::start("constant"));
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push((load(ours.address).await, load(constant.address).await));
     }
-    let of = |pick: fn(&((f64, Duration), (f64, Duration))) -> f64| median(rounds.iter().map(pick).collect());
+    let of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect());
     let (rate, reference) = (of(|r| r.0.0), of(|r| r.1.0));
     table.row("POST /api/tasks in memory, a second", rate, reference, of(|r| r.0.0 / r.1.0), 0.5, true);
     let (p99, reference) = (of(|r| r.0.1.as_secs_f64() * 1e6), of(|r| r.1.1.as_secs_f64() * 1e6));

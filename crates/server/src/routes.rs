@@ -112,14 +112,16 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/api/ws", KNOWN),
 ];
 
-/// Who may use a route; of one that is not listed, nobody but an admin could.
+/// Who may use a route; one that is not listed is for admins alone.
 pub(crate) fn access_of(method: &Method, path: &str) -> Access {
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let known = ROUTES.iter().find(|(known, route, _)| *known == method && *route == path);
-    match known {
+    let mut of_path = ROUTES.iter().filter(|(_, route, _)| *route == path).peekable();
+    let is_known = of_path.peek().is_some();
+    match of_path.find(|(known, _, _)| *known == method) {
         Some((_, _, access)) => *access,
-        // The path is known and the method is not: whoever asks is told so once it is known who asks.
-        None => Access::Known,
+        // The path is known and the method is not: whoever has a token is told so.
+        None if is_known => Access::Known,
+        None => Access::Scope(Scope::Admin),
     }
 }
 
@@ -292,6 +294,13 @@ mod tests {
             }
         }
         assert_eq!(listed, described);
+    }
+
+    #[test]
+    fn what_is_not_listed_is_for_admins_alone() {
+        assert_eq!(access_of(&Method::GET, "/api/secret"), Access::Scope(Scope::Admin));
+        assert_eq!(access_of(&Method::PUT, "/api/status"), Access::Known);
+        assert_eq!(access_of(&Method::HEAD, "/api/status"), Access::Scope(Scope::Read));
     }
 
     #[test]
