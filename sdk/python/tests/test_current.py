@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 
 from laneway import Local
+from laneway.errors import BY_CODE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,6 +19,12 @@ def test_the_types_are_those_of_the_server(server: Local, tmp_path: Path) -> Non
     with urllib.request.urlopen(f"{server.url}/openapi.json") as answer:
         document.write_bytes(answer.read())
     subprocess.run([sys.executable, ROOT / "scripts" / "generate.py", document, "--check"], check=True)
+
+
+def test_there_is_an_exception_for_each_code_of_the_server(server: Local) -> None:
+    with urllib.request.urlopen(f"{server.url}/openapi.json") as answer:
+        codes = json.load(answer)["components"]["schemas"]["Code"]["enum"]
+    assert set(codes) == set(BY_CODE)
 
 
 def test_the_synchronous_half_says_what_the_asynchronous_half_says() -> None:

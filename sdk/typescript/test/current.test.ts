@@ -7,15 +7,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Laneway } from "../src/index.js";
+import { BY_CODE, Laneway } from "../src/index.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 test("the types are those of the server", async () => {
   await using server = await Laneway.local();
   const file = join(mkdtempSync(join(tmpdir(), "laneway-test-")), "openapi.json");
-  writeFileSync(file, await (await fetch(`${server.url}/openapi.json`)).text());
+  const text = await (await fetch(`${server.url}/openapi.json`)).text();
+  writeFileSync(file, text);
   execFileSync(process.execPath, [join(root, "scripts/generate.mjs"), file, "--check"], { stdio: "inherit" });
+  // There is an error for each code.
+  const document = JSON.parse(text) as { components: { schemas: { Code: { enum: string[] } } } };
+  assert.deepEqual(Object.keys(BY_CODE).sort(), document.components.schemas.Code.enum.sort());
 });
 
 test("what is shipped is what the sources say", () => {
