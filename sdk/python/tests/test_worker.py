@@ -21,13 +21,18 @@ def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Loc
     async def test(client: AsyncClient) -> None:
         worker = Worker(client, lanes=["external"], concurrency=2)
         inside = most = 0
+        met = asyncio.Event()
 
         @worker.handler("count")
         async def count(task: TaskRun) -> Any:
             nonlocal inside, most
             inside += 1
             most = max(most, inside)
-            await asyncio.sleep(0.02)
+            if inside == 2:
+                met.set()
+            # The first two wait for each other: they do run at once.
+            await met.wait()
+            await asyncio.sleep(0.005)
             inside -= 1
             return {"twice": task.payload["n"] * 2}
 

@@ -1,7 +1,7 @@
 // Workers and polled external tasks.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { type Client, DoNotRetry, Laneway, type Local, NotClaimable, Worker } from "../src/index.js";
 import { CONFIG, Restarting, fresh } from "./server.js";
@@ -15,15 +15,30 @@ before(async () => {
 });
 after(() => server.close());
 
-test("a worker runs several tasks at once and no more than it may", async () => {
+/** Lets a worker run, and drains it with the test, however that ends. */
+function start(t: TestContext, worker: Worker): Promise<void> {
+  const running = worker.run();
+  t.after(async () => {
+    worker.drain();
+    await running;
+  });
+  return running;
+}
+
+test("a worker runs several tasks at once and no more than it may", async (t) => {
   let [inside, most] = [0, 0];
+  let meet = () => {};
+  const met = new Promise<void>((resolve) => (meet = resolve));
   const worker = new Worker(client, { concurrency: 2 }).handler<{ n: number }>("count", async ({ payload }) => {
     most = Math.max(most, ++inside);
-    await setTimeout(20);
+    if (inside === 2) meet();
+    // The first two wait for each other: they do run at once.
+    await met;
+    await setTimeout(5);
     inside -= 1;
     return { twice: payload.n * 2 };
   });
-  const running = worker.run();
+  const running = start(t, worker);
   const tasks = [];
   for (let n = 0; n < 6; n += 1) tasks.push(await client.submit("count", { n }));
   const results = await Promise.all(tasks.map(async ({ id }) => (await client.wait(id)).result));
@@ -33,7 +48,7 @@ test("a worker runs several tasks at once and no more than it may", async () => 
   await running;
 });
 
-test("failures are retried unless the handler says not to", async () => {
+test("failures are retried unless the handler says not to", async (t) => {
   const attempts: number[] = [];
   const worker = new Worker(client, { lanes: ["again"] })
     .handler("flaky", ({ attempt }) => {
@@ -45,7 +60,7 @@ test("failures are retried unless the handler says not to", async () => {
       attempts.push(attempt);
       throw new DoNotRetry("never");
     });
-  const running = worker.run();
+  const running = start(t, worker);
   const first = await client.wait((await client.submit("flaky", null, { lanes: ["again"] })).id);
   assert.deepEqual([first.status, first.result, attempts.splice(0)], ["completed", "done", [1, 2]]);
   const second = await client.wait((await client.submit("hopeless", null, { lanes: ["again"] })).id);
@@ -57,12 +72,12 @@ test("failures are retried unless the handler says not to", async () => {
   await running;
 });
 
-test("progress is told and a cancelled task is stopped", async () => {
+test("progress is told and a cancelled task is stopped", async (t) => {
   const worker = new Worker(client, { leaseMs: 600 }).handler("long", async (task) => {
     task.progress({ percent: 40 });
     await setTimeout(30_000, undefined, { signal: task.signal });
   });
-  const running = worker.run();
+  const running = start(t, worker);
   const { id } = await client.submit("long");
   let told: unknown;
   for await (const event of client.taskEvents(id)) {
@@ -76,7 +91,7 @@ test("progress is told and a cancelled task is stopped", async () => {
   await running;
 });
 
-test("draining lets running work end and claims no more", async () => {
+test("draining lets running work end and claims no more", async (t) => {
   let started = () => {};
   let end = () => {};
   const hasStarted = new Promise<void>((resolve) => (started = resolve));
@@ -86,7 +101,7 @@ test("draining lets running work end and claims no more", async () => {
     await mayEnd;
     return "finished";
   });
-  const running = worker.run();
+  const running = start(t, worker);
   const first = await client.submit("held");
   await hasStarted;
   worker.drain();
@@ -98,7 +113,7 @@ test("draining lets running work end and claims no more", async () => {
   await client.cancel(second.id);
 });
 
-test("a worker outlives a server that is killed", async () => {
+test("a worker outlives a server that is killed", async (t) => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
   let started = () => {};
@@ -112,7 +127,7 @@ test("a worker outlives a server that is killed", async () => {
     }
     return payload;
   });
-  const running = worker.run();
+  const running = start(t, worker);
   const first = await other.submit("step", 0, { idempotencyKey: "step-0" });
   await hasStarted;
   await restarting.kill();
