@@ -74,14 +74,17 @@ test("failures are retried unless the handler says not to", async (t) => {
 
 test("progress is told and a cancelled task is stopped", async (t) => {
   const worker = new Worker(client, { leaseMs: 600 }).handler("long", async (task) => {
-    task.progress({ percent: 40 });
-    await setTimeout(30_000, undefined, { signal: task.signal });
+    // Again and again: progress is told to whoever watches at that moment.
+    for (;;) {
+      task.progress({ percent: 40 });
+      await setTimeout(50, undefined, { signal: task.signal });
+    }
   });
   const running = start(t, worker);
   const { id } = await client.submit("long");
   let told: unknown;
   for await (const event of client.taskEvents(id)) {
-    if (event.event !== "progress") continue;
+    if (event.event !== "progress" || told !== undefined) continue;
     told = event.data.progress;
     assert.equal((await client.cancel(id)).status, "cancelling");
   }
@@ -111,6 +114,30 @@ test("draining lets running work end and claims no more", async (t) => {
   assert.equal((await client.task(first.id)).result, "finished");
   assert.equal((await client.task(second.id)).status, "queued");
   await client.cancel(second.id);
+});
+
+test("an agent outside can be steered", async (t) => {
+  const worker = new Worker(client, { lanes: ["agent:outside"], leaseMs: 300 });
+  worker.handler(
+    "agent:outside",
+    async (task) => {
+      for (;;) {
+        task.progress("listening");
+        const said = task.steered();
+        if (said.length > 0) return said;
+        await setTimeout(50);
+      }
+    },
+    { steering: true },
+  );
+  void start(t, worker);
+  const session = client.session(fresh("steer"));
+  const first = await session.send("begin", { agent: "outside", mode: "steer" });
+  // The sign of life that tells the progress has said that the turn takes steering.
+  for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
+  const second = await session.send("rather this", { agent: "outside", mode: "steer" });
+  assert.equal(second.outcome, "steered");
+  assert.deepEqual((await client.wait(first.task_id!)).result, ["rather this"]);
 });
 
 test("a worker outlives a server that is killed", async (t) => {
