@@ -5,6 +5,7 @@ mod chaos;
 mod crash;
 mod dashboard;
 mod mutants;
+mod sdk;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ cargo xtask <chore>
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
   bench server      what the server costs beside what it stands on, with bounds
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
+  bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         }
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
+        ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
@@ -85,7 +88,8 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
-    dashboard::test()
+    dashboard::test()?;
+    sdk::test()
 }
 
 fn check() -> Result<(), String> {

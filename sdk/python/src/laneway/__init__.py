@@ -1,0 +1,56 @@
+"""Lanes for agent work: what may run now, what waits, and for how long."""
+
+from . import errors, events, types
+from ._async.agents import AsyncAgent, AsyncTurn
+from ._async.client import AsyncClient
+from ._async.lanes import AsyncLane
+from ._async.sessions import AsyncSession
+from ._async.slots import AsyncSlot
+from ._sync.agents import Agent
+from ._sync.client import Client
+from ._sync.lanes import Lane
+from ._sync.sessions import Session
+from ._sync.slots import Slot
+from .errors import DoNotRetry, LanewayError, LeaseLost, NotClaimable, Refusal, UnexpectedAnswer, Unreachable
+from .events import Event
+from .external import PendingTask, QueueMetrics
+from .local import Laneway, Local, LocalFailed
+from .retry import Retry
+from .tracing import traceparent
+from .worker import TaskRun, Worker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "AsyncAgent",
+    "AsyncClient",
+    "AsyncLane",
+    "AsyncSession",
+    "AsyncSlot",
+    "AsyncTurn",
+    "Client",
+    "DoNotRetry",
+    "Event",
+    "Lane",
+    "Laneway",
+    "LanewayError",
+    "LeaseLost",
+    "Local",
+    "LocalFailed",
+    "NotClaimable",
+    "PendingTask",
+    "QueueMetrics",
+    "Refusal",
+    "Retry",
+    "Session",
+    "Slot",
+    "TaskRun",
+    "UnexpectedAnswer",
+    "Unreachable",
+    "Worker",
+    "errors",
+    "events",
+    "traceparent",
+    "types",
+]

@@ -1,0 +1,76 @@
+"""Tasks that are done outside: pending, claimed by the way, completed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import Any, Callable, Optional
+
+from .._decode import decode
+from .._lease import LeaseClock, lease_length
+from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
+from ..errors import NotClaimable
+from ..external import PendingTask
+from .leases import AsyncLeases
+from .transport import AsyncTransport, given, path_of
+
+
+class AsyncExternal:
+    """What this client has claimed, and what else waits."""
+
+    def __init__(self, transport: AsyncTransport, leases: AsyncLeases) -> None:
+        self._transport = transport
+        self._leases = leases
+        self._worker = f"{socket.gethostname()}:{os.getpid()}:{id(self):x}"
+        self._held: dict[str, ClaimedTask] = {}
+        self._claiming = asyncio.Lock()
+
+    async def pending(self, session: Optional[str], lane: Optional[str]) -> list[PendingTask]:
+        found = [PendingTask(task, True) for task in self._held.values()]
+        async for task in self._transport.pages(ExternalTask, path_of("external-tasks")):
+            found.append(PendingTask(task, False))
+        return [
+            task
+            for task in found
+            if (session is None or task.session == session) and (lane is None or task.lane == lane)
+        ]
+
+    async def complete(
+        self, task: str, success: bool, result: Any, error: Optional[str], retryable: Optional[bool]
+    ) -> TaskView:
+        claimed = await self._claim(task)
+        body = given(fence=claimed.fence, success=success, result=result, error=error, retryable=retryable)
+        try:
+            return await self._transport.read(TaskView, "POST", path_of("tasks", task, "complete"), body=body)
+        finally:
+            self._leases.drop(task)
+            self._held.pop(task, None)
+
+    async def _claim(self, task: str) -> ClaimedTask:
+        """Claims this task. Those that stand before it in the line come along and are kept, alive, until their turn."""
+        async with self._claiming:
+            held = self._held.get(task)
+            if held is not None:
+                return held
+            view = await self._transport.read(TaskView, "GET", path_of("tasks", task))
+            if view.status not in ("queued", "retrying"):
+                raise NotClaimable(task, view.status)
+            body = {"worker": self._worker, "lanes": [view.lanes[0]], "kinds": [view.kind]}
+            while True:
+                response = await self._transport.send("POST", path_of("claim"), body=body)
+                claimed = decode(ClaimAnswer, response.json()).tasks
+                if not claimed:
+                    raise NotClaimable(task, view.status)
+                for one in claimed:
+                    self._held[one.id] = one
+                    clock = LeaseClock(lease_length(None, one.lease_until, response.headers))
+                    self._leases.keep(one.id, one.fence, clock, lost=self._lost(one.id))
+                if task in self._held:
+                    return self._held[task]
+
+    def _lost(self, task: str) -> Callable[[str], None]:
+        def lost(_: str) -> None:
+            self._held.pop(task, None)
+
+        return lost

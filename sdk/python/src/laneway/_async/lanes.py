@@ -1,0 +1,45 @@
+"""Lanes: look at them, set them, pause, resume, drain, clear."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._options import LaneOptions
+from ..types import CancelManyAnswer, LaneNumbers
+from .transport import AsyncTransport, path_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class AsyncLane:
+    """A named limit; `change` also takes a pattern such as `session:*`."""
+
+    def __init__(self, transport: AsyncTransport, name: str) -> None:
+        self._transport = transport
+        self.name = name
+
+    async def get(self) -> LaneNumbers:
+        """How it stands, whether it exists now or not."""
+        return await self._transport.read(LaneNumbers, "GET", path_of("lanes", self.name))
+
+    async def change(self, **settings: Unpack[LaneOptions]) -> LaneNumbers:
+        """Changes settings; what is left out stays. Nothing that runs is ended."""
+        return await self._transport.read(LaneNumbers, "PATCH", path_of("lanes", self.name), body=settings)
+
+    async def pause(self) -> LaneNumbers:
+        """Nothing starts any more; what runs goes on."""
+        return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "pause"))
+
+    async def resume(self) -> LaneNumbers:
+        """A pause or a drain is over."""
+        return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "resume"))
+
+    async def drain(self) -> LaneNumbers:
+        """Nothing new is accepted; what is there comes to its end."""
+        return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "drain"))
+
+    async def clear(self) -> int:
+        """Cancels what waits; returns how many."""
+        answer = await self._transport.read(CancelManyAnswer, "POST", path_of("lanes", self.name, "clear"))
+        return answer.cancelled

@@ -1,0 +1,123 @@
+"""Leases that are kept alive in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Callable, Mapping, Optional
+
+from .._decode import decode
+from .._lease import LeaseClock
+from ..errors import LanewayError, NotFound, Refusal, StaleLease
+from ..types import HeartbeatAnswer
+from .transport import AsyncTransport, path_of
+
+Lost = Callable[[str], None]
+Heard = Callable[[HeartbeatAnswer], None]
+Say = Callable[[], Mapping[str, Any]]
+
+
+class _Kept:
+    """One lease. Between its signs of life it is a timer and nothing more."""
+
+    def __init__(
+        self, leases: AsyncLeases, task: str, fence: int, clock: LeaseClock, lost: Lost, heard: Optional[Heard], say: Optional[Say]
+    ) -> None:
+        self._leases = leases
+        self._task = task
+        self._fence = fence
+        self._clock = clock
+        self._lost = lost
+        self._heard = heard
+        self._say = say
+        self._loop = asyncio.get_running_loop()
+        self._signing: Optional[asyncio.Task[None]] = None
+        self._again = False
+        self._timer = self._loop.call_later(clock.next_sign, self._sign)
+
+    def wake(self) -> None:
+        """Gives a sign of life now."""
+        if self._signing is None:
+            self._in(0.0)
+        else:
+            self._again = True
+
+    def drop(self) -> None:
+        self._timer.cancel()
+        if self._signing is not None:
+            self._signing.cancel()
+
+    def _in(self, seconds: float) -> None:
+        self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self._sign)
+
+    def _sign(self) -> None:
+        self._signing = self._loop.create_task(self._give_sign())
+
+    async def _give_sign(self) -> None:
+        clock = self._clock
+        asked_at = clock.now()
+        body = {"fence": self._fence, **(self._say() if self._say else {})}
+        try:
+            answer = await asyncio.wait_for(self._leases.sign(self._task, body), max(clock.left, 0.05))
+        except (LanewayError, asyncio.TimeoutError) as error:
+            self._signing = None
+            self._failed(error)
+            return
+        self._signing = None
+        clock.renewed(asked_at)
+        self._in(0.0 if self._again else clock.next_sign)
+        self._again = False
+        if self._heard:
+            self._heard(answer)
+
+    def _failed(self, error: Exception) -> None:
+        is_final = isinstance(error, (StaleLease, NotFound)) or (isinstance(error, Refusal) and not error.retryable)
+        if is_final or self._clock.left <= 0:
+            self._leases.drop(self._task)
+            self._lost(str(error) if is_final else "no sign of life was heard before the lease was over")
+        else:
+            self._in(min(self._clock.next_try, self._clock.left))
+
+
+class AsyncLeases:
+    """Gives a sign of life each third of each lease."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+        self._kept: dict[str, _Kept] = {}
+
+    def keep(
+        self,
+        task: str,
+        fence: int,
+        clock: LeaseClock,
+        *,
+        lost: Lost,
+        heard: Optional[Heard] = None,
+        say: Optional[Say] = None,
+    ) -> None:
+        """Keeps this lease alive until it is dropped or lost.
+
+        `say` gives what else a sign of life carries, `heard` gets its answer.
+        """
+        self._kept[task] = _Kept(self, task, fence, clock, lost, heard, say)
+
+    def wake(self, task: str) -> None:
+        """Gives a sign of life for this one now."""
+        kept = self._kept.get(task)
+        if kept is not None:
+            kept.wake()
+
+    def drop(self, task: str) -> None:
+        """No more signs of life for this one."""
+        kept = self._kept.pop(task, None)
+        if kept is not None:
+            kept.drop()
+
+    def close(self) -> None:
+        for task in list(self._kept):
+            self.drop(task)
+
+    async def sign(self, task: str, body: Mapping[str, Any]) -> HeartbeatAnswer:
+        response = await self._transport.send("POST", path_of("tasks", task, "heartbeat"), body=body)
+        return decode(HeartbeatAnswer, response.json())

@@ -1,0 +1,57 @@
+"""From JSON to the dataclasses of the wire. What a newer server adds is passed over."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any, Callable, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Read = Callable[[Any], Any]
+
+
+def decode(kind: type[T], data: Any) -> T:
+    """The JSON value as a value of this type."""
+    value: T = _reader(kind)(data)
+    return value
+
+
+def _as_it_is(data: Any) -> Any:
+    return data
+
+
+_readers: dict[Any, Read] = {}
+
+
+def _reader(kind: Any) -> Read:
+    known = _readers.get(kind)
+    if known is None:
+        known = _readers[kind] = _new_reader(kind)
+    return known
+
+
+def _new_reader(kind: Any) -> Read:
+    if dataclasses.is_dataclass(kind):
+        return _reader_of_class(kind)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is list:
+        each = _reader(inner[0])
+        return _as_it_is if each is _as_it_is else lambda data: [each(item) for item in data]
+    if origin is dict:
+        each = _reader(inner[1])
+        return _as_it_is if each is _as_it_is else lambda data: {key: each(item) for key, item in data.items()}
+    if origin is Union or origin is types.UnionType:
+        some = [_reader(part) for part in inner if part is not type(None)]
+        if len(some) == 1 and some[0] is not _as_it_is:
+            return lambda data: None if data is None else some[0](data)
+    return _as_it_is
+
+
+def _reader_of_class(kind: Any) -> Read:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
+
+    def read(data: Any) -> Any:
+        return kind(**{key: readers[key](value) for key, value in data.items() if key in readers})
+
+    return read

@@ -1,0 +1,18 @@
+"""How sessions are called where lanes are named."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def session_lane(key: str) -> str:
+    """The lane of a conversation: its key, with what has a meaning in lane names percent-encoded."""
+    last = len(key) - 1
+    parts = ["session:"]
+    for place, char in enumerate(key):
+        at_the_end = place in (0, last)
+        if char in "%/*" or unicodedata.category(char) == "Cc" or (at_the_end and char.isspace()):
+            parts.extend(f"%{byte:02X}" for byte in char.encode())
+        else:
+            parts.append(char)
+    return "".join(parts)

@@ -1,0 +1,47 @@
+"""Lanes: look at them, set them, pause, resume, drain, clear."""
+
+# Written by scripts/unasync.py from _async/lanes.py; not edited by hand.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._options import LaneOptions
+from ..types import CancelManyAnswer, LaneNumbers
+from .transport import Transport, path_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Lane:
+    """A named limit; `change` also takes a pattern such as `session:*`."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self.name = name
+
+    def get(self) -> LaneNumbers:
+        """How it stands, whether it exists now or not."""
+        return self._transport.read(LaneNumbers, "GET", path_of("lanes", self.name))
+
+    def change(self, **settings: Unpack[LaneOptions]) -> LaneNumbers:
+        """Changes settings; what is left out stays. Nothing that runs is ended."""
+        return self._transport.read(LaneNumbers, "PATCH", path_of("lanes", self.name), body=settings)
+
+    def pause(self) -> LaneNumbers:
+        """Nothing starts any more; what runs goes on."""
+        return self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "pause"))
+
+    def resume(self) -> LaneNumbers:
+        """A pause or a drain is over."""
+        return self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "resume"))
+
+    def drain(self) -> LaneNumbers:
+        """Nothing new is accepted; what is there comes to its end."""
+        return self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "drain"))
+
+    def clear(self) -> int:
+        """Cancels what waits; returns how many."""
+        answer = self._transport.read(CancelManyAnswer, "POST", path_of("lanes", self.name, "clear"))
+        return answer.cancelled

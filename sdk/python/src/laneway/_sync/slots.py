@@ -1,0 +1,81 @@
+"""Slots: any code of the caller's own, guarded by lanes."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Any, Mapping, Optional
+
+from .._decode import decode
+from .._lease import LeaseClock, lease_length
+from ..types import HeartbeatAnswer, SlotAnswer
+from ..errors import LanewayError, LeaseLost, StaleLease
+from .leases import Leases
+from .transport import Transport, given, path_of
+
+log = logging.getLogger("laneway")
+
+
+class Slot:
+    """One slot of each of some lanes: `with client.slot(["main"]) as slot: …`.
+
+    Entering waits for the slot. While the block runs the lease is renewed. A thread cannot be stopped from outside: a long block calls
+    `check()` now and then, which raises `LeaseLost` once the lease is lost; leaving the block raises it too. Leaving gives the
+    slot back, whatever happened.
+    """
+
+    def __init__(self, transport: Transport, leases: Leases, request: Mapping[str, Any]) -> None:
+        self._transport = transport
+        self._leases = leases
+        self._request = request
+        self._lost: Optional[str] = None
+        self.id = ""
+        """The task that holds the slot."""
+        self.fence = 0
+        """Grows with each holder: show it to whatever must not listen to an old one."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease is lost."""
+        return self._lost is not None
+
+    def check(self) -> None:
+        """Raises `LeaseLost` if the lease is lost."""
+        if self._lost is not None:
+            raise LeaseLost(f"the slot is lost: {self._lost}")
+
+    def __enter__(self) -> Slot:
+        response = self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
+        slot = decode(SlotAnswer, response.json())
+        clock = LeaseClock(lease_length(self._request.get("lease_ms"), slot.lease_until, response.headers))
+        self.id, self.fence, self._lost = slot.id, slot.fence, None
+        self._leases.keep(slot.id, slot.fence, clock, lost=self._on_lost, heard=self._on_heard)
+        return self
+
+    def _on_heard(self, answer: HeartbeatAnswer) -> None:
+        if answer.cancel_requested and self._lost is None:
+            self._on_lost("it was told to stop")
+
+    def _on_lost(self, why: str) -> None:
+        self._lost = why
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._leases.drop(self.id)
+        stale = self._give_back(error)
+        if error is None:
+            self.check()
+            if stale is not None:
+                raise LeaseLost(f"the slot is lost: {stale.detail}") from stale
+
+    def _give_back(self, error: Optional[BaseException]) -> Optional[StaleLease]:
+        failed = type(error).__name__ if error is not None else None
+        body = given(fence=self.fence, success=error is None, error=failed)
+        try:
+            self._transport.send("POST", path_of("tasks", self.id, "complete"), body=body)
+        except StaleLease as stale:
+            return stale
+        except LanewayError as gone:
+            log.warning("slot %s could not be given back, its lease will end it: %s", self.id, gone)
+        return None

@@ -1,0 +1,48 @@
+"""Tasks that are done outside, as a lane's user sees them who polls."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from .types import ClaimedTask, ExternalTask, LaneNumbers
+
+
+class PendingTask:
+    """A task that waits for somebody outside, or that this client has claimed and not completed yet."""
+
+    def __init__(self, task: ExternalTask | ClaimedTask, claimed: bool) -> None:
+        self.id: str = task.id
+        self.session: Optional[str] = task.session
+        self.lane: str = task.lane
+        self.kind: str = task.kind
+        self.payload: Any = task.payload
+        self.timeout_ms: Optional[int] = task.timeout_ms
+        self.attempt: int = task.attempt
+        self.claimed = claimed
+        """Whether it is this client's already."""
+        left = task.remaining_ms
+        self._until = None if left is None else time.monotonic() + left / 1000
+
+    @property
+    def remaining_ms(self) -> Optional[int]:
+        """How much time is left now; `None`: as much as one likes."""
+        return None if self._until is None else max(0, round((self._until - time.monotonic()) * 1000))
+
+    def is_timed_out(self) -> bool:
+        """Whether its time is over."""
+        return self.remaining_ms == 0
+
+    def __repr__(self) -> str:
+        return f"PendingTask(id={self.id!r}, lane={self.lane!r}, kind={self.kind!r}, remaining_ms={self.remaining_ms})"
+
+
+@dataclass(frozen=True)
+class QueueMetrics:
+    """What all lanes have seen."""
+
+    running: int
+    waiting: int
+    max_concurrent: Optional[int]
+    lanes: dict[str, LaneNumbers]

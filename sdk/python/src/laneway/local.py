@@ -1,0 +1,159 @@
+"""A server of one's own: started with the program, ended with it."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Mapping, Optional, Sequence, Union
+
+from ._async.client import AsyncClient
+from ._sync.client import Client
+from .errors import LanewayError
+
+# Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
+# is gone, and succeeds when we say that there is nothing to do any more.
+_WATCH = 'read -r _ || kill -TERM "$1"'
+_LISTENS = re.compile(r"listens on (http://\S+)")
+
+
+class LocalFailed(LanewayError):
+    """The server did not start."""
+
+
+class Local:
+    """A server on a free loopback port. Use it in a `with` or `async with` block, or call `close`."""
+
+    def __init__(self, command: Sequence[str], home: Path, ready_within: float) -> None:
+        self._home = home
+        self._log = collections.deque[str](maxlen=200)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._watcher = subprocess.Popen(
+            ["sh", "-c", _WATCH, "laneway-watch", str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._told = threading.Event()
+        self.url = ""
+        """Where it listens."""
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+        try:
+            self._wait_until_ready(time.monotonic() + ready_within)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def client(self, **how: Any) -> Client:
+        """A client of it."""
+        return Client(self.url, **how)
+
+    def async_client(self, **how: Any) -> AsyncClient:
+        """An asynchronous client of it."""
+        return AsyncClient(self.url, **how)
+
+    def close(self, grace: float = 10.0) -> None:
+        """Ends the server: asks it to, and after `grace` seconds kills it."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(grace)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._reader.join()
+        if self._watcher.poll() is None:
+            self._watcher.communicate(b"done\n")
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def __enter__(self) -> Local:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Local:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    def _read(self, lines: IO[str]) -> None:
+        for line in lines:
+            self._log.append(line)
+            found = _LISTENS.search(line)
+            if found and not self.url:
+                self.url = found.group(1)
+                self._told.set()
+        self._told.set()
+
+    def _wait_until_ready(self, until: float) -> None:
+        self._told.wait(max(0.0, until - time.monotonic()))
+        while self.url and self._process.poll() is None and time.monotonic() < until:
+            try:
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.02)
+        raise LocalFailed("the server did not become ready; it said:\n" + "".join(self._log))
+
+
+class Laneway:
+    """The way in to a queue of one's own."""
+
+    @staticmethod
+    def local(
+        store: Union[str, os.PathLike[str]] = "memory",
+        *,
+        config: Union[Mapping[str, Any], str, os.PathLike[str], None] = None,
+        binary: Optional[str] = None,
+        listen: str = "127.0.0.1:0",
+        ready_within: float = 30.0,
+    ) -> Local:
+        """Starts the program `laneway` on a free loopback port, and returns when it takes work.
+
+        `store` is `"memory"` or a directory. `config` is a configuration file, or what would stand in one:
+        `{"lane": {"main": {"max_concurrency": 3}}}`. `binary` is the program, else the variable `LANEWAY_BINARY` names it, else it is
+        looked for on the `PATH`. The server ends with this program, also when that is killed.
+        """
+        program = binary or os.environ.get("LANEWAY_BINARY") or shutil.which("laneway")
+        if program is None:
+            raise LocalFailed("there is no program 'laneway' on the PATH; name it with binary=… or LANEWAY_BINARY")
+        home = Path(tempfile.mkdtemp(prefix="laneway-"))
+        if isinstance(config, (str, os.PathLike)):
+            file = Path(config)
+        else:
+            file = home / "laneway.json"
+            file.write_text(json.dumps(dict(config or {})))
+        command = [program, "serve", "--config", str(file), "--listen", listen, "--store", os.fspath(store)]
+        try:
+            return Local([*command, "--log", "warn"], home, ready_within)
+        except OSError as error:
+            shutil.rmtree(home, ignore_errors=True)
+            raise LocalFailed(f"{program} did not start: {error}") from error

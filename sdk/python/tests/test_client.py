@@ -1,0 +1,205 @@
+"""Agents, tasks, sessions, lanes: against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from conftest import run
+
+from laneway import AsyncClient, Client, Local, errors, events
+
+
+def fresh(word: str) -> str:
+    return f"{word}-{uuid.uuid4().hex[:8]}"
+
+
+def test_an_agent_answers(client: Client) -> None:
+    answer = client.agent("upper").chat("hello", session=fresh("ann"))
+    assert answer.response == "HELLO"
+    assert answer.execution.attempt == 1
+
+
+def test_awaiting_a_turn_gives_the_answer_and_iterating_gives_its_events(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        assert (await client.agent("upper").chat("hello", session=fresh("ann"))).response == "HELLO"
+        seen = [event async for event in client.agent("upper").chat("hello", session=fresh("ann"))]
+        names = [event.name for event in seen]
+        assert names[0] == "accepted" and names[-2:] == ["completed", "done"] and "started" in names
+        completed = seen[-2]
+        assert isinstance(completed, events.Completed) and completed.result == "HELLO"
+        accepted = seen[0]
+        assert isinstance(accepted, events.Accepted) and accepted.lanes[0] == "agent:upper"
+
+    run(server.url, test)
+
+
+def test_the_synchronous_stream_tells_the_same(client: Client) -> None:
+    names = [event.name for event in client.agent("upper").stream("hello", session=fresh("ann"))]
+    assert names[0] == "accepted" and names[-1] == "done"
+
+
+def test_a_full_line_is_refused_with_a_time_to_come_back(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        slow = client.agent("slow")
+        turns = [await slow.submit("x") for _ in range(4)]
+        with pytest.raises(errors.AtCapacity) as refused:
+            await slow.chat("one more")
+        assert refused.value.code == "AT_CAPACITY"
+        assert refused.value.lane == "agent:slow"
+        assert refused.value.problem.queue_length == 3
+        assert refused.value.retry_after is not None and refused.value.retry_after >= 1
+        queue = await slow.queue()
+        assert queue.is_busy and queue.queue_length == 3
+        assert (await slow.clear()).cleared_count == 3
+        await client.cancel(turns[0].execution.id)
+        ended = await client.wait(turns[0].execution.id)
+        assert ended.status == "cancelled"
+
+    run(server.url, test)
+
+
+def test_leaving_a_stream_early_cancels_the_run(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        task = ""
+        stream = client.agent("slow").stream("x", session=fresh("gone"))
+        async for event in stream:
+            task = event.task_id or task
+            if isinstance(event, events.Started):
+                break
+        await stream.aclose()  # type: ignore[attr-defined]
+        ended = await client.wait(task)
+        assert ended.status == "cancelled"
+
+    run(server.url, test)
+
+
+@pytest.mark.parametrize(
+    ("agent", "how", "expected"),
+    [
+        ("broken", {}, errors.RunFailed),
+        ("slow", {"timeout_ms": 50}, errors.RunTimedOut),
+        ("nobody", {}, errors.NotFound),
+        ("upper", {"priority": 77}, errors.Invalid),
+    ],
+)
+def test_each_refusal_is_an_exception_of_its_own(
+    client: Client, agent: str, how: dict[str, int], expected: type[errors.Refusal]
+) -> None:
+    with pytest.raises(expected) as refused:
+        client.agent(agent).chat("x", session=fresh("s"), **how)  # type: ignore[arg-type]
+    assert refused.value.detail and type(refused.value) is errors.BY_CODE[refused.value.code]
+
+
+def test_the_same_key_is_the_same_task_and_another_body_is_refused(client: Client) -> None:
+    key = fresh("key")
+    first = client.submit("read", {"n": 1}, lanes=["main"], idempotency_key=key)
+    second = client.submit("read", {"n": 1}, lanes=["main"], idempotency_key=key)
+    assert first.id == second.id and second.replayed
+    with pytest.raises(errors.IdempotencyConflict):
+        client.submit("read", {"n": 2}, lanes=["main"], idempotency_key=key)
+    assert client.wait(first.id).status == "completed"
+
+
+def test_a_waiting_task_is_explained_prioritised_and_cancelled(client: Client) -> None:
+    lane = fresh("lane")
+    client.lane(lane).pause()
+    task = client.submit("read", lanes=[lane], group="g-" + lane)
+    explained = client.explain(task.id)
+    assert [blocker.kind for blocker in explained.blockers][:1] == ["paused"]
+    assert client.prioritise(task.id, 7).priority == 7
+    assert [found.id for found in client.tasks(lane=lane, status="queued")] == [task.id]
+    assert client.cancel(task.id).status == "cancelled_while_queued"
+    group = client.group("g-" + lane)
+    assert (group.done, group.total) == (1, 1)
+    client.lane(lane).resume()
+
+
+def test_lanes_are_read_changed_paused_and_cleared(client: Client) -> None:
+    name = fresh("a/b c")
+    lane = client.lane(name)
+    assert lane.change(max_concurrency=7, timeout_ms=2000).max_concurrency == 7
+    assert lane.get().settings["timeout"] == "2000ms"
+    assert lane.pause().paused and not lane.resume().paused
+    lane.pause()
+    for _ in range(3):
+        client.submit("read", lanes=[name])
+    assert lane.clear() == 3
+    with pytest.raises(errors.Invalid):
+        lane.change(max_concurrency=0)
+    assert name in {found.lane for found in client.lanes()}
+
+
+def test_a_session_collects_messages_while_it_is_busy(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        session = client.session(fresh("chat/*%"))
+        first = await session.send("one", agent="slow")
+        assert first.outcome == "started"
+        second = await session.send("two", agent="slow")
+        third = await session.send("three", agent="slow", message_id="m3", channel="web")
+        assert (second.outcome, third.outcome) == ("queued", "queued")
+        assert (await session.send("three", agent="slow", message_id="m3", channel="web")).outcome == "duplicate"
+        waiting = (await session.get()).messages
+        assert [message.text for message in waiting] == ["two", "three"]
+        await session.move(third.id, before=second.id)
+        assert [message.text for message in (await session.get()).messages] == ["three", "two"]
+        await session.withdraw(second.id)
+        assert (await session.receipt(second.id)).status == "cancelled"
+        assert (await session.change({"mode": "followup"})).settings["mode"]["value"] == "followup"
+        assert await session.clear() == 1
+        await session.interrupt()
+        assert first.task_id is not None
+        assert (await client.wait(first.task_id)).status == "cancelled"
+
+    run(server.url, test)
+
+
+def test_a_tool_batch_comes_back_in_the_order_of_its_calls(client: Client) -> None:
+    tools = ["read", "read", "bash", "read", "write"]
+    answer = client.batch(fresh("batch"), [{"tool": tool, "payload": {"n": n}} for n, tool in enumerate(tools)])
+    assert [result.tool for result in answer.results] == tools
+    assert all(result.success for result in answer.results)
+
+
+def test_a_request_carries_the_trace_that_goes_on(client: Client) -> None:
+    from laneway import traceparent
+
+    trace = uuid.uuid4().hex
+    set_here = traceparent.set(f"00-{trace}-00f067aa0ba902b7-01")
+    try:
+        task = client.submit("read", lanes=["main"], run_after_ms=60_000)
+    finally:
+        traceparent.reset(set_here)
+    told = client.task(task.id).traceparent
+    assert told is not None and told.split("-")[1] == trace and told.split("-")[2] != "00f067aa0ba902b7"
+    client.cancel(task.id)
+
+
+def test_a_server_that_is_not_there_is_unreachable(client: Client) -> None:
+    from laneway import Retry, Unreachable
+
+    with Client("http://127.0.0.1:9", retry=Retry(limit=0)) as nobody, pytest.raises(Unreachable):
+        nobody.status()
+
+
+def test_events_of_a_lane_are_heard(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        name = fresh("heard")
+        heard: asyncio.Future[events.Event] = asyncio.get_running_loop().create_future()
+
+        async def listen() -> None:
+            async for event in client.events(lane=name):
+                if event.name == "paused":
+                    heard.set_result(event)
+                    return
+
+        listening = asyncio.ensure_future(listen())
+        while not heard.done():
+            await client.lane(name).pause()
+            await client.lane(name).resume()
+            await asyncio.sleep(0)
+        assert (await heard).data["lane"] == name
+        await listening
+
+    run(server.url, test)

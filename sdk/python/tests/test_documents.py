@@ -1,0 +1,33 @@
+"""Every Python sample of the documentation runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from laneway import Local
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / "docs" / "sdk.md", ROOT / "sdk" / "python" / "README.md", *sorted((ROOT / "docs" / "coming-from").glob("*.md"))]
+SAMPLES = [
+    pytest.param(sample, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, sample in enumerate(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.S | re.M), 1)
+]
+
+
+def test_there_are_samples() -> None:
+    assert len(SAMPLES) > 10
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_runs_and_says_something(server: Local, sample: str) -> None:
+    environment = {**os.environ, "LANEWAY_URL": server.url}
+    done = subprocess.run([sys.executable, "-c", sample], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

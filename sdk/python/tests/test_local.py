@@ -1,0 +1,59 @@
+"""A server of the program's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from laneway import Laneway, LocalFailed
+
+STARTS_ONE = """
+import sys, time
+from laneway import Laneway
+queue = Laneway.local()
+print(queue.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_server_ends_with_the_program_however_that_ends(how: signal.Signals) -> None:
+    program = subprocess.Popen([sys.executable, "-c", STARTS_ONE], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    pid = int(program.stdout.readline())
+    assert is_alive(pid)
+    program.send_signal(how)
+    program.wait()
+    until = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not is_alive(pid)
+
+
+def test_a_file_store_keeps_what_was_accepted(tmp_path: Path) -> None:
+    config = {"lane": {"later": {"handler": "external"}}}
+    with Laneway.local(tmp_path / "data", config=config) as queue, queue.client() as client:
+        task = client.submit("x", {"n": 1}, lanes=["later"])
+    with Laneway.local(tmp_path / "data", config=config) as queue, queue.client() as client:
+        assert client.task(task.id).payload == {"n": 1}
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LocalFailed, match="did not start"):
+        Laneway.local(binary=str(tmp_path / "nothing"))
+    with pytest.raises(LocalFailed, match="max_concurrency"):
+        Laneway.local(config={"lane": {"main": {"max_concurency": 3}}})

@@ -1,0 +1,136 @@
+"""Slots: never more inside than the lane allows, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Restarting, run
+
+from laneway import AsyncClient, Client, LeaseLost, Local, errors
+from laneway._lease import LeaseClock, lease_length
+
+GUARDED = Path(__file__).with_name("guarded.py")
+
+
+def guarded(*words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, GUARDED, *words], stdout=subprocess.PIPE, text=True)
+
+
+def test_200_blocks_of_4_processes_are_never_more_than_3_inside(server: Local, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    processes = [guarded(server.url, "three", "50", str(log)) for _ in range(4)]
+    assert [process.wait(120) for process in processes] == [0] * 4
+    inside = most = 0
+    for mark in log.read_text():
+        inside += 1 if mark == "+" else -1
+        most = max(most, inside)
+    assert log.stat().st_size == 400
+    assert (inside, most) == (0, 3)
+
+
+def test_the_slot_of_a_killed_process_is_back_after_its_lease(client: Client) -> None:
+    holder = guarded(client.url, "one", "hold", "1000")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(errors.AtCapacity):
+        client.slot(["one"], wait_ms=0).__enter__()
+    holder.kill()
+    holder.wait()
+    killed = time.monotonic()
+    with client.slot(["one"], wait_ms=10_000):
+        # No sooner than two thirds of the lease after the last sign of life, no later than the lease and a second.
+        assert 0.3 < time.monotonic() - killed < 4
+
+
+def test_a_lease_is_renewed_for_as_long_as_the_block_runs(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        async with client.slot(["one"], lease_ms=300):
+            with pytest.raises(errors.WaitTimeout):
+                async with client.slot(["one"], wait_ms=1000):
+                    pass
+
+    run(server.url, test)
+
+
+def test_a_lost_lease_cancels_the_block(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        with pytest.raises(LeaseLost):
+            async with client.slot(["one"], lease_ms=300) as slot:
+                await client.cancel(slot.id)
+                await asyncio.sleep(30)
+        # The cancellation is over with the block.
+        await asyncio.sleep(0)
+        async with client.slot(["one"], wait_ms=1000):
+            pass
+
+    run(server.url, test)
+
+
+def test_a_lost_lease_is_told_to_a_block_in_a_thread(client: Client) -> None:
+    with pytest.raises(LeaseLost):
+        with client.slot(["one"], lease_ms=300) as slot:
+            client.cancel(slot.id)
+            until = time.monotonic() + 30
+            while time.monotonic() < until:
+                slot.check()
+                time.sleep(0.01)
+    with client.slot(["one"], wait_ms=1000) as again:
+        assert again.fence > slot.fence and not again.is_lost
+
+
+def test_a_block_that_raises_gives_its_slot_back_and_raises(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        with pytest.raises(KeyError):
+            async with client.slot(["one"]):
+                raise KeyError("mine")
+        block = asyncio.ensure_future(enter(client))
+        await asyncio.sleep(0.2)
+        block.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await block
+        async with client.slot(["one"], wait_ms=0):
+            pass
+
+    async def enter(client: AsyncClient) -> None:
+        async with client.slot(["one"]):
+            await asyncio.sleep(30)
+
+    run(server.url, test)
+
+
+def test_one_conversation_at_a_time(client: Client) -> None:
+    with client.slot(["main"], session="alice"):
+        with pytest.raises((errors.AtCapacity, errors.WaitTimeout)):
+            client.slot(["main"], session="alice", wait_ms=0).__enter__()
+        with client.slot(["main"], session="bob", wait_ms=0):
+            pass
+
+
+def test_a_server_that_is_killed_takes_the_slots_with_it(restarting: Restarting) -> None:
+    async def test(client: AsyncClient) -> None:
+        with pytest.raises(LeaseLost):
+            async with client.slot(["one"], lease_ms=1000):
+                restarting.kill()
+                restarting.start()
+                await asyncio.sleep(30)
+        async with client.slot(["one"], wait_ms=10_000):
+            pass
+
+    run(restarting.url, test)
+
+
+def test_the_length_of_a_lease_is_told_by_the_servers_clock_and_rather_too_short() -> None:
+    date = {"date": "Sun, 15 Nov 2026 12:00:00 GMT"}
+    assert lease_length(None, "2026-11-15T12:00:30.500Z", date) == 29.5
+    assert lease_length(5000, "2026-11-15T12:00:30.500Z", date) == 5
+    now = 100.0
+    clock = LeaseClock(30, lambda: now)
+    assert clock.next_sign == 10
+    now = 115.0
+    clock.renewed(110.0)
+    assert (clock.left, clock.next_sign) == (25, 5)

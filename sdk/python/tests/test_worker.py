@@ -1,0 +1,244 @@
+"""Workers and polled external tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from typing import Any
+
+import pytest
+from conftest import Restarting, run
+
+from laneway import AsyncClient, Client, DoNotRetry, Local, NotClaimable, TaskRun, Worker, errors, events
+
+
+async def ended(client: AsyncClient, *tasks: str) -> list[str]:
+    return [(await client.wait(task)).status for task in tasks]
+
+
+def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["external"], concurrency=2)
+        inside = most = 0
+        met = asyncio.Event()
+
+        @worker.handler("count")
+        async def count(task: TaskRun) -> Any:
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            if inside == 2:
+                met.set()
+            # The first two wait for each other: they do run at once.
+            await met.wait()
+            await asyncio.sleep(0.005)
+            inside -= 1
+            return {"twice": task.payload["n"] * 2}
+
+        @worker.handler("thread")
+        def thread(task: TaskRun) -> str:
+            return threading.current_thread().name
+
+        running = asyncio.ensure_future(worker.run())
+        accepted = [await client.submit("count", {"n": n}) for n in range(6)]
+        results = [(await client.wait(task.id)).result for task in accepted]
+        assert results == [{"twice": n * 2} for n in range(6)]
+        assert most == 2
+        in_thread = await client.wait((await client.submit("thread")).id)
+        assert in_thread.result != threading.current_thread().name
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["again"])
+        attempts: list[int] = []
+
+        @worker.handler("flaky")
+        async def flaky(task: TaskRun) -> str:
+            attempts.append(task.attempt)
+            if task.attempt == 1:
+                raise RuntimeError("not yet")
+            return "done"
+
+        @worker.handler("hopeless")
+        async def hopeless(task: TaskRun) -> None:
+            attempts.append(task.attempt)
+            raise DoNotRetry("never")
+
+        running = asyncio.ensure_future(worker.run())
+        first = await client.wait((await client.submit("flaky", lanes=["again"])).id)
+        assert (first.status, first.result, attempts) == ("completed", "done", [1, 2])
+        attempts.clear()
+        second = await client.wait((await client.submit("hopeless", lanes=["again"])).id)
+        assert (second.status, second.error, attempts) == ("failed", "never", [1])
+        letters = [letter for letter in await client.dead_letters() if letter.kind == "hopeless"]
+        assert [letter.error for letter in letters] == ["never"]
+        assert (await client.discard(letters[0].id)).count == 1
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lease_ms=600)
+        stopped = asyncio.Event()
+
+        @worker.handler("long")
+        async def long(task: TaskRun) -> None:
+            try:
+                # Again and again: progress is told to whoever watches at that moment.
+                while True:
+                    task.progress({"percent": 40})
+                    await asyncio.sleep(0.05)
+            finally:
+                assert task.is_cancelled
+                stopped.set()
+
+        running = asyncio.ensure_future(worker.run())
+        task = await client.submit("long")
+        told: Any = None
+        async for event in client.task_events(task.id):
+            if isinstance(event, events.Progress) and told is None:
+                told = event.progress
+                assert (await client.cancel(task.id)).status == "cancelling"
+        await asyncio.wait_for(stopped.wait(), 10)
+        assert told == {"percent": 40}
+        assert await ended(client, task.id) == ["cancelled"]
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client)
+        started, may_end = asyncio.Event(), asyncio.Event()
+
+        @worker.handler("held")
+        async def held(task: TaskRun) -> str:
+            started.set()
+            await may_end.wait()
+            return "finished"
+
+        running = asyncio.ensure_future(worker.run())
+        first = await client.submit("held")
+        await started.wait()
+        worker.drain()
+        second = await client.submit("held")
+        may_end.set()
+        await running
+        assert (await client.task(first.id)).result == "finished"
+        assert (await client.task(second.id)).status == "queued"
+        await client.cancel(second.id)
+
+    run(server.url, test)
+
+
+def test_an_agent_outside_can_be_steered(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lanes=["agent:outside"], lease_ms=300)
+
+        @worker.handler("agent:outside", steering=True)
+        async def turn(task: TaskRun) -> Any:
+            while True:
+                task.progress("listening")
+                said = task.steered()
+                if said:
+                    return said
+                await asyncio.sleep(0.05)
+
+        running = asyncio.ensure_future(worker.run())
+        session = client.session(f"steer-{uuid.uuid4().hex[:6]}")
+        first = await session.send("begin", agent="outside", mode="steer")
+        assert first.task_id is not None
+        # The sign of life that tells the progress has said that the turn takes steering.
+        async for event in client.task_events(first.task_id):
+            if isinstance(event, events.Progress):
+                break
+        second = await session.send("rather this", agent="outside", mode="steer")
+        view = await client.wait(first.task_id)
+        assert (second.outcome, view.result) == ("steered", ["rather this"])
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, concurrency=4, lease_ms=2000)
+        seen: list[int] = []
+        first, may_end = asyncio.Event(), asyncio.Event()
+
+        @worker.handler("step")
+        async def step(task: TaskRun) -> int:
+            seen.append(task.payload)
+            if task.payload == 0:
+                first.set()
+                await may_end.wait()
+            return int(task.payload)
+
+        accepted = [await client.submit("step", 0, idempotency_key="step-0")]
+        running = asyncio.ensure_future(worker.run())
+        await first.wait()
+        restarting.kill()
+        # Asked for while the server is away, and accepted when it is back.
+        asking = asyncio.ensure_future(client.submit("step", 1, idempotency_key="step-1"))
+        restarting.start()
+        accepted.append(await asking)
+        may_end.set()
+        views = [await client.wait(task.id) for task in accepted]
+        assert [(view.status, view.result) for view in views] == [("completed", 0), ("completed", 1)]
+        worker.drain()
+        await running
+
+    run(restarting.url, test)
+
+
+def test_what_was_accepted_is_there_after_a_kill(restarting: Restarting) -> None:
+    with Client(restarting.url) as client:
+        accepted = [client.submit("later", {"n": n}, lanes=["external"]) for n in range(20)]
+        assert {task.durability for task in accepted} == {"disk"}
+        restarting.kill()
+        restarting.start()
+        pending = client.pending_external_tasks(lane="external")
+        assert [task.id for task in pending] == [task.id for task in accepted]
+        assert [task.payload["n"] for task in pending] == list(range(20))
+
+
+def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
+    session = f"polled-{uuid.uuid4().hex[:6]}"
+    with server.client() as client, server.client() as other:
+        client.set_lane_handler("execute", "external", session=session, timeout_ms=60_000)
+        lane = f"session:{session}/execute"
+        tasks = [
+            client.submit("tool", {"n": n}, lanes=[lane], wait_timeout_ms=(5000 if n else 30_000)).id
+            for n in range(3)
+        ]
+        pending = client.pending_external_tasks(session=session)
+        assert [task.id for task in pending] == tasks
+        assert not pending[1].is_timed_out() and 0 < (pending[1].remaining_ms or 0) <= 5000
+        stats = client.queue_stats(session)
+        assert (stats.external_pending, stats.lanes["execute"].handler_mode) == (3, "external")
+        assert client.queue_stats().external_pending >= 3
+        # The first is claimed by the way: this client keeps it, and another one cannot have it.
+        assert client.complete_external_task(tasks[1], True, {"ok": 1}).status == "completed"
+        assert [task.claimed for task in client.pending_external_tasks(session=session)] == [True, False]
+        with pytest.raises(NotClaimable):
+            other.complete_external_task(tasks[0], True)
+        failed = client.complete_external_task(tasks[0], False, error="no luck", retryable=False)
+        assert (failed.status, failed.error) == ("failed", "no luck")
+        assert client.complete_external_task(tasks[2], True, "last").result == "last"
+        with pytest.raises((NotClaimable, errors.Refusal)):
+            client.complete_external_task(tasks[2], True)
+        metrics = client.queue_metrics()
+        assert sum(numbers.counters.completed for numbers in metrics.lanes.values()) > 0
+        client.set_lane_handler("execute", "internal", session=session)

@@ -1,0 +1,37 @@
+// When a request is sent again by itself.
+import { Refusal, Unreachable } from "./errors.js";
+export const USUAL = { limitMs: 30_000, firstMs: 100, mostMs: 5_000, jitter: 0.25 };
+/** For what goes on for as long as somebody wants it to. */
+export const WITHOUT_END = { ...USUAL, limitMs: Infinity };
+/** How long to wait before the next try, after so many tries in so long; undefined: it is not tried again. Never shorter than
+ * what the server said. `chance` is from 0 to 1. */
+export function pauseAfter(retry, error, tries, spentMs, chance) {
+    let told;
+    if (error instanceof Refusal) {
+        if (!error.retryable || error.problem.phase === "run")
+            return undefined;
+        told = error.retryAfterMs;
+    }
+    else if (!(error instanceof Unreachable)) {
+        return undefined;
+    }
+    const base = told ?? Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
+    const pause = base * (1 + retry.jitter * chance);
+    return spentMs + pause <= retry.limitMs ? pause : undefined;
+}
+/** Waits, or throws the signal's reason. */
+export function sleep(millis, signal) {
+    return new Promise((resolve, reject) => {
+        if (signal?.aborted)
+            return reject(signal.reason);
+        const timer = setTimeout(() => {
+            signal?.removeEventListener("abort", stop);
+            resolve();
+        }, millis);
+        const stop = () => {
+            clearTimeout(timer);
+            reject(signal?.reason);
+        };
+        signal?.addEventListener("abort", stop, { once: true });
+    });
+}

@@ -1,0 +1,227 @@
+// Workers: claim tasks of external lanes, run them, report.
+import { DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease } from "./errors.js";
+import { Lease, leaseLength } from "./leases.js";
+import { WITHOUT_END, pauseAfter, sleep } from "./retry.js";
+import { pathOf } from "./transport.js";
+/** How long a claim waits for work; the server takes at most 60 000. */
+const CLAIM_WAIT_MS = 20_000;
+/** One attempt at a task, as its handler sees it. */
+export class TaskRun {
+    takesSteering;
+    id;
+    kind;
+    lane;
+    session;
+    payload;
+    attempt;
+    /** Grows with each attempt: show it to whatever must not listen to an old one. */
+    fence;
+    /** The trace that it belongs to: pass it on to calls that are made for it. */
+    traceparent;
+    /** Aborted when the task is cancelled or its lease is lost. */
+    signal;
+    /** @internal */ stop = new AbortController();
+    /** @internal */ wake = () => { };
+    #progress;
+    #said = [];
+    constructor(task, takesSteering) {
+        this.takesSteering = takesSteering;
+        this.id = task.id;
+        this.kind = task.kind;
+        this.lane = task.lane;
+        this.session = task.session ?? undefined;
+        this.payload = task.payload;
+        this.attempt = task.attempt;
+        this.fence = task.fence;
+        this.traceparent = task.traceparent ?? undefined;
+        this.signal = this.stop.signal;
+    }
+    /** Tells whoever watches how far it is. Of several in a row the newest is told. */
+    progress(value) {
+        this.#progress = { progress: value };
+        this.wake();
+    }
+    /** What was said to the run since this was called last; for handlers that take steering. */
+    steered() {
+        return this.#said.splice(0);
+    }
+    /** @internal */
+    say() {
+        const said = { ...this.#progress, ...(this.takesSteering ? { takes_steering: true } : {}) };
+        this.#progress = undefined;
+        return said;
+    }
+    /** @internal */
+    hear(answer) {
+        this.#said.push(...answer.steer);
+    }
+}
+/** Claims tasks and runs them by handlers, several at a time. */
+export class Worker {
+    client;
+    name;
+    #handlers = new Map();
+    #running = new Set();
+    #draining = new AbortController();
+    #over = new AbortController();
+    #options;
+    constructor(client, { lanes = ["external"], concurrency = 1, name, leaseMs, graceMs = 30_000, log = console.warn } = {}) {
+        this.client = client;
+        if (!Number.isInteger(concurrency) || concurrency < 1)
+            throw new RangeError("concurrency must be at least 1");
+        this.name = name ?? `worker-${crypto.randomUUID()}`;
+        this.#options = { lanes, concurrency, leaseMs, graceMs, log };
+    }
+    /**
+     * Says who runs tasks of this kind. What the handler returns is the result; what it throws is the error, and `DoNotRetry` says that
+     * another attempt would not help. `steering`: it takes what is said to its turn while it runs.
+     */
+    handler(kind, run, { steering = false } = {}) {
+        this.#handlers.set(kind, { run, steering });
+        return this;
+    }
+    /** Claims nothing more; `run` resolves when what runs has ended, or its grace is over. */
+    drain() {
+        this.#draining.abort();
+    }
+    /** Claims and runs until it is drained or the signal is aborted. A server that is away for a while is waited for. */
+    async run({ signal } = {}) {
+        if (this.#handlers.size === 0)
+            throw new Error("the worker has no handler");
+        const drain = () => this.drain();
+        signal?.addEventListener("abort", drain, { once: true });
+        if (signal?.aborted)
+            drain();
+        try {
+            await this.#claimUntilDrained();
+            await this.#letEnd();
+        }
+        finally {
+            signal?.removeEventListener("abort", drain);
+            this.#over.abort();
+        }
+    }
+    async #claimUntilDrained() {
+        const draining = this.#draining.signal;
+        const drained = new Promise((resolve) => {
+            draining.addEventListener("abort", () => resolve(), { once: true });
+            if (draining.aborted)
+                resolve();
+        });
+        for (let tries = 0; !draining.aborted;) {
+            const free = this.#options.concurrency - this.#running.size;
+            if (free === 0) {
+                await Promise.race([drained, ...this.#running]);
+                continue;
+            }
+            try {
+                await this.#claim(free, draining);
+                tries = 0;
+            }
+            catch (error) {
+                if (draining.aborted)
+                    return;
+                if (!(error instanceof LanewayError))
+                    throw error;
+                const pause = pauseAfter(WITHOUT_END, error, ++tries, 0, Math.random());
+                if (pause === undefined)
+                    throw error;
+                this.#options.log(`cannot claim, will try again in ${Math.round(pause)} ms: ${error.message}`);
+                await sleep(pause, draining).catch(() => undefined);
+            }
+        }
+    }
+    async #letEnd() {
+        if (this.#running.size === 0)
+            return;
+        const grace = new AbortController();
+        await Promise.race([Promise.all(this.#running), sleep(this.#options.graceMs, grace.signal).catch(() => undefined)]);
+        grace.abort();
+    }
+    async #claim(free, signal) {
+        const { lanes, leaseMs } = this.#options;
+        const body = {
+            worker: this.name,
+            lanes,
+            kinds: [...this.#handlers.keys()],
+            max: free,
+            wait_ms: CLAIM_WAIT_MS,
+            ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
+        };
+        const response = await this.client.transport.send(pathOf("claim"), { method: "POST", body, signal, waits: true });
+        const { tasks } = (await response.json());
+        for (const task of tasks) {
+            const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, response.headers));
+            const counted = running.finally(() => this.#running.delete(counted));
+            this.#running.add(counted);
+        }
+    }
+    async #runOne(task, lengthMs) {
+        const { run, steering } = this.#handlers.get(task.kind);
+        const mine = new TaskRun(task, steering);
+        let isLost = false;
+        const lease = new Lease(this.client.transport, task.id, task.fence, lengthMs, {
+            lost: (why) => {
+                this.#options.log(`task ${task.id} is lost: ${why}`);
+                isLost = true;
+                mine.stop.abort(new LeaseLost(`the task is lost: ${why}`));
+            },
+            heard: (answer) => {
+                mine.hear(answer);
+                if (answer.cancel_requested)
+                    mine.stop.abort(new LeaseLost("the task was cancelled"));
+            },
+            say: () => mine.say(),
+        });
+        mine.wake = () => lease.wake();
+        if (steering)
+            lease.wake();
+        const letGo = () => {
+            isLost = true;
+            lease.drop();
+            mine.stop.abort(new LeaseLost("the worker ends"));
+        };
+        this.#over.signal.addEventListener("abort", letGo, { once: true });
+        const outcome = await settled(run, mine);
+        if (!isLost)
+            await this.#report(task, lease, outcome);
+        this.#over.signal.removeEventListener("abort", letGo);
+        lease.drop();
+    }
+    /** Reports as long as the lease lasts: what is not heard by then was not done by us. */
+    async #report(task, lease, outcome) {
+        const body = { fence: task.fence, ...outcome };
+        for (let tries = 1;; tries += 1) {
+            try {
+                await this.client.transport.read(pathOf("tasks", task.id, "complete"), { method: "POST", body });
+                return;
+            }
+            catch (error) {
+                if (!(error instanceof LanewayError))
+                    throw error;
+                // After a try whose answer was lost a refusal may come of our own completion.
+                const isRefused = error instanceof StaleLease || error instanceof NotFound;
+                const pause = isRefused ? undefined : pauseAfter(WITHOUT_END, error, tries, 0, Math.random());
+                if (pause === undefined || lease.leftMs <= 0) {
+                    if (!isRefused || tries === 1)
+                        this.#options.log(`the report on task ${task.id} was not taken: ${error.message}`);
+                    return;
+                }
+                await sleep(pause);
+            }
+        }
+    }
+}
+/** What is reported about a run. It is over when the handler is, also when it was told to stop. */
+async function settled(run, task) {
+    try {
+        const result = await run(task);
+        return { success: true, result: result ?? null };
+    }
+    catch (error) {
+        const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+        if (error instanceof DoNotRetry)
+            return { success: false, error: error.message, retryable: false };
+        return { success: false, error: text, retryable: !task.signal.aborted };
+    }
+}

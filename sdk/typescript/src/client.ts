@@ -1,0 +1,299 @@
+// The client: the way in to everything.
+
+import { Agent } from "./agents.js";
+import { NotFound } from "./errors.js";
+import type { LanewayEvent } from "./events.js";
+import { External, type PendingTask } from "./external.js";
+import { Lane } from "./lanes.js";
+import { Session, sessionLane } from "./sessions.js";
+import { Slot, type SlotOptions } from "./slots.js";
+import { type CallOptions, type ClientOptions, type Request, Transport, pathOf } from "./transport.js";
+import type {
+  AcceptedTask,
+  AgentView,
+  BatchAnswer,
+  BatchCall,
+  CancelAnswer,
+  CancelManyAnswer,
+  CancelManyRequest,
+  DeadLetterView,
+  ExplainView,
+  GroupView,
+  LaneNumbers,
+  LettersSelector,
+  PriorityRequest,
+  RedriveAnswer,
+  SessionStats,
+  SessionSummary,
+  StatusView,
+  TaskRequest,
+  TaskView,
+  WorkerView,
+} from "./wire.js";
+
+/** What all lanes have seen. */
+export interface QueueMetrics {
+  running: number;
+  waiting: number;
+  maxConcurrent: number | undefined;
+  lanes: Record<string, LaneNumbers>;
+}
+
+export interface TasksFilter {
+  status?: string;
+  lane?: string;
+  session?: string;
+  kind?: string;
+  group?: string;
+}
+
+const TOOL_LANES = ["control", "query", "execute", "generate"];
+
+/** A Laneway server. */
+export class Client {
+  readonly transport: Transport;
+  readonly #external: External;
+
+  constructor(url: string, options: ClientOptions = {}) {
+    this.transport = new Transport(url, options);
+    this.#external = new External(this.transport);
+  }
+
+  get url(): string {
+    return this.transport.url;
+  }
+
+  /** Gives no more signs of life for what was claimed and not completed: it is offered again when its lease is over. */
+  close(): void {
+    this.#external.close();
+  }
+
+  /** Any route that has no method of its own here, in JSON. */
+  request<T = unknown>(method: NonNullable<Request["method"]>, path: string, request: Omit<Request, "method"> = {}): Promise<T> {
+    return this.transport.read<T>(path, { ...request, method });
+  }
+
+  // Agents, sessions, lanes
+
+  agent(name: string): Agent {
+    return new Agent(this.transport, name);
+  }
+
+  session(key: string): Session {
+    return new Session(this.transport, key);
+  }
+
+  lane(name: string): Lane {
+    return new Lane(this.transport, name);
+  }
+
+  agents(options: CallOptions = {}): AsyncGenerator<AgentView, void, void> {
+    return this.transport.pages(pathOf("agents"), options);
+  }
+
+  sessions(options: CallOptions = {}): AsyncGenerator<SessionSummary, void, void> {
+    return this.transport.pages(pathOf("sessions"), options);
+  }
+
+  lanes(options: CallOptions = {}): AsyncGenerator<LaneNumbers, void, void> {
+    return this.transport.pages(pathOf("lanes"), options);
+  }
+
+  workers(options: CallOptions = {}): AsyncGenerator<WorkerView, void, void> {
+    return this.transport.pages(pathOf("workers"), options);
+  }
+
+  /** How everything stands. */
+  status(options: CallOptions = {}): Promise<StatusView> {
+    return this.transport.read(pathOf("status"), options);
+  }
+
+  /** Takes a slot of each of these lanes: `await using slot = await client.slot(["main"])`. */
+  slot(lanes: string[], options: SlotOptions = {}): Promise<Slot> {
+    return Slot.take(this.transport, lanes, options);
+  }
+
+  /** Runs a block under a slot of each of these lanes. Rejects with `LeaseLost` as soon as the lease is lost. */
+  withSlot<T>(lanes: string[], block: (slot: Slot) => Promise<T> | T): Promise<T>;
+  withSlot<T>(lanes: string[], options: SlotOptions, block: (slot: Slot) => Promise<T> | T): Promise<T>;
+  async withSlot<T>(
+    lanes: string[],
+    options: SlotOptions | ((slot: Slot) => Promise<T> | T),
+    block?: (slot: Slot) => Promise<T> | T,
+  ): Promise<T> {
+    const [how, run] = typeof options === "function" ? [{}, options] : [options, block!];
+    return (await this.slot(lanes, how)).guard(run);
+  }
+
+  // Tasks
+
+  /** A task, which is not waited for. With an idempotency key asking twice is asking once. */
+  submit(
+    kind: string,
+    payload?: unknown,
+    options: Omit<TaskRequest, "kind" | "payload"> & CallOptions & { idempotencyKey?: string } = {},
+  ): Promise<AcceptedTask> {
+    const { idempotencyKey, signal, traceparent, ...rest } = options;
+    const body: TaskRequest = { kind, payload: payload ?? null, ...rest };
+    const headers = { "idempotency-key": idempotencyKey };
+    return this.transport.read(pathOf("tasks"), { method: "POST", body, headers, signal, traceparent });
+  }
+
+  /** The tool calls of one model turn: reads side by side, all else in order; results in the order of the calls. */
+  batch(session: string, calls: BatchCall[], options: CallOptions & { group?: string } = {}): Promise<BatchAnswer> {
+    const { group, ...call } = options;
+    const body = { session, calls, ...(group === undefined ? {} : { group }) };
+    return this.transport.read(pathOf("tasks", "batch"), { ...call, method: "POST", body, waits: true });
+  }
+
+  /** A task, live or over. */
+  task(task: string, options: CallOptions = {}): Promise<TaskView> {
+    return this.transport.read(pathOf("tasks", task), options);
+  }
+
+  tasks(filter: TasksFilter = {}, options: CallOptions = {}): AsyncGenerator<TaskView, void, void> {
+    return this.transport.pages(pathOf("tasks"), { ...options, query: { ...filter } });
+  }
+
+  /** Waits for the end of a task, also across restarts of the server, and resolves to it. */
+  async wait(task: string, options: CallOptions = {}): Promise<TaskView> {
+    for (;;) {
+      try {
+        for await (const _ of this.taskEvents(task, options));
+      } catch (error) {
+        // One that ends at this moment may have no stream any more; the task itself has the last word.
+        if (!(error instanceof NotFound)) throw error;
+      }
+      const view = await this.task(task, options);
+      if (view.ended_at != null) return view;
+    }
+  }
+
+  /** What happens to a task, until `done`; goes on where it was when the connection breaks. */
+  taskEvents(task: string, options: CallOptions & { after?: string } = {}): AsyncGenerator<LanewayEvent, void, void> {
+    return this.transport.follow(pathOf("tasks", task, "events"), options);
+  }
+
+  /** Everything that happens, without end; goes on where it was when the connection breaks. */
+  events(
+    filter: { lane?: string; session?: string; task?: string } = {},
+    options: CallOptions & { after?: string } = {},
+  ): AsyncGenerator<LanewayEvent, void, void> {
+    return this.transport.follow(pathOf("events"), { ...options, query: { ...filter } });
+  }
+
+  /** Cancels a task; the answer says what was found. */
+  cancel(task: string, options: CallOptions = {}): Promise<CancelAnswer> {
+    return this.transport.read(pathOf("tasks", task), { ...options, method: "DELETE" });
+  }
+
+  /** Cancels the waiting tasks that fit everything that is given; resolves to how many. */
+  async cancelWaiting(which: CancelManyRequest, options: CallOptions = {}): Promise<number> {
+    const request = { ...options, method: "POST" as const, body: which };
+    return (await this.transport.read<CancelManyAnswer>(pathOf("tasks", "cancel"), request)).cancelled;
+  }
+
+  /** Why a task waits. */
+  explain(task: string, options: CallOptions = {}): Promise<ExplainView> {
+    return this.transport.read(pathOf("tasks", task, "explain"), options);
+  }
+
+  /** Changes the priority of a waiting task. */
+  prioritise(task: string, priority: PriorityRequest, options: CallOptions = {}): Promise<TaskView> {
+    return this.transport.read(pathOf("tasks", task), { ...options, method: "PATCH", body: { priority } });
+  }
+
+  /** How the tasks with one label stand. */
+  group(group: string, options: CallOptions = {}): Promise<GroupView> {
+    return this.transport.read(pathOf("groups", group), options);
+  }
+
+  // Tasks that are done outside
+
+  /**
+   * Who runs the tasks of a lane from now on. One of the four tool lanes (`control`, `query`, `execute`, `generate`) is meant in
+   * this session, or else in all of them.
+   */
+  setLaneHandler(
+    lane: string,
+    mode: "internal" | "external" | "hybrid" = "external",
+    options: CallOptions & { session?: string; timeoutMs?: number } = {},
+  ): Promise<LaneNumbers> {
+    const { session, timeoutMs, ...call } = options;
+    const isOfSession = session !== undefined || TOOL_LANES.includes(lane);
+    const name = isOfSession ? `${session === undefined ? "session:*" : sessionLane(session)}/${lane}` : lane;
+    const body = { handler: mode, ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }) };
+    return this.transport.read(pathOf("lanes", name), { ...call, method: "PATCH", body });
+  }
+
+  /** The tasks that wait for somebody outside, in the order of the line; first those that this client has claimed. */
+  pendingExternalTasks(
+    which: { session?: string; lane?: string } = {},
+    options: CallOptions = {},
+  ): Promise<PendingTask[]> {
+    return this.#external.pending(which, options);
+  }
+
+  /**
+   * Says how a task went that was done outside. Claims it first, and keeps its fence. Tasks that stand before it in the line are
+   * claimed along with it, and stay this client's until they are completed.
+   */
+  completeExternalTask(
+    task: string,
+    outcome: { success: boolean; result?: unknown; error?: string; retryable?: boolean } = { success: true },
+    options: CallOptions = {},
+  ): Promise<TaskView> {
+    return this.#external.complete(task, outcome, options);
+  }
+
+  /** What waits and runs, lane by lane: of one session's tool lanes, or of all lanes. */
+  async queueStats(session?: string, options: CallOptions = {}): Promise<SessionStats> {
+    if (session !== undefined) return this.session(session).stats(options);
+    const status = await this.status(options);
+    const lanes: SessionStats["lanes"] = {};
+    for await (const lane of this.lanes(options)) {
+      lanes[lane.lane] = {
+        pending: lane.waiting,
+        active: lane.running,
+        completed: lane.counters.completed,
+        failed: lane.counters.failed,
+        max_concurrency: lane.max_concurrency ?? null,
+        handler_mode: String(lane.settings.handler ?? "internal"),
+      };
+    }
+    let pending = 0;
+    for await (const _ of this.transport.pages(pathOf("external-tasks"), options)) pending += 1;
+    return { total_pending: status.waiting, total_active: status.running, external_pending: pending, lanes };
+  }
+
+  /** What all lanes have seen: counters, and percentiles of waits and runs. */
+  async queueMetrics(options: CallOptions = {}): Promise<QueueMetrics> {
+    const { running, waiting, max_concurrent } = await this.status(options);
+    const lanes: Record<string, LaneNumbers> = {};
+    for await (const lane of this.lanes(options)) lanes[lane.lane] = lane;
+    return { running, waiting, maxConcurrent: max_concurrent ?? undefined, lanes };
+  }
+
+  /** The tasks that could not be done, the oldest first. */
+  async deadLetters(options: CallOptions = {}): Promise<DeadLetterView[]> {
+    const letters: DeadLetterView[] = [];
+    for await (const letter of this.transport.pages<DeadLetterView>(pathOf("dead-letters"), options)) letters.push(letter);
+    return letters;
+  }
+
+  /** Runs a dead letter again as a new task, or all of a lane or kind. */
+  redrive(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
+    const request = { ...options, method: "POST" as const };
+    return typeof which === "string"
+      ? this.transport.read(pathOf("dead-letters", which, "redrive"), request)
+      : this.transport.read(pathOf("dead-letters", "redrive"), { ...request, body: which });
+  }
+
+  /** Throws a dead letter away, or all of a lane or kind. */
+  discard(which: string | LettersSelector, options: CallOptions = {}): Promise<RedriveAnswer> {
+    const request = { ...options, method: "DELETE" as const };
+    if (typeof which === "string") return this.transport.read(pathOf("dead-letters", which), request);
+    const query = { lane: which.lane ?? undefined, kind: which.kind ?? undefined };
+    return this.transport.read(pathOf("dead-letters"), { ...request, query });
+  }
+}

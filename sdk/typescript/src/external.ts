@@ -1,0 +1,104 @@
+// Tasks that are done outside: pending, claimed by the way, completed.
+
+import { NotClaimable } from "./errors.js";
+import { Lease, leaseLength } from "./leases.js";
+import { type CallOptions, type Transport, pathOf } from "./transport.js";
+import type { ClaimAnswer, ClaimedTask, CompleteBody, ExternalTask, TaskView } from "./wire.js";
+
+/** A task that waits for somebody outside, or that this client has claimed and not completed yet. */
+export class PendingTask {
+  readonly id: string;
+  readonly session: string | undefined;
+  readonly lane: string;
+  readonly kind: string;
+  readonly payload: unknown;
+  readonly timeoutMs: number | undefined;
+  readonly attempt: number;
+  readonly #until: number | undefined;
+
+  constructor(
+    task: ExternalTask | ClaimedTask,
+    /** Whether it is this client's already. */
+    readonly claimed: boolean,
+  ) {
+    this.id = task.id;
+    this.session = task.session ?? undefined;
+    this.lane = task.lane;
+    this.kind = task.kind;
+    this.payload = task.payload;
+    this.timeoutMs = task.timeout_ms ?? undefined;
+    this.attempt = task.attempt;
+    this.#until = task.remaining_ms == null ? undefined : performance.now() + task.remaining_ms;
+  }
+
+  /** How much time is left now; undefined: as much as one likes. */
+  get remainingMs(): number | undefined {
+    return this.#until === undefined ? undefined : Math.max(0, Math.round(this.#until - performance.now()));
+  }
+
+  /** Whether its time is over. */
+  isTimedOut(): boolean {
+    return this.remainingMs === 0;
+  }
+}
+
+/** What this client has claimed, and what else waits. */
+export class External {
+  readonly #held = new Map<string, { task: ClaimedTask; lease: Lease }>();
+  readonly #worker = `client-${crypto.randomUUID()}`;
+  #claiming: Promise<unknown> = Promise.resolve();
+
+  constructor(readonly transport: Transport) {}
+
+  async pending(which: { session?: string; lane?: string }, options: CallOptions): Promise<PendingTask[]> {
+    const found = [...this.#held.values()].map(({ task }) => new PendingTask(task, true));
+    for await (const task of this.transport.pages<ExternalTask>(pathOf("external-tasks"), options)) {
+      found.push(new PendingTask(task, false));
+    }
+    return found.filter(
+      (task) =>
+        (which.session === undefined || task.session === which.session) &&
+        (which.lane === undefined || task.lane === which.lane),
+    );
+  }
+
+  async complete(task: string, outcome: Omit<CompleteBody, "fence">, options: CallOptions): Promise<TaskView> {
+    // One claim at a time, so that none is made for what the one before brings along.
+    const claim = this.#claiming.then(() => this.#claim(task, options));
+    this.#claiming = claim.catch(() => undefined);
+    const { fence } = await claim;
+    try {
+      const body: CompleteBody = { fence, ...outcome };
+      return await this.transport.read<TaskView>(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
+    } finally {
+      this.#held.get(task)?.lease.drop();
+      this.#held.delete(task);
+    }
+  }
+
+  close(): void {
+    for (const { lease } of this.#held.values()) lease.drop();
+    this.#held.clear();
+  }
+
+  /** Claims this task. Those that stand before it in the line come along and are kept, alive, until their turn. */
+  async #claim(task: string, options: CallOptions): Promise<ClaimedTask> {
+    const held = this.#held.get(task);
+    if (held) return held.task;
+    const view = await this.transport.read<TaskView>(pathOf("tasks", task), options);
+    if (view.status !== "queued" && view.status !== "retrying") throw new NotClaimable(task, view.status);
+    const body = { worker: this.#worker, lanes: view.lanes.slice(0, 1), kinds: [view.kind] };
+    for (;;) {
+      const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
+      const { tasks } = (await response.json()) as ClaimAnswer;
+      if (tasks.length === 0) throw new NotClaimable(task, view.status);
+      for (const one of tasks) {
+        const lengthMs = leaseLength(undefined, one.lease_until, response.headers);
+        const lease = new Lease(this.transport, one.id, one.fence, lengthMs, { lost: () => this.#held.delete(one.id) });
+        this.#held.set(one.id, { task: one, lease });
+      }
+      const mine = this.#held.get(task);
+      if (mine) return mine.task;
+    }
+  }
+}

@@ -1,0 +1,26 @@
+// Lanes for agent work: what may run now, what waits, and for how long.
+
+import type { Local, LocalOptions } from "./local.js";
+
+export { Agent, Turn, type TurnOptions } from "./agents.js";
+export { Client, type QueueMetrics, type TasksFilter } from "./client.js";
+export * from "./errors.js";
+export type { LanewayEvent, QueueEvent, TaskEvent } from "./events.js";
+export { PendingTask } from "./external.js";
+export { Lane, type LaneSettings } from "./lanes.js";
+export type { Local, LocalOptions } from "./local.js";
+export type { Retry } from "./retry.js";
+export { Session, sessionLane } from "./sessions.js";
+export { Slot, type SlotOptions } from "./slots.js";
+export type { CallOptions, ClientOptions } from "./transport.js";
+export type * as wire from "./wire.js";
+export { type Handler, TaskRun, Worker, type WorkerOptions } from "./worker.js";
+
+/** The way in to a queue of one's own. */
+export const Laneway = {
+  /** Starts the program `laneway` on a free loopback port and resolves when it takes work. It ends with this program. Node only. */
+  async local(options: LocalOptions = {}): Promise<Local> {
+    const { Local } = await import("./local.js");
+    return Local.start(options);
+  },
+};

@@ -1,0 +1,69 @@
+// Lanes: look at them, set them, pause, resume, drain, clear.
+
+import { type CallOptions, type Transport, pathOf } from "./transport.js";
+import type { CancelManyAnswer, LaneNumbers } from "./wire.js";
+
+/** Settings of a lane; durations are milliseconds or texts such as `"2s"`. */
+export interface LaneSettings {
+  max_concurrency?: number | "unlimited";
+  max_queued?: number;
+  order?: "fair" | "fifo";
+  priority?: number | "source";
+  weight?: number;
+  wait_timeout?: number | string;
+  timeout?: number | string;
+  lease?: number | string;
+  max_redelivery?: number;
+  retry?: string | Record<string, string | number | boolean>;
+  rate_limit?: string | { per: "second" | "minute" | "hour"; max: number };
+  ageing?: string | Record<string, string | number>;
+  boost?: string | Record<string, string | number>;
+  pressure_threshold?: number;
+  alerts?: { warning?: number; critical?: number };
+  dead_letters_max?: number;
+  notice_after?: number | string;
+  handler?: "internal" | "external" | "hybrid";
+}
+
+/** A named limit; `change` also takes a pattern such as `session:*`. */
+export class Lane {
+  constructor(
+    readonly transport: Transport,
+    readonly name: string,
+  ) {}
+
+  /** How it stands, whether it exists now or not. */
+  get(options: CallOptions = {}): Promise<LaneNumbers> {
+    return this.transport.read(pathOf("lanes", this.name), options);
+  }
+
+  /** Changes settings; what is left out stays. Nothing that runs is ended. */
+  change(settings: LaneSettings, options: CallOptions = {}): Promise<LaneNumbers> {
+    return this.transport.read(pathOf("lanes", this.name), { ...options, method: "PATCH", body: settings });
+  }
+
+  /** Nothing starts any more; what runs goes on. */
+  pause(options: CallOptions = {}): Promise<LaneNumbers> {
+    return this.#gate("pause", options);
+  }
+
+  /** A pause or a drain is over. */
+  resume(options: CallOptions = {}): Promise<LaneNumbers> {
+    return this.#gate("resume", options);
+  }
+
+  /** Nothing new is accepted; what is there comes to its end. */
+  drain(options: CallOptions = {}): Promise<LaneNumbers> {
+    return this.#gate("drain", options);
+  }
+
+  /** Cancels what waits; resolves to how many. */
+  async clear(options: CallOptions = {}): Promise<number> {
+    const path = pathOf("lanes", this.name, "clear");
+    return (await this.transport.read<CancelManyAnswer>(path, { ...options, method: "POST" })).cancelled;
+  }
+
+  #gate(what: string, options: CallOptions): Promise<LaneNumbers> {
+    return this.transport.read(pathOf("lanes", this.name, what), { ...options, method: "POST" });
+  }
+}

@@ -1,0 +1,103 @@
+// Leases that are kept alive in the background, told without trusting that two clocks agree.
+
+import { NotFound, Refusal, StaleLease } from "./errors.js";
+import { type Transport, pathOf } from "./transport.js";
+import type { HeartbeatAnswer } from "./wire.js";
+
+const SHORTEST_MS = 100;
+
+/**
+ * How long a lease is: as it was asked for, or else by the server's own clock, and rather too short. The header `Date` has whole
+ * seconds, so up to one second more may have passed than it says.
+ */
+export function leaseLength(leaseMs: number | null | undefined, leaseUntil: string, headers: Headers): number {
+  if (leaseMs != null) return leaseMs;
+  const date = headers.get("date");
+  if (date === null) return SHORTEST_MS;
+  return Math.max(SHORTEST_MS, Date.parse(leaseUntil) - Date.parse(date) - 1000);
+}
+
+export interface LeaseHooks {
+  /** It is lost. */
+  lost(why: string): void;
+  /** A sign of life was answered. */
+  heard?(answer: HeartbeatAnswer): void;
+  /** What else a sign of life carries. */
+  say?(): object;
+}
+
+/** One lease: a sign of life each third of its length, until it is dropped or lost. */
+export class Lease {
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #until: number;
+  #over = false;
+  #signing = false;
+  #again = false;
+  readonly #stop = new AbortController();
+
+  constructor(
+    readonly transport: Transport,
+    readonly task: string,
+    readonly fence: number,
+    readonly lengthMs: number,
+    readonly hooks: LeaseHooks,
+  ) {
+    this.#until = performance.now() + lengthMs;
+    this.#in(lengthMs / 3);
+  }
+
+  get leftMs(): number {
+    return this.#until - performance.now();
+  }
+
+  /** Gives a sign of life now. */
+  wake(): void {
+    if (this.#signing) this.#again = true;
+    else this.#in(0);
+  }
+
+  /** No more signs of life. */
+  drop(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+  }
+
+  #in(millis: number): void {
+    clearTimeout(this.#timer);
+    if (this.#over) return;
+    this.#timer = setTimeout(() => void this.#sign(), Math.max(0, millis));
+    // A lease that nobody works under any more does not keep a program alive.
+    (this.#timer as { unref?: () => void }).unref?.();
+  }
+
+  async #sign(): Promise<void> {
+    const askedAt = performance.now();
+    const body = { fence: this.fence, ...this.hooks.say?.() };
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.ceil(Math.min(60_000, Math.max(50, this.leftMs))))]);
+    this.#signing = true;
+    try {
+      const path = pathOf("tasks", this.task, "heartbeat");
+      const answer = await this.transport.read<HeartbeatAnswer>(path, { method: "POST", body, signal });
+      this.#signing = false;
+      if (this.#over) return;
+      this.#until = askedAt + this.lengthMs;
+      this.hooks.heard?.(answer);
+      this.#in(this.#again ? 0 : this.leftMs - (this.lengthMs * 2) / 3);
+      this.#again = false;
+    } catch (error) {
+      this.#signing = false;
+      if (!this.#over) this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    const isFinal = error instanceof Refusal && (!error.retryable || error instanceof StaleLease || error instanceof NotFound);
+    if (isFinal || this.leftMs <= 0) {
+      this.drop();
+      this.hooks.lost(isFinal ? error.message : "no sign of life was heard before the lease was over");
+    } else {
+      this.#in(Math.min(1000, this.lengthMs / 10, this.leftMs));
+    }
+  }
+}

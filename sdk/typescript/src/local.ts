@@ -1,0 +1,138 @@
+// A server of one's own: started with the program, ended with it. Node only.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Client } from "./client.js";
+import { LocalFailed } from "./errors.js";
+import { sleep } from "./retry.js";
+import type { ClientOptions } from "./transport.js";
+
+// Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
+// is gone, and succeeds when we say that there is nothing to do any more.
+const WATCH = 'read -r _ || kill -TERM "$1"';
+
+export interface LocalOptions {
+  /** `"memory"` (the default) or a directory. */
+  store?: string;
+  /** A configuration file, or what would stand in one: `{ lane: { main: { max_concurrency: 3 } } }`. */
+  config?: string | object;
+  /** The program; else the variable `LANEWAY_BINARY` names it, else it is looked for on the `PATH`. */
+  binary?: string;
+  /** Default: a free loopback port. */
+  listen?: string;
+  /** How long it may take to start. Default 30 000. */
+  readyWithinMs?: number;
+}
+
+/** A server on a free loopback port: `await using queue = await Laneway.local()`. */
+export class Local implements AsyncDisposable {
+  #closed: Promise<void> | undefined;
+
+  private constructor(
+    /** Where it listens. */
+    readonly url: string,
+    readonly process: ChildProcess,
+    readonly watcher: ChildProcess,
+    readonly home: string,
+  ) {}
+
+  static async start(options: LocalOptions = {}): Promise<Local> {
+    const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";
+    const home = mkdtempSync(join(tmpdir(), "laneway-"));
+    const file = typeof options.config === "string" ? options.config : join(home, "laneway.json");
+    if (typeof options.config !== "string") writeFileSync(file, JSON.stringify(options.config ?? {}));
+    const place = ["--listen", options.listen ?? "127.0.0.1:0", "--store", options.store ?? "memory"];
+    const server = spawn(program, ["serve", "--config", file, ...place, "--log", "warn"], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const said: string[] = [];
+    const until = AbortSignal.timeout(options.readyWithinMs ?? 30_000);
+    try {
+      const url = await listening(server, said, until);
+      await ready(url, server, until);
+      return new Local(url, server, watch(server), home);
+    } catch (error) {
+      server.kill("SIGKILL");
+      rmSync(home, { recursive: true, force: true });
+      const why = error instanceof Error && "code" in error ? `: ${error.message}` : "";
+      throw new LocalFailed(`${program} did not become ready${why}; it said:\n${said.join("\n")}`, { cause: error });
+    }
+  }
+
+  get pid(): number {
+    return this.process.pid!;
+  }
+
+  /** A client of it. */
+  client(options: ClientOptions = {}): Client {
+    return new Client(this.url, options);
+  }
+
+  /** Ends the server: asks it to, and after a while kills it. */
+  close(graceMs = 10_000): Promise<void> {
+    this.#closed ??= this.#end(graceMs);
+    return this.#closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #end(graceMs: number): Promise<void> {
+    if (this.process.exitCode === null && this.process.signalCode === null) {
+      this.process.ref();
+      const exited = once(this.process, "exit");
+      this.process.kill("SIGTERM");
+      const late = setTimeout(() => this.process.kill("SIGKILL"), graceMs);
+      await exited;
+      clearTimeout(late);
+    }
+    this.watcher.stdin!.end("done\n");
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Waits until the server says where it listens; goes on reading what it says, so that it never waits for us. */
+function listening(server: ChildProcess, said: string[], until: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    until.addEventListener("abort", () => reject(until.reason), { once: true });
+    server.once("error", reject);
+    server.once("exit", () => setImmediate(() => reject(new Error("it ended"))));
+    for (const stream of [server.stdout!, server.stderr!]) {
+      createInterface({ input: stream }).on("line", (line) => {
+        if (said.length < 200) said.push(line);
+        const found = /listens on (http:\/\/\S+)/.exec(line);
+        if (found) resolve(found[1]!);
+      });
+    }
+  });
+}
+
+async function ready(url: string, server: ChildProcess, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const answer = await fetch(`${url}/readyz`, { signal }).catch(() => undefined);
+    await answer?.body?.cancel();
+    if (answer?.ok) break;
+    signal.throwIfAborted();
+    if (server.exitCode !== null) throw new Error("it ended");
+    await sleep(20, signal);
+  }
+  // It does not keep the program alive; the watcher ends it when the program has ended.
+  server.unref();
+  for (const stream of [server.stdout, server.stderr]) (stream as unknown as { unref(): void }).unref();
+}
+
+function watch(server: ChildProcess): ChildProcess {
+  const watcher = spawn("sh", ["-c", WATCH, "laneway-watch", String(server.pid)], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  watcher.unref();
+  (watcher.stdin as unknown as { unref(): void }).unref();
+  watcher.stdin!.on("error", () => undefined);
+  return watcher;
+}

@@ -1,0 +1,106 @@
+// Slots: any code of the caller's own, guarded by lanes.
+
+import { LanewayError, LeaseLost, StaleLease } from "./errors.js";
+import { Lease, leaseLength } from "./leases.js";
+import { type CallOptions, type Transport, pathOf } from "./transport.js";
+import type { SlotAnswer, SlotRequest } from "./wire.js";
+
+// Older engines do not know the symbol that `await using` looks for.
+(Symbol as { asyncDispose?: symbol }).asyncDispose ??= Symbol.for("Symbol.asyncDispose");
+
+export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
+
+/**
+ * One slot of each of some lanes, held until it is released: `await using slot = await client.slot(["main"])`.
+ *
+ * The lease is renewed in the background. When it is lost, `signal` is aborted with a `LeaseLost`: pass it on to what runs inside.
+ */
+export class Slot implements AsyncDisposable {
+  /** Aborted when the lease is lost. */
+  readonly signal: AbortSignal;
+  readonly #lost = new AbortController();
+  readonly #lease: Lease;
+  #released: Promise<void> | undefined;
+
+  private constructor(
+    readonly transport: Transport,
+    /** The task that holds the slot. */
+    readonly id: string,
+    /** Grows with each holder: show it to whatever must not listen to an old one. */
+    readonly fence: number,
+    lengthMs: number,
+  ) {
+    this.signal = this.#lost.signal;
+    this.#lease = new Lease(transport, id, fence, lengthMs, {
+      lost: (why) => this.#lose(why),
+      heard: (answer) => {
+        if (answer.cancel_requested) this.#lose("it was told to stop");
+      },
+    });
+  }
+
+  static async take(transport: Transport, lanes: string[], options: SlotOptions): Promise<Slot> {
+    const { signal, traceparent, ...wanted } = options;
+    const body: SlotRequest = { lanes, ...wanted };
+    const response = await transport.send(pathOf("slots"), { method: "POST", body, signal, traceparent, waits: true });
+    const answer = (await response.json()) as SlotAnswer;
+    const lengthMs = leaseLength(wanted.lease_ms, answer.lease_until, response.headers);
+    return new Slot(transport, answer.id, answer.fence, lengthMs);
+  }
+
+  get isLost(): boolean {
+    return this.signal.aborted;
+  }
+
+  #lose(why: string): void {
+    this.#lost.abort(new LeaseLost(`the slot is lost: ${why}`));
+  }
+
+  /** Gives the slot back. Throws `LeaseLost` if it was lost before. Calling it again does nothing. */
+  release(error?: unknown): Promise<void> {
+    this.#released ??= this.#giveBack(error);
+    return this.#released;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  async #giveBack(error: unknown): Promise<void> {
+    this.#lease.drop();
+    const failed = error === undefined ? { success: true } : { success: false, error: nameOf(error) };
+    const body = { fence: this.fence, ...failed };
+    try {
+      await this.transport.read(pathOf("tasks", this.id, "complete"), { method: "POST", body });
+    } catch (refused) {
+      if (refused instanceof StaleLease) this.#lose(refused.message);
+      // Whatever else went wrong: the lease ends it.
+      else if (!(refused instanceof LanewayError)) throw refused;
+    }
+    if (error === undefined) this.signal.throwIfAborted();
+  }
+
+  /** Runs a block under the slot and releases it, whatever happens. Rejects with `LeaseLost` as soon as the lease is lost. */
+  async guard<T>(block: (slot: Slot) => Promise<T> | T): Promise<T> {
+    let stop = () => {};
+    const lost = new Promise<never>((_, reject) => {
+      stop = () => reject(this.signal.reason);
+      this.signal.addEventListener("abort", stop, { once: true });
+    });
+    let value: T;
+    try {
+      value = await Promise.race([(async () => block(this))(), lost]);
+    } catch (error) {
+      await this.release(error);
+      throw error;
+    } finally {
+      this.signal.removeEventListener("abort", stop);
+    }
+    await this.release();
+    return value;
+  }
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : "Error";
+}

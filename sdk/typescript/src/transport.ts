@@ -1,0 +1,185 @@
+// Requests: sent, repeated where that is safe, and read.
+
+import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
+import { type LanewayEvent, readEvents } from "./events.js";
+import { patient } from "./patience.js";
+import { USUAL, type Retry, pauseAfter, sleep } from "./retry.js";
+import { nextTraceparent } from "./tracing.js";
+import type { Problem } from "./wire.js";
+
+/** How to talk to a server. */
+export interface ClientOptions {
+  token?: string;
+  /** When a request is sent again by itself. */
+  retry?: Partial<Retry>;
+  /** How long an answer may take, of requests that do not wait for work. Default 30 000. */
+  timeoutMs?: number;
+  /** Used in place of the global one. */
+  fetch?: typeof fetch;
+  /** The trace that goes on where a request is sent, as a `traceparent`. */
+  trace?: () => string | undefined;
+}
+
+/** What every call takes. */
+export interface CallOptions {
+  /** Gives up when it is aborted. */
+  signal?: AbortSignal | undefined;
+  /** The trace that this call belongs to. */
+  traceparent?: string | undefined;
+}
+
+export interface Request extends CallOptions {
+  method?: "GET" | "POST" | "PATCH" | "DELETE";
+  body?: unknown;
+  query?: Record<string, string | undefined> | undefined;
+  headers?: Record<string, string | undefined>;
+  /** The answer may take any time. */
+  waits?: boolean;
+}
+
+/** A path below `/api`, each part percent-encoded. */
+export function pathOf(...parts: string[]): string {
+  return `/api/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+export class Transport {
+  readonly retry: Retry;
+  readonly #fetch: typeof fetch;
+  readonly #timeoutMs: number;
+
+  constructor(
+    readonly url: string,
+    readonly options: ClientOptions,
+  ) {
+    this.url = url.replace(/\/+$/, "");
+    this.retry = { ...USUAL, ...options.retry };
+    this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    this.#timeoutMs = options.timeoutMs ?? 30_000;
+  }
+
+  /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
+  async send(path: string, request: Request = {}): Promise<Response> {
+    const headers = this.#headers(request);
+    const repeatable = (request.method ?? "GET") !== "POST" || "idempotency-key" in headers;
+    const began = performance.now();
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#once(path, request, headers);
+      } catch (error) {
+        if (!(error instanceof LanewayError) || !repeatable) throw error;
+        const pause = pauseAfter(this.retry, error, tries, performance.now() - began, Math.random());
+        if (pause === undefined) throw error;
+        await sleep(pause, request.signal);
+      }
+    }
+  }
+
+  async read<T>(path: string, request: Request = {}): Promise<T> {
+    const response = await this.send(path, request);
+    const text = await response.text().catch((error: unknown) => {
+      throw unreachable(error, request.signal);
+    });
+    return (text === "" ? undefined : JSON.parse(text)) as T;
+  }
+
+  /** Everything in a list, page by page. */
+  async *pages<T>(path: string, request: Request = {}): AsyncGenerator<T, void, void> {
+    let cursor: string | undefined;
+    do {
+      const query = { ...request.query, cursor };
+      const page = await this.read<{ items: T[]; next_cursor?: string | null }>(path, { ...request, query });
+      yield* page.items;
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /** The events of one stream, until it ends or breaks. Leaving the loop closes it. */
+  async *stream(path: string, request: Request): AsyncGenerator<LanewayEvent, void, void> {
+    const stop = new AbortController();
+    const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
+    const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
+    try {
+      const response = await this.#once(path, { ...request, signal, waits: true }, headers);
+      if (response.status === 204 || response.body === null) {
+        yield { event: "done", data: {} };
+        return;
+      }
+      yield* readEvents(response.body);
+    } catch (error) {
+      throw error instanceof LanewayError ? error : unreachable(error, request.signal);
+    } finally {
+      stop.abort();
+    }
+  }
+
+  /** The events of a stream, which goes on where it was when the connection breaks; of a task, until `done`. */
+  async *follow(path: string, request: Request & { after?: string | undefined }): AsyncGenerator<LanewayEvent, void, void> {
+    const endsWithTask = path.startsWith("/api/tasks/");
+    let last = request.after;
+    let [began, tries] = [performance.now(), 0];
+    for (;;) {
+      let broke: unknown = new Unreachable("the stream ended early");
+      tries += 1;
+      try {
+        for await (const told of this.stream(path, { ...request, headers: { "last-event-id": last } })) {
+          [began, tries] = [performance.now(), 0];
+          last = told.id ?? last;
+          yield told;
+          if (endsWithTask && told.event === "done") return;
+        }
+      } catch (error) {
+        broke = error;
+      }
+      if (!(broke instanceof LanewayError)) throw broke;
+      const pause = pauseAfter(this.retry, broke, Math.max(tries, 1), performance.now() - began, Math.random());
+      if (pause === undefined) throw broke;
+      await sleep(pause, request.signal);
+    }
+  }
+
+  #headers(request: Request): Record<string, string> {
+    const headers: Record<string, string> = {
+      traceparent: nextTraceparent(request.traceparent ?? this.options.trace?.()),
+    };
+    if (this.options.token !== undefined) headers.authorization = `Bearer ${this.options.token}`;
+    if (request.body !== undefined) headers["content-type"] = "application/json";
+    for (const [name, value] of Object.entries(request.headers ?? {})) {
+      if (value !== undefined) headers[name] = value;
+    }
+    return headers;
+  }
+
+  async #once(path: string, request: Request, headers: Record<string, string>): Promise<Response> {
+    const query = new URLSearchParams();
+    for (const [key, value] of Object.entries(request.query ?? {})) {
+      if (value !== undefined) query.set(key, value);
+    }
+    const init: RequestInit = { method: request.method ?? "GET", headers, ...patient(request.waits) };
+    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+    const late = request.waits ? undefined : new AbortController();
+    const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), this.#timeoutMs);
+    const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
+    if (signal) init.signal = signal;
+    let response: Response;
+    try {
+      response = await this.#fetch(`${this.url}${path}${query.size > 0 ? `?${query}` : ""}`, init);
+    } catch (error) {
+      throw unreachable(error, request.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+    if (response.ok) return response;
+    const text = await response.text();
+    if (!response.headers.get("content-type")?.startsWith("application/problem+json")) {
+      throw new UnexpectedAnswer(response.status, text.slice(0, 2000));
+    }
+    throw refusal(JSON.parse(text) as Problem, headers.traceparent);
+  }
+}
+
+/** What a failed fetch means: the caller's own abort stays what it is. */
+function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted) return signal.reason ?? error;
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
+}

@@ -1,0 +1,188 @@
+// Agents, tasks, sessions, lanes: against a real server.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+  AtCapacity,
+  BY_CODE,
+  Client,
+  IdempotencyConflict,
+  Invalid,
+  Laneway,
+  type LanewayEvent,
+  type Local,
+  NotFound,
+  Refusal,
+  RunFailed,
+  RunTimedOut,
+  Unreachable,
+} from "../src/index.js";
+import { CONFIG, fresh } from "./server.js";
+
+let server: Local;
+let client: Client;
+before(async () => {
+  server = await Laneway.local({ config: CONFIG });
+  client = server.client();
+});
+after(() => server.close());
+
+test("awaiting a turn gives the answer and iterating gives its events", async () => {
+  assert.equal((await client.agent("upper").chat("hello", { session: fresh("ann") })).response, "HELLO");
+  const seen: LanewayEvent[] = [];
+  for await (const event of client.agent("upper").chat("hello", { session: fresh("ann") })) seen.push(event);
+  assert.equal(seen[0]?.event, "accepted");
+  assert.deepEqual(seen.slice(-2).map(({ event }) => event), ["completed", "done"]);
+  const completed = seen.find((event) => event.event === "completed");
+  assert.equal(completed?.data.result, "HELLO");
+});
+
+test("a full line is refused with a time to come back", async () => {
+  const slow = client.agent("slow");
+  const turns = [];
+  for (let n = 0; n < 4; n += 1) turns.push(await slow.submit("x"));
+  await assert.rejects(slow.chat("one more").answer(), (error) => {
+    assert.ok(error instanceof AtCapacity);
+    assert.equal(error.lane, "agent:slow");
+    assert.equal(error.problem.queue_length, 3);
+    assert.ok(error.retryAfter! >= 1);
+    return true;
+  });
+  assert.equal((await slow.queue()).queue_length, 3);
+  assert.equal((await slow.clear()).cleared_count, 3);
+  await client.cancel(turns[0]!.execution.id);
+  assert.equal((await client.wait(turns[0]!.execution.id)).status, "cancelled");
+});
+
+test("leaving the loop early and aborting both cancel the run", async () => {
+  for (const how of ["leave", "abort"]) {
+    const stop = new AbortController();
+    let task = "";
+    const read = async () => {
+      for await (const { event, data } of client.agent("slow").chat("x", { session: fresh("gone"), signal: stop.signal })) {
+        task = (data as { task_id?: string }).task_id ?? task;
+        if (event !== "started") continue;
+        if (how === "leave") break;
+        stop.abort(new Error("enough"));
+      }
+    };
+    if (how === "leave") await read();
+    else await assert.rejects(read, /enough/);
+    assert.equal((await client.wait(task)).status, "cancelled");
+  }
+});
+
+test("each refusal is an error of its own", async () => {
+  const cases = [
+    ["broken", {}, RunFailed],
+    ["slow", { timeout_ms: 50 }, RunTimedOut],
+    ["nobody", {}, NotFound],
+    ["upper", { priority: 77 }, Invalid],
+  ] as const;
+  for (const [agent, how, expected] of cases) {
+    await assert.rejects(client.agent(agent).chat("x", { session: fresh("s"), ...how }).answer(), (error) => {
+      assert.ok(error instanceof Refusal);
+      assert.equal(error.constructor, expected);
+      assert.equal(BY_CODE[error.code], expected);
+      return true;
+    });
+  }
+});
+
+test("the same key is the same task, and another body is refused", async () => {
+  const idempotencyKey = fresh("key");
+  const first = await client.submit("read", { n: 1 }, { lanes: ["main"], idempotencyKey });
+  const second = await client.submit("read", { n: 1 }, { lanes: ["main"], idempotencyKey });
+  assert.equal(first.id, second.id);
+  assert.equal(second.replayed, true);
+  await assert.rejects(client.submit("read", { n: 2 }, { lanes: ["main"], idempotencyKey }), IdempotencyConflict);
+  assert.equal((await client.wait(first.id)).status, "completed");
+});
+
+test("a waiting task is explained, prioritised and cancelled", async () => {
+  const lane = fresh("lane");
+  await client.lane(lane).pause();
+  const { id } = await client.submit("read", null, { lanes: [lane], group: lane });
+  assert.equal((await client.explain(id)).blockers[0]?.kind, "paused");
+  assert.equal((await client.prioritise(id, 7)).priority, 7);
+  const found = [];
+  for await (const task of client.tasks({ lane, status: "queued" })) found.push(task.id);
+  assert.deepEqual(found, [id]);
+  assert.equal((await client.cancel(id)).status, "cancelled_while_queued");
+  assert.equal((await client.group(lane)).done, 1);
+});
+
+test("lanes are read, changed, paused and cleared", async () => {
+  const name = fresh("a/b c");
+  const lane = client.lane(name);
+  assert.equal((await lane.change({ max_concurrency: 7, timeout: "2s" })).max_concurrency, 7);
+  assert.equal((await lane.get()).settings.timeout, "2000ms");
+  assert.equal((await lane.pause()).paused, true);
+  for (let n = 0; n < 3; n += 1) await client.submit("read", null, { lanes: [name] });
+  assert.equal(await lane.clear(), 3);
+  await assert.rejects(lane.change({ max_concurrency: 0 }), Invalid);
+  assert.equal((await lane.resume()).paused, false);
+});
+
+test("a session collects messages while it is busy", async () => {
+  const session = client.session(fresh("chat/*%"));
+  const first = await session.send("one", { agent: "slow" });
+  const second = await session.send("two", { agent: "slow" });
+  const third = await session.send("three", { agent: "slow", message_id: "m3", channel: "web" });
+  const fourth = await session.send("three", { agent: "slow", message_id: "m3", channel: "web" });
+  const outcomes = [first, second, third, fourth].map(({ outcome }) => outcome);
+  assert.deepEqual(outcomes, ["started", "queued", "queued", "duplicate"]);
+  await session.move(third.id, second.id);
+  assert.deepEqual((await session.get()).messages.map(({ text }) => text), ["three", "two"]);
+  await session.withdraw(second.id);
+  assert.equal((await session.receipt(second.id)).status, "cancelled");
+  assert.equal(await session.clear(), 1);
+  await session.interrupt();
+  assert.equal((await client.wait(first.task_id!)).status, "cancelled");
+});
+
+test("a tool batch comes back in the order of its calls", async () => {
+  const tools = ["read", "read", "bash", "read", "write"];
+  const { results } = await client.batch(fresh("batch"), tools.map((tool, n) => ({ tool, payload: { n } })));
+  assert.deepEqual(results.map(({ tool }) => tool), tools);
+  assert.ok(results.every(({ success }) => success));
+});
+
+test("a request carries the trace that goes on", async () => {
+  const trace = crypto.randomUUID().replaceAll("-", "");
+  const traceparent = `00-${trace}-00f067aa0ba902b7-01`;
+  const later = { lanes: [fresh("later")], run_after_ms: 60_000 };
+  const first = await server.client({ trace: () => traceparent }).submit("read", null, later);
+  const second = await client.submit("read", null, { ...later, traceparent });
+  for (const { id } of [first, second]) {
+    const told = (await client.task(id)).traceparent?.split("-");
+    assert.equal(told?.[1], trace);
+    assert.notEqual(told?.[2], "00f067aa0ba902b7");
+    await client.cancel(id);
+  }
+});
+
+test("a server that is not there is unreachable, and an abort is the caller's own", async () => {
+  const nobody = new Client("http://127.0.0.1:9", { retry: { limitMs: 0 } });
+  await assert.rejects(nobody.status(), Unreachable);
+  await assert.rejects(client.status({ signal: AbortSignal.abort(new Error("mine")) }), /mine/);
+});
+
+test("events of a lane are heard", async () => {
+  const name = fresh("heard");
+  const stop = new AbortController();
+  const heard = (async () => {
+    for await (const event of client.events({ lane: name }, { signal: stop.signal })) {
+      if (event.event === "paused") return event.data.lane;
+    }
+    return undefined;
+  })();
+  let lane: string | undefined;
+  void heard.then((found) => (lane = found));
+  while (lane === undefined) {
+    await client.lane(name).pause();
+    await client.lane(name).resume();
+  }
+  assert.equal(lane, name);
+  stop.abort();
+});

@@ -1,0 +1,88 @@
+// What is sent again, and when.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { AtCapacity, Client, UnexpectedAnswer, Unreachable } from "../src/index.js";
+import { refusal } from "../src/errors.js";
+import { readEvents } from "../src/events.js";
+import { patient } from "../src/patience.js";
+import { USUAL, pauseAfter } from "../src/retry.js";
+import type { Problem } from "../src/wire.js";
+
+function problem(fields: Partial<Problem> = {}): Problem {
+  const detail = "busy";
+  const usual = { title: "At capacity", status: 429, code: "AT_CAPACITY", retryable: true, phase: "setup", reason: "AT_CAPACITY" };
+  return { type: "urn:laneway:problem:at-capacity", detail, error: detail, message: detail, ...usual, ...fields };
+}
+
+test("pauses honour the server's time and the total limit", () => {
+  const cases: [Partial<Problem>, number, number, number, number | undefined][] = [
+    [{ retry_after: 2, retry_after_ms: 1500 }, 1, 0, 0, 1500],
+    [{ retry_after: 2, retry_after_ms: 1500 }, 1, 0, 1, 1875],
+    [{}, 1, 0, 0, 100],
+    [{}, 3, 0, 0, 400],
+    [{}, 20, 0, 0, 5000],
+    [{ retry_after_ms: 1500 }, 1, 29_000, 0, undefined],
+    [{ retryable: false }, 1, 0, 0, undefined],
+    [{ phase: "run", code: "RUN_TIMED_OUT" }, 1, 0, 0, undefined],
+  ];
+  for (const [fields, tries, spent, chance, expected] of cases) {
+    assert.equal(pauseAfter(USUAL, refusal(problem(fields)), tries, spent, chance), expected);
+  }
+  assert.equal(pauseAfter(USUAL, new Unreachable("x"), 1, 0, 0), 100);
+  assert.equal(pauseAfter(USUAL, new UnexpectedAnswer(500, ""), 1, 0, 0), undefined);
+});
+
+/** Something that refuses two requests of each method and takes the third, and writes them down. */
+async function refusingTwice() {
+  const seen: { method: string; trace: unknown; at: number }[] = [];
+  const server = createServer((request, response) => {
+    seen.push({ method: request.method!, trace: request.headers.traceparent, at: performance.now() });
+    const isRefused = seen.filter(({ method }) => method === request.method).length <= 2;
+    response.writeHead(isRefused ? 429 : 200, { "content-type": isRefused ? "application/problem+json" : "application/json" });
+    response.end(JSON.stringify(isRefused ? problem({ retry_after_ms: 100 }) : {}));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  return { seen, server, client: new Client(`http://127.0.0.1:${port}`) };
+}
+
+test("a GET is repeated, no sooner than the server said and in one trace; a POST only with a key", async () => {
+  const { seen, server, client } = await refusingTwice();
+  await client.status();
+  assert.equal(seen.length, 3);
+  assert.equal(new Set(seen.map(({ trace }) => trace)).size, 1);
+  // A timer may be a moment early by the other clock.
+  assert.ok(seen[1]!.at - seen[0]!.at >= 98 && seen[2]!.at - seen[1]!.at >= 98);
+  await assert.rejects(client.submit("x"), (error) => error instanceof AtCapacity && error.retryAfter === 0.1);
+  assert.equal(seen.length, 4);
+  await client.submit("x", null, { idempotencyKey: "k" });
+  assert.equal(seen.length, 6);
+  server.close();
+});
+
+test("a stream is read however it is cut", async () => {
+  const text = 'event: delta\r\ndata: {"text":\ndata: "ä"}\nid: 7\n\n: alive\n\nevent: done\ndata: {}\n\n';
+  const bytes = new TextEncoder().encode(text);
+  for (let size = 1; size <= bytes.length; size += 1) {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+        controller.close();
+      },
+    });
+    const events = [];
+    for await (const event of readEvents(body)) events.push(event);
+    assert.deepEqual(events, [
+      { event: "delta", id: "7", data: { text: "ä" } },
+      { event: "done", data: {} },
+    ]);
+  }
+});
+
+test("an answer that is waited for has no time limit of Node's own", () => {
+  assert.ok("dispatcher" in patient(true));
+  assert.deepEqual(patient(false), {});
+});

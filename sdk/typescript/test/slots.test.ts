@@ -1,0 +1,110 @@
+// Slots: never more inside than the lane allows, and none is lost.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { AtCapacity, type Client, Laneway, LeaseLost, type Local, WaitTimeout } from "../src/index.js";
+import { leaseLength } from "../src/leases.js";
+import { CONFIG, Restarting } from "./server.js";
+
+let server: Local;
+let client: Client;
+before(async () => {
+  server = await Laneway.local({ config: CONFIG });
+  client = server.client();
+});
+after(() => server.close());
+
+function guarded(...words: string[]) {
+  const program = fileURLToPath(new URL("guarded.js", import.meta.url));
+  return spawn(process.execPath, [program, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+}
+
+test("200 blocks of 4 processes are never more than 3 inside", async () => {
+  const log = join(mkdtempSync(join(tmpdir(), "laneway-test-")), "log");
+  writeFileSync(log, "");
+  const processes = Array.from({ length: 4 }, () => guarded(server.url, "three", "50", log));
+  const codes = await Promise.all(processes.map(async (process) => (await once(process, "exit"))[0] as number));
+  assert.deepEqual(codes, [0, 0, 0, 0]);
+  const marks = readFileSync(log, "utf8");
+  let [inside, most] = [0, 0];
+  for (const mark of marks) {
+    inside += mark === "+" ? 1 : -1;
+    most = Math.max(most, inside);
+  }
+  assert.equal(marks.length, 400);
+  assert.deepEqual([inside, most], [0, 3]);
+});
+
+test("the slot of a killed process is back after its lease", async () => {
+  const holder = guarded(server.url, "one", "hold", "1000");
+  await once(holder.stdout, "data");
+  await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  const killed = performance.now();
+  await client.withSlot(["one"], { wait_ms: 10_000 }, () => {
+    const waited = performance.now() - killed;
+    // No sooner than two thirds of the lease after the last sign of life, no later than the lease and some seconds.
+    assert.ok(waited > 300 && waited < 4000, `${waited} ms`);
+  });
+});
+
+test("a lease is renewed for as long as the block runs", async () => {
+  await using held = await client.slot(["one"], { lease_ms: 300 });
+  await assert.rejects(client.slot(["one"], { wait_ms: 1000 }), WaitTimeout);
+  assert.equal(held.isLost, false);
+});
+
+test("a lost lease rejects the block and aborts its signal", async () => {
+  let signal: AbortSignal | undefined;
+  const block = client.withSlot(["one"], { lease_ms: 300 }, async (slot) => {
+    signal = slot.signal;
+    await client.cancel(slot.id);
+    await setTimeout(30_000, undefined, { signal: slot.signal });
+  });
+  await assert.rejects(block, LeaseLost);
+  assert.ok(signal?.reason instanceof LeaseLost);
+  await client.withSlot(["one"], { wait_ms: 2000 }, () => undefined);
+});
+
+test("a block that throws gives its slot back, and its error is passed on", async () => {
+  const mine = new Error("mine");
+  await assert.rejects(client.withSlot(["one"], () => Promise.reject(mine)), (error) => error === mine);
+  await client.withSlot(["one"], { wait_ms: 0 }, () => undefined);
+});
+
+test("a wait that is aborted leaves the line", async () => {
+  await using _ = await client.slot(["one"]);
+  const stop = new AbortController();
+  const waiting = client.slot(["one"], { signal: stop.signal });
+  while ((await client.lane("one").get()).waiting === 0);
+  stop.abort(new Error("enough"));
+  await assert.rejects(waiting, /enough/);
+  while ((await client.lane("one").get()).waiting > 0);
+});
+
+test("a server that is killed takes the slots with it", async () => {
+  const restarting = await Restarting.start();
+  const other = restarting.running.client();
+  const block = other.withSlot(["one"], { lease_ms: 1000 }, async (slot) => {
+    await restarting.kill();
+    await restarting.again();
+    await setTimeout(30_000, undefined, { signal: slot.signal });
+  });
+  await assert.rejects(block, LeaseLost);
+  await other.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
+  await restarting.running.close();
+});
+
+test("the length of a lease is told by the server's clock, and rather too short", () => {
+  const headers = new Headers({ date: "Sun, 15 Nov 2026 12:00:00 GMT" });
+  assert.equal(leaseLength(undefined, "2026-11-15T12:00:30.500Z", headers), 29_500);
+  assert.equal(leaseLength(5000, "2026-11-15T12:00:30.500Z", headers), 5000);
+});

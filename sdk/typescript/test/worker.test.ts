@@ -1,0 +1,213 @@
+// Workers and polled external tasks.
+
+import assert from "node:assert/strict";
+import { type TestContext, after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { type Client, DoNotRetry, Laneway, type Local, NotClaimable, Worker } from "../src/index.js";
+import { CONFIG, Restarting, fresh } from "./server.js";
+
+let server: Local;
+let client: Client;
+const quiet = { log: () => undefined };
+before(async () => {
+  server = await Laneway.local({ config: CONFIG });
+  client = server.client();
+});
+after(() => server.close());
+
+/** Lets a worker run, and drains it with the test, however that ends. */
+function start(t: TestContext, worker: Worker): Promise<void> {
+  const running = worker.run();
+  t.after(async () => {
+    worker.drain();
+    await running;
+  });
+  return running;
+}
+
+test("a worker runs several tasks at once and no more than it may", async (t) => {
+  let [inside, most] = [0, 0];
+  let meet = () => {};
+  const met = new Promise<void>((resolve) => (meet = resolve));
+  const worker = new Worker(client, { concurrency: 2 }).handler<{ n: number }>("count", async ({ payload }) => {
+    most = Math.max(most, ++inside);
+    if (inside === 2) meet();
+    // The first two wait for each other: they do run at once.
+    await met;
+    await setTimeout(5);
+    inside -= 1;
+    return { twice: payload.n * 2 };
+  });
+  const running = start(t, worker);
+  const tasks = [];
+  for (let n = 0; n < 6; n += 1) tasks.push(await client.submit("count", { n }));
+  const results = await Promise.all(tasks.map(async ({ id }) => (await client.wait(id)).result));
+  assert.deepEqual(results, [0, 2, 4, 6, 8, 10].map((twice) => ({ twice })));
+  assert.equal(most, 2);
+  worker.drain();
+  await running;
+});
+
+test("failures are retried unless the handler says not to", async (t) => {
+  const attempts: number[] = [];
+  const worker = new Worker(client, { lanes: ["again"] })
+    .handler("flaky", ({ attempt }) => {
+      attempts.push(attempt);
+      if (attempt === 1) throw new Error("not yet");
+      return "done";
+    })
+    .handler("hopeless", ({ attempt }) => {
+      attempts.push(attempt);
+      throw new DoNotRetry("never");
+    });
+  const running = start(t, worker);
+  const first = await client.wait((await client.submit("flaky", null, { lanes: ["again"] })).id);
+  assert.deepEqual([first.status, first.result, attempts.splice(0)], ["completed", "done", [1, 2]]);
+  const second = await client.wait((await client.submit("hopeless", null, { lanes: ["again"] })).id);
+  assert.deepEqual([second.status, second.error, attempts], ["failed", "never", [1]]);
+  const letter = (await client.deadLetters()).find(({ kind }) => kind === "hopeless");
+  assert.equal(letter?.error, "never");
+  assert.equal((await client.redrive(letter!.id)).count, 1);
+  worker.drain();
+  await running;
+});
+
+test("progress is told and a cancelled task is stopped", async (t) => {
+  const worker = new Worker(client, { leaseMs: 600 }).handler("long", async (task) => {
+    // Again and again: progress is told to whoever watches at that moment.
+    for (;;) {
+      task.progress({ percent: 40 });
+      await setTimeout(50, undefined, { signal: task.signal });
+    }
+  });
+  const running = start(t, worker);
+  const { id } = await client.submit("long");
+  let told: unknown;
+  for await (const event of client.taskEvents(id)) {
+    if (event.event !== "progress" || told !== undefined) continue;
+    told = event.data.progress;
+    assert.equal((await client.cancel(id)).status, "cancelling");
+  }
+  assert.deepEqual(told, { percent: 40 });
+  assert.equal((await client.wait(id)).status, "cancelled");
+  worker.drain();
+  await running;
+});
+
+test("draining lets running work end and claims no more", async (t) => {
+  let started = () => {};
+  let end = () => {};
+  const hasStarted = new Promise<void>((resolve) => (started = resolve));
+  const mayEnd = new Promise<void>((resolve) => (end = resolve));
+  const worker = new Worker(client).handler("held", async () => {
+    started();
+    await mayEnd;
+    return "finished";
+  });
+  const running = start(t, worker);
+  const first = await client.submit("held");
+  await hasStarted;
+  worker.drain();
+  const second = await client.submit("held");
+  end();
+  await running;
+  assert.equal((await client.task(first.id)).result, "finished");
+  assert.equal((await client.task(second.id)).status, "queued");
+  await client.cancel(second.id);
+});
+
+test("an agent outside can be steered", async (t) => {
+  const worker = new Worker(client, { lanes: ["agent:outside"], leaseMs: 300 });
+  worker.handler(
+    "agent:outside",
+    async (task) => {
+      for (;;) {
+        task.progress("listening");
+        const said = task.steered();
+        if (said.length > 0) return said;
+        await setTimeout(50);
+      }
+    },
+    { steering: true },
+  );
+  void start(t, worker);
+  const session = client.session(fresh("steer"));
+  const first = await session.send("begin", { agent: "outside", mode: "steer" });
+  // The sign of life that tells the progress has said that the turn takes steering.
+  for await (const { event } of client.taskEvents(first.task_id!)) if (event === "progress") break;
+  const second = await session.send("rather this", { agent: "outside", mode: "steer" });
+  assert.equal(second.outcome, "steered");
+  assert.deepEqual((await client.wait(first.task_id!)).result, ["rather this"]);
+});
+
+test("a worker outlives a server that is killed", async (t) => {
+  const restarting = await Restarting.start();
+  const other = restarting.running.client();
+  let started = () => {};
+  let end = () => {};
+  const hasStarted = new Promise<void>((resolve) => (started = resolve));
+  const mayEnd = new Promise<void>((resolve) => (end = resolve));
+  const worker = new Worker(other, { concurrency: 4, leaseMs: 2000, ...quiet }).handler("step", async ({ payload }) => {
+    if (payload === 0) {
+      started();
+      await mayEnd;
+    }
+    return payload;
+  });
+  const running = start(t, worker);
+  const first = await other.submit("step", 0, { idempotencyKey: "step-0" });
+  await hasStarted;
+  await restarting.kill();
+  // Asked for while the server is away, and accepted when it is back.
+  const asking = other.submit("step", 1, { idempotencyKey: "step-1" });
+  await restarting.again();
+  const second = await asking;
+  end();
+  const views = [await other.wait(first.id), await other.wait(second.id)];
+  assert.deepEqual(views.map(({ status, result }) => [status, result]), [
+    ["completed", 0],
+    ["completed", 1],
+  ]);
+  worker.drain();
+  await running;
+  await restarting.running.close();
+});
+
+test("what was accepted is there after a kill", async () => {
+  const restarting = await Restarting.start();
+  const other = restarting.running.client();
+  const ids = [];
+  for (let n = 0; n < 20; n += 1) ids.push((await other.submit("later", { n }, { lanes: ["external"] })).id);
+  await restarting.kill();
+  await restarting.again();
+  const pending = await other.pendingExternalTasks({ lane: "external" });
+  assert.deepEqual(pending.map(({ id }) => id), ids);
+  assert.deepEqual(pending.map(({ payload }) => payload), ids.map((_, n) => ({ n })));
+  await restarting.running.close();
+});
+
+test("polled tasks are claimed by being completed", async () => {
+  const session = fresh("polled");
+  const mine = server.client();
+  const other = server.client();
+  await mine.setLaneHandler("execute", "external", { session, timeoutMs: 60_000 });
+  const lanes = [`session:${session}/execute`];
+  const ids: string[] = [];
+  for (let n = 0; n < 3; n += 1) ids.push((await mine.submit("tool", { n }, { lanes, wait_timeout_ms: 5000 })).id);
+  const pending = await mine.pendingExternalTasks({ session });
+  assert.deepEqual(pending.map(({ id }) => id), ids);
+  assert.ok(!pending[0]!.isTimedOut() && pending[0]!.remainingMs! <= 5000);
+  assert.equal((await mine.queueStats(session)).external_pending, 3);
+  assert.ok((await mine.queueStats()).external_pending >= 3);
+  // The first is claimed by the way: this client keeps it, and another one cannot have it.
+  assert.equal((await mine.completeExternalTask(ids[1]!, { success: true, result: 1 })).status, "completed");
+  assert.deepEqual((await mine.pendingExternalTasks({ session })).map(({ claimed }) => claimed), [true, false]);
+  await assert.rejects(other.completeExternalTask(ids[0]!), NotClaimable);
+  const failed = await mine.completeExternalTask(ids[0]!, { success: false, error: "no luck", retryable: false });
+  assert.deepEqual([failed.status, failed.error], ["failed", "no luck"]);
+  assert.equal((await mine.completeExternalTask(ids[2]!, { success: true, result: "last" })).result, "last");
+  await assert.rejects(mine.completeExternalTask(ids[2]!), NotClaimable);
+  const metrics = await mine.queueMetrics();
+  assert.ok(Object.values(metrics.lanes).some(({ counters }) => counters.completed > 0));
+  mine.close();
+});
