@@ -266,6 +266,16 @@ fn counted_lane(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
     }
 }
 
+/// The same in one lane in which nothing waits, so that each task starts at once.
+#[inline(never)]
+fn counted_idle(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
+    for (_, submit) in prepared {
+        subject.step(submit);
+        let (task, fence) = subject.running.pop_front().expect("it runs");
+        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+    }
+}
+
 /// The same for the map.
 #[inline(never)]
 fn counted_map(reference: &mut Reference) {
@@ -305,6 +315,15 @@ fn main() {
             let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
             subject.events.reserve(8 * COUNTED);
             counted_lane(&mut subject, prepared);
+        }
+        Some("counted_idle") => {
+            let mut subject = Subject::new(Shape::OneLane, 0);
+            while let Some((task, fence)) = subject.running.pop_front() {
+                subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+            }
+            let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
+            subject.events.reserve(8 * COUNTED);
+            counted_idle(&mut subject, prepared);
         }
         Some("counted_map") => counted_map(&mut Reference::new(1_000_000)),
         _ => compare(),

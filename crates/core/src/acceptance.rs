@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::event::Event;
 use crate::id::TaskId;
 use crate::line::NONE;
+use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
 use crate::spec::TaskSpec;
 use crate::submit::KEY_WINDOW;
@@ -16,7 +17,8 @@ impl Scheduler {
         let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
         let route = self.lanes.join_route(&spec.lanes, &mut self.book);
         let run_after = spec.run_after.filter(|length| *length > Millis(0));
-        let phase = match (spec.after.and_then(|after| self.tasks.find(after)), run_after) {
+        let before = spec.after.and_then(|after| self.tasks.find(after));
+        let phase = match (before, run_after) {
             (Some(_), _) => Phase::Held,
             (None, Some(length)) => Phase::Delayed(self.now + length),
             (None, None) => Phase::Waiting,
@@ -43,15 +45,16 @@ impl Scheduler {
             source: spec.source,
             handler: *handler,
             noticed: false,
+            is_once: spec.retry == Some(Retry::NONE),
         });
         self.arrivals += 1;
         self.accepted.push(slot);
         self.link(slot, *task, spec);
-        self.each_lane(slot, |this, lane| {
-            this.lanes[lane].waiting += 1;
-            this.seen(lane).accepted += 1;
+        self.lanes.change_each(route, |_, lane| {
+            lane.waiting += 1;
+            self.book.class_mut(lane.class).stats.accepted += 1;
         });
-        if waits_in_line {
+        if waits_in_line && !self.starts_at_once(slot) {
             self.join_line(slot);
         }
         self.plan(slot);
@@ -61,7 +64,7 @@ impl Scheduler {
         let is_plain = spec.timeout.is_none()
             && deadline.is_none()
             && spec.wait_timeout.is_none()
-            && spec.retry.is_none()
+            && spec.retry.is_none_or(|retry| retry == Retry::NONE)
             && spec.fair_key.is_none()
             && spec.parent.is_none()
             && spec.after.is_none()
@@ -74,7 +77,7 @@ impl Scheduler {
             timeout: spec.timeout,
             deadline,
             wait_timeout: spec.wait_timeout,
-            retry: spec.retry,
+            retry: spec.retry.filter(|retry| *retry != Retry::NONE),
             fair_key: spec.fair_key.clone(),
             parent: spec.parent,
             depth: spec
@@ -122,6 +125,9 @@ impl Scheduler {
 
     /// Unties a task that ends from its parent and from the task it was held behind.
     pub(crate) fn unlink(&mut self, slot: u32) {
+        if self.tasks[slot].rare.is_none() {
+            return;
+        }
         if let Some(parent) = self.parent_of(slot) {
             self.tasks[parent].rare().children.retain(|child| *child != slot);
         }

@@ -39,6 +39,7 @@ mod id;
 mod index;
 mod kinds;
 mod lane;
+mod lanes;
 mod lending;
 mod letters;
 mod line;
