@@ -320,7 +320,7 @@ impl Scheduler {
             self.watch_bucket(lane);
             return;
         }
-        if self.lanes[lane].touched_in == self.lanes.step {
+        if self.unwatched.is_none() && self.lanes[lane].touched_in == self.lanes.step {
             self.gone.push(self.lane_change(lane));
         }
         self.lanes.forget(lane);

@@ -59,16 +59,6 @@ impl Scheduler {
         starts
     }
 
-    /// Something else happens before the task that was to start without a place in the line: so it needs one.
-    pub(crate) fn join_line_unless_granted(&mut self, event: &Event) {
-        let slot = self.skips_line;
-        let is_it = matches!(event, Event::Granted { task, .. } if *task == self.tasks[slot].id);
-        if !is_it {
-            self.skips_line = NONE;
-            self.join_line(slot);
-        }
-    }
-
     fn next_to_start(&self) -> Option<u32> {
         if self.reservations.is_empty() {
             return self.line.best(INTERNAL);

@@ -1,7 +1,7 @@
 //! All lanes, and the sets of lanes that tasks name.
 
 use std::cell::Cell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::BuildHasher;
 
 use slab::Slab;
@@ -98,8 +98,12 @@ impl Lanes {
     }
 
     pub(crate) fn find(&self, name: &LaneName) -> Option<u32> {
-        let lane = self.by_name.find(self.by_name.hash(name), |lane| self[lane].name == *name);
-        lane.filter(|lane| !self[*lane].is_gone)
+        self.find_kept(name).filter(|lane| !self[*lane].is_gone)
+    }
+
+    /// The lane called `name`, also one that nobody knows any more: what holds for it is known all the same.
+    pub(crate) fn find_kept(&self, name: &LaneName) -> Option<u32> {
+        self.by_name.find(self.by_name.hash(name), |lane| self[lane].name == *name)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Lane)> {
@@ -368,10 +372,13 @@ impl Lanes {
         if self.routes.iter().any(|route| is_forgotten(&route)) || self.by_names.len() != self.routes.len() {
             return Some("a route that no task takes was not let go".to_owned());
         }
+        let mut through: BTreeMap<u32, u32> = BTreeMap::new();
+        for lane in self.kept.iter().flat_map(|route| &self.routes[*route as usize].lanes) {
+            *through.entry(*lane).or_default() += 1;
+        }
         let wrong = self.lanes.iter().find(|(number, lane)| {
-            let through = |route: &&u32| self.routes[**route as usize].lanes.contains(&(*number as u32));
-            let listed = self.kept.iter().filter(through).count();
-            lane.listed as usize != listed || lane.is_gone && (listed == 0 || lane.routes > 0)
+            let listed = through.get(&(*number as u32)).copied().unwrap_or_default();
+            lane.listed != listed || lane.is_gone && (listed == 0 || lane.routes > 0)
         });
         wrong.map(|(_, lane)| format!("{} is on {} listed routes", lane.name, lane.listed))
     }

@@ -146,11 +146,16 @@ impl<K: Ord + Copy> Ordered<K> {
     /// Removes the entry at `place` and says whether there was one.
     pub(crate) fn remove(&mut self, place: K) -> bool {
         // Most go in order.
-        if self.first.len() > 1 && self.first.front().is_some_and(|(front, _)| *front == place) {
-            self.first.pop_front();
-            return true;
+        if self.first.front().is_none_or(|(front, _)| *front != place) {
+            return self.remove_between(place);
         }
-        self.remove_between(place)
+        self.first.pop_front();
+        if self.first.is_empty()
+            && let Some(next) = self.rest.0.as_mut().and_then(|rest| rest.pop_front())
+        {
+            self.first = next;
+        }
+        true
     }
 
     fn remove_between(&mut self, place: K) -> bool {

@@ -37,7 +37,7 @@ impl Scheduler {
         let task = &self.tasks[slot];
         let (leaf, waited) = (task.leaf, self.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
-        self.take_slots(task.route, &attempt, waited);
+        self.take_slots(task.route, &attempt, waited, skips_line);
         if skips_line {
             self.skips_line = NONE;
         } else {
@@ -85,13 +85,13 @@ impl Scheduler {
         }
     }
 
-    /// Takes a slot of each lane, those that are borrowed excepted.
-    fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis) {
+    /// Takes a slot of each lane, those that are borrowed excepted. A task that skips the line is new there.
+    fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
         let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
         let mut is_rated = false;
         lanes.change_each(route, |number, lane| {
             let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
-            lane.waiting -= 1;
+            lane.waiting -= u32::from(!skips_line);
             if own {
                 lane.running += 1;
                 lane.last_change = *now;
@@ -100,6 +100,7 @@ impl Scheduler {
                 }
             }
             let stats = &mut book.class_mut(lane.class).stats;
+            stats.accepted += u64::from(skips_line);
             stats.started += 1;
             stats.wait.record(waited);
             is_rated |= lane.is_rated;
@@ -122,9 +123,9 @@ impl Scheduler {
         }
     }
 
-    /// Ends the attempt of a running task, whatever follows. `ran_its_course` says that its length tells
+    /// Ends the attempt of a running task, whatever follows: its `end`, or another attempt. `ran_its_course` says that its length tells
     /// something about the next one's.
-    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool) {
+    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool, end: Option<&End>) {
         let phase = std::mem::replace(&mut self.tasks[slot].phase, Phase::Held);
         let Phase::Running(attempt) = phase else {
             self.tasks[slot].phase = phase;
@@ -143,6 +144,9 @@ impl Scheduler {
                 stats.run_time.record(ran);
                 lane.run_time.record(ran);
             }
+            if let Some(end) = end {
+                stats.count_end(end);
+            }
             if free.as_ref().is_none_or(|free| free.contains(&number)) {
                 lane.running -= 1;
                 lane.last_change = *now;
@@ -156,7 +160,7 @@ impl Scheduler {
     }
 
     pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
-        self.end_attempt(slot, true);
+        self.end_attempt(slot, true, None);
         self.refund(slot);
         self.tasks[slot].rare().retries += 1;
         self.tasks[slot].phase = Phase::BackingOff(at);
@@ -179,7 +183,7 @@ impl Scheduler {
     }
 
     pub(crate) fn on_redelivered(&mut self, slot: u32) {
-        self.end_attempt(slot, false);
+        self.end_attempt(slot, false, None);
         self.refund(slot);
         self.time_wait(slot, self.now);
         self.each_lane(slot, |this, lane| {
@@ -189,30 +193,42 @@ impl Scheduler {
         self.wait_again(slot);
     }
 
+    fn is_ignored(&self, slot: u32) -> bool {
+        let Some(ignored) = &self.unwatched else { return false };
+        let kind = self.kinds.name(self.tasks[slot].kind);
+        kind.is_same(ignored) || kind == ignored
+    }
+
+    fn end_waiting(&mut self, slot: u32, end: &End) {
+        if matches!(self.tasks[slot].phase, Phase::Waiting) {
+            self.leave_line(slot, None);
+        }
+        let is_retrying = matches!(self.tasks[slot].phase, Phase::BackingOff(_));
+        let (route, book) = (self.tasks[slot].route, &mut self.book);
+        self.lanes.change_each(route, |_, lane| {
+            if is_retrying {
+                lane.retrying -= 1
+            } else {
+                lane.waiting -= 1
+            }
+            book.class_mut(lane.class).stats.count_end(end);
+        });
+    }
+
     pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
-        if self.keeps_departed {
+        if self.keeps_departed && !self.is_ignored(slot) {
             self.departed.push(self.view(slot));
         }
-        match self.tasks[slot].phase {
-            Phase::Waiting => {
-                self.leave_line(slot, None);
-                self.each_lane(slot, |this, lane| this.lanes[lane].waiting -= 1);
+        if self.tasks[slot].attempt().is_some() {
+            if self.ended_runs.len() == ENDED_RUNS_MAX {
+                self.ended_runs.pop_front();
             }
-            Phase::Delayed(_) | Phase::Held => {
-                self.each_lane(slot, |this, lane| this.lanes[lane].waiting -= 1);
-            }
-            Phase::BackingOff(_) => self.each_lane(slot, |this, lane| this.lanes[lane].retrying -= 1),
-            Phase::Running(_) => {
-                if self.ended_runs.len() == ENDED_RUNS_MAX {
-                    self.ended_runs.pop_front();
-                }
-                self.ended_runs.push_back(self.tasks[slot].id);
-                let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
-                self.end_attempt(slot, ran_its_course);
-            }
+            self.ended_runs.push_back(self.tasks[slot].id);
+            let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
+            self.end_attempt(slot, ran_its_course, Some(end));
+        } else {
+            self.end_waiting(slot, end);
         }
-        let (route, book) = (self.tasks[slot].route, &mut self.book);
-        self.lanes.change_each(route, |_, lane| book.class_mut(lane.class).stats.count_end(end));
         self.unlink(slot);
         if matches!(end, End::Cancelled { .. }) {
             self.free_key(slot);

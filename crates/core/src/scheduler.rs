@@ -14,6 +14,7 @@ use crate::kinds::Kinds;
 use crate::lanes::Lanes;
 use crate::letters::Letters;
 use crate::line::{Line, NONE};
+use crate::name::Name;
 use crate::rejection::Rejection;
 use crate::settings::LEVEL_MAX;
 use crate::task::Tasks;
@@ -97,6 +98,8 @@ pub struct Scheduler {
     /// The tasks that the last step or event ended, if somebody asked for them.
     pub(crate) departed: Vec<TaskView>,
     pub(crate) keeps_departed: bool,
+    /// Nobody watches, and of tasks of this kind nobody wants to know that they ended.
+    pub(crate) unwatched: Option<Name>,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// Tasks that the step accepted.
@@ -144,6 +147,7 @@ impl Scheduler {
             gone: Vec::new(),
             departed: Vec::new(),
             keeps_departed: false,
+            unwatched: None,
             is_stopped: false,
             accepted: Vec::new(),
             overrun: None,
@@ -211,10 +215,21 @@ impl Scheduler {
         self.keeps_departed = true;
     }
 
+    /// Nobody watches: from now on nothing is kept of tasks of this kind that end, nor of lanes that go. `None`: somebody
+    /// does again.
+    pub fn unwatched(&mut self, kind: Option<Name>) {
+        self.unwatched = kind;
+    }
+
     /// Hands out the tasks that the last `step` or `apply` ended, in the order of their ends, as they were until
     /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
     pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
         self.departed.drain(..)
+    }
+
+    /// Whether there is something to take.
+    pub fn has_departed(&self) -> bool {
+        !self.departed.is_empty()
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

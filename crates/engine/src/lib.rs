@@ -18,6 +18,7 @@ mod call;
 mod catch;
 mod clock;
 mod context;
+mod direct;
 mod effects;
 mod engine;
 mod error;

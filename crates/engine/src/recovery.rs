@@ -60,6 +60,7 @@ impl Engine {
         let Some(log) = self.journal.log() else { return Ok(()) };
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
+        self.is_watched = true;
         (self.head, self.scheduler) = (head, scheduler);
         self.flow.pass(self.scheduler.now());
         if self.closing.is_some() {

@@ -1,10 +1,9 @@
 //! The attempts that run here, and the renewal of their leases.
 
-use std::collections::HashMap;
-
 use laneway_core::{Command, Fence, Millis, TaskId, Timestamp};
 
 use crate::effects::Start;
+use crate::ids::ByTask;
 use crate::stop::{StopSignal, Stopped};
 
 /// An attempt that runs here.
@@ -20,7 +19,7 @@ pub(crate) struct Run {
 /// All attempts that run here.
 #[derive(Default)]
 pub(crate) struct Runs {
-    by_task: HashMap<TaskId, Run>,
+    by_task: ByTask<Run>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
 }
