@@ -201,6 +201,8 @@ impl Handle {
 
     /// Waits for a slot of each lane that the task names.
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
+        // What is decided on the spot never waits: others must have their turn all the same.
+        tokio::task::coop::consume_budget().await;
         let (busy, wait) = match self.ask_slot(task)? {
             Asked::Given(slot) => return Ok(slot),
             Asked::Told(wait) => (None, wait),
