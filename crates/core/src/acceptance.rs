@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::event::Event;
 use crate::id::TaskId;
 use crate::line::NONE;
+use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
 use crate::spec::TaskSpec;
 use crate::submit::KEY_WINDOW;
@@ -16,7 +17,8 @@ impl Scheduler {
         let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
         let route = self.lanes.join_route(&spec.lanes, &mut self.book);
         let run_after = spec.run_after.filter(|length| *length > Millis(0));
-        let phase = match (spec.after.and_then(|after| self.tasks.find(after)), run_after) {
+        let before = spec.after.and_then(|after| self.tasks.find(after));
+        let phase = match (before, run_after) {
             (Some(_), _) => Phase::Held,
             (None, Some(length)) => Phase::Delayed(self.now + length),
             (None, None) => Phase::Waiting,
@@ -43,25 +45,48 @@ impl Scheduler {
             source: spec.source,
             handler: *handler,
             noticed: false,
+            is_once: spec.retry == Some(Retry::NONE),
         });
         self.arrivals += 1;
-        self.accepted.push(slot);
+        if waits_in_line && self.starts_at_once(slot) {
+            // Its lanes hear of it with its grant.
+            return;
+        }
         self.link(slot, *task, spec);
-        self.each_lane(slot, |this, lane| {
-            this.lanes[lane].waiting += 1;
-            this.seen(lane).accepted += 1;
-        });
+        self.count_in(slot);
         if waits_in_line {
             self.join_line(slot);
         }
         self.plan(slot);
     }
 
+    /// Counts a new task in each of its lanes, where it waits.
+    fn count_in(&mut self, slot: u32) {
+        self.accepted.push(slot);
+        let book = &mut self.book;
+        self.lanes.change_each(self.tasks[slot].route, |_, lane| {
+            lane.waiting += 1;
+            book.class_mut(lane.class).stats.accepted += 1;
+        });
+    }
+
+    /// Something else happens before the grant of the task that was to start without a place in the line: so it needs one.
+    pub(crate) fn join_line_unless_granted(&mut self, event: &Event) {
+        let slot = self.skips_line;
+        let is_it = matches!(event, Event::Granted { task, .. } if *task == self.tasks[slot].id);
+        if !is_it {
+            self.skips_line = NONE;
+            self.count_in(slot);
+            self.join_line(slot);
+            self.plan(slot);
+        }
+    }
+
     pub(crate) fn rare(&self, spec: &TaskSpec, deadline: Option<Timestamp>) -> Option<Box<Rare>> {
         let is_plain = spec.timeout.is_none()
             && deadline.is_none()
             && spec.wait_timeout.is_none()
-            && spec.retry.is_none()
+            && spec.retry.is_none_or(|retry| retry == Retry::NONE)
             && spec.fair_key.is_none()
             && spec.parent.is_none()
             && spec.after.is_none()
@@ -74,7 +99,7 @@ impl Scheduler {
             timeout: spec.timeout,
             deadline,
             wait_timeout: spec.wait_timeout,
-            retry: spec.retry,
+            retry: spec.retry.filter(|retry| *retry != Retry::NONE),
             fair_key: spec.fair_key.clone(),
             parent: spec.parent,
             depth: spec
@@ -122,6 +147,9 @@ impl Scheduler {
 
     /// Unties a task that ends from its parent and from the task it was held behind.
     pub(crate) fn unlink(&mut self, slot: u32) {
+        if self.tasks[slot].rare.is_none() {
+            return;
+        }
         if let Some(parent) = self.parent_of(slot) {
             self.tasks[parent].rare().children.retain(|child| *child != slot);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{AlertLevel, Event, LaneChange};
 use crate::id::TaskId;
-use crate::lane::Gate;
+use crate::lane::{Gate, Lane};
 use crate::letters::DeadLetter;
 use crate::line::{Line, NONE};
 use crate::name::LaneName;
@@ -17,6 +17,9 @@ use crate::time::Timestamp;
 impl Scheduler {
     pub(crate) fn change(&mut self, at: Timestamp, event: &Event) {
         self.now = self.now.max(at);
+        if self.skips_line != NONE {
+            self.join_line_unless_granted(event);
+        }
         match event {
             Event::Configured { blocks } => self.on_configured(blocks),
             Event::Submitted { .. } => self.on_submitted(event),
@@ -96,9 +99,10 @@ impl Scheduler {
         }
     }
 
-    fn with_lane(&mut self, name: &LaneName, change: impl FnOnce(&mut crate::lane::Lane)) {
+    fn with_lane(&mut self, name: &LaneName, change: impl FnOnce(&mut Lane)) {
         if let Some(lane) = self.lanes.find(name) {
             change(&mut self.lanes[lane]);
+            self.lanes[lane].quiet = Lane::LOUD;
             self.drop_if_idle(lane);
         }
     }
@@ -115,6 +119,7 @@ impl Scheduler {
     }
 
     fn on_configured(&mut self, blocks: &[Block]) {
+        self.lanes.drop_all_kept();
         let before = self.book.class_settings();
         let classes: Vec<(u32, u32)> = self.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
         self.book.configure(blocks);
@@ -214,10 +219,10 @@ impl Scheduler {
         spec.payload = task.payload;
         spec.source = task.source;
         spec.priority = Some(task.priority);
+        spec.retry = task.retry();
         if let Some(rare) = &task.rare {
             spec.timeout = rare.timeout;
             spec.wait_timeout = rare.wait_timeout;
-            spec.retry = rare.retry;
             spec.fair_key = rare.fair_key.clone();
             spec.group = rare.group.clone();
         }
@@ -262,6 +267,7 @@ impl Scheduler {
             Event::Draining { .. } => (this.gate.draining, this.drained) = (true, false),
             _ => (this.gate, this.drained) = (Gate::OPEN, false),
         }
+        this.quiet = Lane::LOUD;
         if matches!(event, Event::Paused { .. }) {
             // Nobody can use what is kept for a task that a pause holds up.
             for slot in self.reserved_through(lane) {
@@ -274,24 +280,24 @@ impl Scheduler {
     }
 
     pub(crate) fn touch(&mut self, lane: u32) {
-        let this = &mut self.lanes[lane];
-        if this.touched_in != self.steps {
-            this.touched_in = self.steps;
-            self.touched.push((lane, this.birth));
-        }
+        self.lanes.touch(lane);
     }
 
     /// A lane that was touched, unless it is gone meanwhile.
-    pub(crate) fn still_there(&self, (lane, birth): (u32, u64)) -> Option<u32> {
+    pub(crate) fn still_there(&self, (lane, birth): (u32, u32)) -> Option<u32> {
         self.lanes.get(lane).is_some_and(|this| this.birth == birth).then_some(lane)
     }
 
     pub(crate) fn forget_changes(&mut self) {
-        self.steps += 1;
+        self.lanes.step += 1;
+        self.lanes.touched.clear();
         self.accepted.clear();
-        self.touched.clear();
-        self.gone.clear();
-        self.departed.clear();
+        if !self.gone.is_empty() {
+            self.gone.clear();
+        }
+        if !self.departed.is_empty() {
+            self.departed.clear();
+        }
         self.sessions.stirred.clear();
     }
 
@@ -317,10 +323,10 @@ impl Scheduler {
             self.watch_bucket(lane);
             return;
         }
-        if self.lanes[lane].touched_in == self.steps {
+        if self.unwatched.is_none() && self.lanes[lane].touched_in == self.lanes.step {
             self.gone.push(self.lane_change(lane));
         }
-        self.lanes.remove(lane);
+        self.lanes.forget(lane);
     }
 
     /// Tells the clock when a lane that is empty but for its bucket can go.

@@ -131,7 +131,7 @@ impl Scheduler {
         self.cancel_children(slot, events);
         let task = &self.tasks[slot];
         let home = self.settings(self.lanes.route(task.route).home());
-        let retry = task.rare.as_ref().and_then(|rare| rare.retry).unwrap_or(home.retry);
+        let retry = task.retry().unwrap_or(home.retry);
         let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
         let fence = task.attempt().map(|attempt| attempt.fence);
         match (retry.delay(task.retries() + 1, seed).filter(|_| retryable), fence) {
@@ -170,8 +170,12 @@ impl Scheduler {
 
     /// Brings a task to its end; those that were held until then join the line.
     pub(crate) fn end(&mut self, slot: u32, end: End, events: &mut Vec<Event>) {
-        self.cancel_children(slot, events);
         let task = self.tasks[slot].id;
+        if self.tasks[slot].rare.is_none() {
+            // Nobody depends on it.
+            return self.emit(Event::Ended { task, end }, events);
+        }
+        self.cancel_children(slot, events);
         let followers = self.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone());
         self.emit(Event::Ended { task, end }, events);
         for follower in followers {

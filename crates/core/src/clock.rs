@@ -14,10 +14,14 @@ const ROOM_KEPT: usize = 1024;
 impl Scheduler {
     /// Lets the time pass up to now: ends what has lasted too long, wakes what has slept enough.
     pub(crate) fn expire(&mut self, events: &mut Vec<Event>) {
-        if !self.timers.may_be_due(self.now) {
+        if self.timers.may_be_due(self.now) {
+            self.expire_due(events);
+        } else if self.timers.has_held() {
             self.catch_up(events);
-            return;
         }
+    }
+
+    fn expire_due(&mut self, events: &mut Vec<Event>) {
         self.elapse();
         while let Some(slot) = self.timers.due_task(self.now) {
             self.come_due(slot, events);
@@ -96,9 +100,6 @@ impl Scheduler {
     /// Nobody waits himself above the highest level in the line. When somebody more urgent joins it, what the
     /// others have waited counts at once, so that they are ahead of newer work.
     fn catch_up(&mut self, events: &mut Vec<Event>) {
-        if !self.timers.has_held() {
-            return;
-        }
         let highest = self.highest_in_line();
         while let Some(held) = self.timers.next_held_below(highest) {
             if self.is_held(&held) {
@@ -153,13 +154,15 @@ impl Scheduler {
         let home = self.settings(self.lanes.route(task.route).home());
         let notice = home.notice_after.filter(|_| !task.noticed).map(|after| task.since + after);
         let ageing = home.ageing.filter(|ageing| task.level() < ageing.max);
-        let ageing = ageing.map(|ageing| {
-            let turns = self.now.since(task.since).0 / ageing.after.0;
+        // Most have just joined the line.
+        let has_waited = self.now > task.since;
+        let ageing = ageing.map_or(Timestamp::NEVER, |ageing| {
+            let turns = if has_waited { self.now.since(task.since).0 / ageing.after.0 } else { 0 };
             task.since + Millis(ageing.after.0.saturating_mul(turns + 1))
         });
-        let at = [notice, ageing].into_iter().flatten().min().unwrap_or(Timestamp::NEVER);
+        let at = notice.map_or(ageing, |notice| notice.min(ageing));
         let (arrival, level) = (task.arrival, task.level());
-        if self.now > task.since && self.level_by_waiting(task) > level {
+        if has_waited && self.level_by_waiting(task) > level {
             self.timers.hold(Held { level, arrival, slot });
         }
         let known = std::mem::replace(&mut self.tasks[slot].look_at, at);
@@ -185,14 +188,20 @@ impl Scheduler {
     /// Ends a step: tells of lines that grew long or empty, and tidies up.
     pub(crate) fn settle(&mut self, events: &mut Vec<Event>) {
         // By number, because what is told may let a lane go.
-        for index in 0..self.touched.len() {
-            if let Some(lane) = self.still_there(self.touched[index]) {
+        let mut is_quiet = true;
+        for index in 0..self.lanes.touched.len() {
+            let touched = self.lanes.touched[index];
+            if let Some(lane) = self.still_there(touched)
+                && !self.lanes[lane].is_quiet()
+            {
+                is_quiet = false;
                 self.tell_depth(lane, events);
+                self.hush(touched);
             }
         }
         // Turns of messages that were accepted before are not refused, whoever else came in the same step.
         let is_turn = |slot: &u32| self.tasks.get(*slot).is_some() && self.is_message_turn(*slot);
-        if self.sessions.is_empty() || !self.accepted.iter().any(is_turn) {
+        if !is_quiet && (self.sessions.is_empty() || !self.accepted.iter().any(is_turn)) {
             for index in 0..self.accepted.len() {
                 self.check_depth(self.accepted[index]);
             }
@@ -204,6 +213,14 @@ impl Scheduler {
             let mut timers = std::mem::take(&mut self.timers);
             timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
             self.timers = timers;
+        }
+    }
+
+    /// Everything was told of a lane, which may be gone with that.
+    fn hush(&mut self, touched: (u32, u32)) {
+        if let Some(lane) = self.still_there(touched) {
+            let class = self.book.class(self.lanes[lane].class);
+            self.lanes[lane].quiet = self.lanes[lane].quiet_within(&class.settings);
         }
     }
 
@@ -226,7 +243,7 @@ impl Scheduler {
         self.fair.shrink();
         self.line = Line::new(self.seed);
         self.timers.shrink();
-        self.touched.shrink_to(ROOM_KEPT);
+        self.lanes.touched.shrink_to(ROOM_KEPT);
         self.gone.shrink_to(ROOM_KEPT);
     }
 

@@ -209,6 +209,9 @@ impl Scheduler {
 
     /// Ends everything that the task waits for, because it waits no more.
     pub(crate) fn cancel_children(&mut self, slot: u32, events: &mut Vec<Event>) {
+        if self.tasks[slot].children().is_empty() {
+            return;
+        }
         for child in self.tasks[slot].children().to_vec() {
             // Ending one child can end another: the list is as it was.
             if self.tasks.get(child).is_some_and(|task| task.waiting_parent() == Some(self.tasks[slot].id)) {

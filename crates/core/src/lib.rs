@@ -42,6 +42,7 @@ mod id;
 mod index;
 mod kinds;
 mod lane;
+mod lanes;
 mod lending;
 mod letters;
 mod line;

@@ -194,8 +194,12 @@ impl Line {
     }
 
     pub(crate) fn insert(&mut self, leaf: u32, place: Place, task: u32) {
-        self.nodes[leaf as usize].tasks.insert(place, task);
-        self.refresh(leaf);
+        let tasks = &mut self.nodes[leaf as usize].tasks;
+        tasks.insert(place, task);
+        // Who is not the first of its leaf changes nobody's rank.
+        if tasks.first() == Some((place, task)) {
+            self.refresh(leaf);
+        }
     }
 
     /// A task of the same level that stands before `place` in a leaf, for the checks: those need the same lanes
@@ -217,11 +221,26 @@ impl Line {
         true
     }
 
-    pub(crate) fn remove(&mut self, leaf: u32, place: Place) {
-        let removed = self.nodes[leaf as usize].tasks.remove(place);
+    /// Takes a task out of a leaf, and says whether it was the last there. `turn` is its fair key and the key's new tag,
+    /// if it has one.
+    pub(crate) fn remove(&mut self, leaf: u32, place: Place, turn: Option<(u32, u64)>) -> bool {
+        let node = &mut self.nodes[leaf as usize];
+        let was_first = node.tasks.first().is_some_and(|(first, _)| first == place);
+        let removed = node.tasks.remove(place);
         debug_assert!(removed, "the line lost a task");
-        self.refresh(leaf);
-        self.prune(leaf);
+        let is_last = node.tasks.is_empty();
+        // A leaf that is a node of the key is refreshed with all others.
+        let is_refreshed = turn.is_some_and(|(key, _)| node.step.key() == key);
+        if was_first && !is_refreshed {
+            self.refresh(leaf);
+        }
+        if let Some((key, tag)) = turn {
+            self.set_tag(key, tag);
+        }
+        if is_last {
+            self.prune(leaf);
+        }
+        is_last
     }
 
     /// Takes away nodes that nothing waits below.

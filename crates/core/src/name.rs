@@ -79,6 +79,11 @@ impl Name {
         Ok(Name(text))
     }
 
+    /// Whether the two share their text, so that they are equal without a look at it.
+    pub(crate) fn is_same(&self, other: &Name) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -90,28 +90,29 @@ enum SeatKind {
     Shut,
 }
 
-/// Two lines of the cache, since most nodes are a conversation's and lie in none when they are needed.
-#[repr(align(64))]
+/// Two lines of the cache, since most nodes are a conversation's and lie in none when they are needed. A task that joins
+/// behind others needs the first alone.
+#[repr(C, align(64))]
 pub(crate) struct Node {
     pub(crate) step: Step,
     pub(crate) parent: u32,
-    /// The tag of the key, where the step has one.
-    pub(crate) tag: u64,
+    /// The route whose plain tasks stand here, or `NONE`.
+    pub(crate) route: u32,
     /// Its lane can give no slot now.
     pub(crate) closed: bool,
     /// Where it sits.
     seat: SeatKind,
+    /// The tasks that need no further lane.
+    pub(crate) tasks: Ordered<Place>,
     seat_rank: Rank,
+    /// The tag of the key, where the step has one.
+    pub(crate) tag: u64,
+    pub(crate) seats: Option<Box<Seats>>,
     pub(crate) children: u32,
     /// Its children are a linked list: the first, and each one's neighbours.
     pub(crate) first_child: u32,
     pub(crate) previous: u32,
     pub(crate) next: u32,
-    /// The tasks that need no further lane.
-    pub(crate) tasks: Ordered<Place>,
-    pub(crate) seats: Option<Box<Seats>>,
-    /// The route whose plain tasks stand here, or `NONE`.
-    pub(crate) route: u32,
     /// Its neighbours on each of its lists.
     pub(crate) next_by: [u32; 2],
     pub(crate) previous_by: [u32; 2],

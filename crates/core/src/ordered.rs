@@ -31,7 +31,7 @@ impl Place {
 /// Chunks of sorted entries: the first is held in place, since most lists are short. Cheap at both ends, and
 /// good enough everywhere.
 pub(crate) struct Ordered<K> {
-    first: VecDeque<(K, u32)>,
+    first: Chunk<K>,
     rest: Rest<K>,
 }
 
@@ -41,17 +41,19 @@ impl<K> Default for Ordered<K> {
     }
 }
 
-type Chunks<K> = Vec<VecDeque<(K, u32)>>;
+type Chunk<K> = VecDeque<(K, u32)>;
 
-/// Boxed, because most lists have none.
+/// Boxed, because most lists have none. Cheap at its front, where chunks are used up.
 #[allow(clippy::box_collection)]
-struct Rest<K>(Option<Box<Chunks<K>>>);
+struct Rest<K>(Option<Box<VecDeque<Chunk<K>>>>);
 
-impl<K> std::ops::Deref for Rest<K> {
-    type Target = [VecDeque<(K, u32)>];
+impl<K> Rest<K> {
+    fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |chunks| chunks.len())
+    }
 
-    fn deref(&self) -> &Self::Target {
-        self.0.as_ref().map_or(&[], |chunks| chunks.as_slice())
+    fn iter(&self) -> impl Iterator<Item = &Chunk<K>> {
+        self.0.iter().flat_map(|chunks| chunks.iter())
     }
 }
 
@@ -70,8 +72,11 @@ impl<K: Ord + Copy> Ordered<K> {
 
     /// What stands at `place`.
     pub(crate) fn find(&self, place: K) -> Option<u32> {
-        let number = self.chunk_of(place);
-        let chunk = if number == 0 { &self.first } else { &self.rest[number - 1] };
+        // Most are asked for in order.
+        if let Some((_, task)) = self.first().filter(|(first, _)| *first == place) {
+            return Some(task);
+        }
+        let chunk = self.chunk(self.chunk_of(place))?;
         let index = chunk.binary_search_by_key(&place, |(other, _)| *other).ok()?;
         chunk.get(index).map(|(_, task)| *task)
     }
@@ -86,10 +91,18 @@ impl<K: Ord + Copy> Ordered<K> {
 
     /// Which chunk `place` belongs to: 0 is the first, n is `rest[n - 1]`.
     fn chunk_of(&self, place: K) -> usize {
-        self.rest.partition_point(|chunk| chunk.front().is_some_and(|(front, _)| *front <= place))
+        let Some(rest) = &self.rest.0 else { return 0 };
+        rest.partition_point(|chunk| chunk.front().is_some_and(|(front, _)| *front <= place))
     }
 
-    fn chunk(&mut self, number: usize) -> &mut VecDeque<(K, u32)> {
+    fn chunk(&self, number: usize) -> Option<&Chunk<K>> {
+        match number.checked_sub(1) {
+            None => Some(&self.first),
+            Some(number) => self.rest.0.as_ref()?.get(number),
+        }
+    }
+
+    fn chunk_mut(&mut self, number: usize) -> &mut Chunk<K> {
         match &mut self.rest.0 {
             Some(rest) if number > 0 => &mut rest[number - 1],
             _ => &mut self.first,
@@ -99,7 +112,7 @@ impl<K: Ord + Copy> Ordered<K> {
     pub(crate) fn insert(&mut self, place: K, task: u32) {
         // Most come in order.
         let last = match &mut self.rest.0 {
-            Some(rest) => rest.last_mut().unwrap_or(&mut self.first),
+            Some(rest) => rest.back_mut().unwrap_or(&mut self.first),
             None => &mut self.first,
         };
         if last.len() < CHUNK_MAX && last.back().is_none_or(|(other, _)| *other < place) {
@@ -112,13 +125,13 @@ impl<K: Ord + Copy> Ordered<K> {
     fn insert_between(&mut self, place: K, task: u32) {
         let number = self.chunk_of(place);
         let is_last = number == self.rest.len();
-        let chunk = self.chunk(number);
+        let chunk = self.chunk_mut(number);
         let index = chunk.partition_point(|(other, _)| *other < place);
         debug_assert!(chunk.get(index).is_none_or(|(other, _)| *other != place), "two tasks in one place");
         if chunk.len() < CHUNK_MAX {
             chunk.insert(index, (place, task));
         } else if is_last && index == chunk.len() {
-            self.rest.0.get_or_insert_default().push(VecDeque::from([(place, task)]));
+            self.rest.0.get_or_insert_default().push_back(VecDeque::from([(place, task)]));
         } else {
             const HALF: usize = CHUNK_MAX / 2;
             let mut upper = chunk.split_off(HALF);
@@ -133,16 +146,21 @@ impl<K: Ord + Copy> Ordered<K> {
     /// Removes the entry at `place` and says whether there was one.
     pub(crate) fn remove(&mut self, place: K) -> bool {
         // Most go in order.
-        if self.first.len() > 1 && self.first.front().is_some_and(|(front, _)| *front == place) {
-            self.first.pop_front();
-            return true;
+        if self.first.front().is_none_or(|(front, _)| *front != place) {
+            return self.remove_between(place);
         }
-        self.remove_between(place)
+        self.first.pop_front();
+        if self.first.is_empty()
+            && let Some(next) = self.rest.0.as_mut().and_then(|rest| rest.pop_front())
+        {
+            self.first = next;
+        }
+        true
     }
 
     fn remove_between(&mut self, place: K) -> bool {
         let number = self.chunk_of(place);
-        let chunk = self.chunk(number);
+        let chunk = self.chunk_mut(number);
         let Ok(index) = chunk.binary_search_by_key(&place, |(other, _)| *other) else {
             return false;
         };
@@ -150,8 +168,12 @@ impl<K: Ord + Copy> Ordered<K> {
         if chunk.is_empty() {
             match &mut self.rest.0 {
                 Some(rest) if number > 0 => drop(rest.remove(number - 1)),
-                Some(rest) if !rest.is_empty() => self.first = rest.remove(0),
-                _ => {}
+                Some(rest) => {
+                    if let Some(next) = rest.pop_front() {
+                        self.first = next;
+                    }
+                }
+                None => {}
             }
         }
         true
@@ -163,25 +185,20 @@ impl<K: Ord + Copy> Ordered<K> {
             return None;
         }
         let number = self.chunk_of(place);
-        let chunk = if number == 0 { &self.first } else { &self.rest[number - 1] };
-        let index = chunk.partition_point(|(other, _)| *other < place);
-        match (index, number) {
-            (0, 0) => None,
-            (0, 1) => self.first.back().copied(),
-            (0, _) => self.rest[number - 2].back().copied(),
-            _ => chunk.get(index - 1).copied(),
+        let chunk = self.chunk(number)?;
+        match chunk.partition_point(|(other, _)| *other < place).checked_sub(1) {
+            Some(index) => chunk.get(index).copied(),
+            None => self.chunk(number.checked_sub(1)?)?.back().copied(),
         }
     }
 
     /// How many entries stand before `place`.
     pub(crate) fn position(&self, place: K) -> usize {
         let number = self.chunk_of(place);
-        let before = |chunk: &VecDeque<(K, u32)>| chunk.partition_point(|(other, _)| *other < place);
-        if number == 0 {
-            return before(&self.first);
-        }
-        let full: usize = self.rest[..number - 1].iter().map(VecDeque::len).sum();
-        self.first.len() + full + before(&self.rest[number - 1])
+        let chunks = std::iter::once(&self.first).chain(self.rest.iter());
+        let full: usize = chunks.take(number).map(VecDeque::len).sum();
+        let within = |chunk: &Chunk<K>| chunk.partition_point(|(other, _)| *other < place);
+        full + self.chunk(number).map_or(0, within)
     }
 }
 

@@ -157,7 +157,12 @@ impl Line {
         let mut rank = Rank::new(place, 0);
         while id != NONE {
             let node = &self.nodes[id as usize];
-            if node.children > 0
+            let has_other_ways = match node.children {
+                0 => false,
+                1 => self.nodes[node.first_child as usize].closed,
+                _ => true,
+            };
+            if has_other_ways
                 && let Some((shut, child)) = self.best_shut_child(id)
                 && shut < rank
             {

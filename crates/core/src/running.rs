@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::event::{End, Event};
+use crate::line::NONE;
 use crate::scheduler::Scheduler;
 use crate::task::{Attempt, Phase};
 use crate::time::{Millis, Timestamp};
@@ -17,17 +18,11 @@ impl Scheduler {
             return;
         };
         let Some(slot) = self.tasks.find(*task) else { return };
-        self.count_passed_over(slot, borrowed);
-        let task = &self.tasks[slot];
-        // A slot that is kept for one task may be given to a child of running work, whoever came first.
-        if self.reservations.is_empty()
-            && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
-        {
-            let earlier = self.tasks[earlier].id;
-            self.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
+        let skips_line = slot == self.skips_line;
+        if !skips_line {
+            self.count_passed_over(slot, borrowed);
+            self.check_turn(slot);
         }
-        let task = &self.tasks[slot];
-        let (key, waited) = (self.line.key_of(task.leaf), self.now.since(task.since));
         let attempt = Attempt {
             fence: *fence,
             started: self.now,
@@ -39,20 +34,39 @@ impl Scheduler {
             borrowed: self.borrow(slot, borrowed),
             lent: Default::default(),
         };
-        let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
-        let own = |lane: u32| attempt.borrowed.iter().all(|(other, _)| *other != lane);
+        let task = &self.tasks[slot];
+        let (leaf, waited) = (task.leaf, self.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
-        self.each_lane(slot, |this, lane| this.take_slot(lane, own(lane), waited));
-        let tag = self.fair.charge(key);
-        self.line.set_tag(key, tag);
-        self.leave_line(slot);
+        self.take_slots(task.route, &attempt, waited, skips_line);
+        if skips_line {
+            self.skips_line = NONE;
+        } else {
+            let key = self.line.key_of(leaf);
+            let tag = self.fair.charge(key);
+            self.leave_line(slot, Some((key, tag)));
+        }
         self.tasks.running.insert(*fence, slot);
         self.fences = self.fences.max(fence.0);
-        self.tasks[slot].attempts += 1;
-        self.tasks[slot].phase = Phase::Running(self.tasks.boxed(attempt));
+        let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
+        let attempt = self.tasks.boxed(attempt);
+        let task = &mut self.tasks[slot];
+        task.attempts += 1;
+        task.phase = Phase::Running(attempt);
         self.plan(slot);
         for lender in lenders {
             self.reroute_family(lender);
+        }
+    }
+
+    /// Whoever is granted is the first of its level that needs the same lanes under the same key.
+    fn check_turn(&mut self, slot: u32) {
+        let task = &self.tasks[slot];
+        // A slot that is kept for one task may be given to a child of running work, whoever came first.
+        if self.reservations.is_empty()
+            && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
+        {
+            let earlier = self.tasks[earlier].id;
+            self.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
         }
     }
 
@@ -71,39 +85,47 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn take_slot(&mut self, lane: u32, own: bool, waited: Millis) {
-        let now = self.now;
-        let this = &mut self.lanes[lane];
-        let is_rated = this.is_rated;
-        this.waiting -= 1;
-        if own {
-            this.running += 1;
-            this.last_change = now;
-            if this.running > this.slots {
-                self.overrun = Some(format!("{} runs {} of {}", this.name, this.running, this.slots));
+    /// Takes a slot of each lane, those that are borrowed excepted. A task that skips the line is new there.
+    fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
+        let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
+        let mut is_rated = false;
+        lanes.change_each(route, |number, lane| {
+            let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
+            lane.waiting -= u32::from(!skips_line);
+            if own {
+                lane.running += 1;
+                lane.last_change = *now;
+                if lane.running > lane.slots {
+                    *overrun = Some(format!("{} runs {} of {}", lane.name, lane.running, lane.slots));
+                }
             }
-        }
+            let stats = &mut book.class_mut(lane.class).stats;
+            stats.accepted += u64::from(skips_line);
+            stats.started += 1;
+            stats.wait.record(waited);
+            is_rated |= lane.is_rated;
+            *may_grant |= lane.reopen(number, line);
+        });
         if is_rated {
-            self.pay_rate(lane);
+            self.pay_rates(route);
         }
-        let stats = self.seen(lane);
-        stats.started += 1;
-        stats.wait.record(waited);
-        self.refresh_lane(lane);
     }
 
-    fn pay_rate(&mut self, lane: u32) {
-        let Some(rate) = self.settings(lane).rate_limit else { return };
-        let this = &mut self.lanes[lane];
-        if this.bucket.ready_at(rate) > self.now {
-            self.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
+    fn pay_rates(&mut self, route: u32) {
+        for lane in self.lanes.route(route).lanes.clone() {
+            let Some(rate) = self.settings(lane).rate_limit else { continue };
+            let this = &mut self.lanes[lane];
+            if this.bucket.ready_at(rate) > self.now {
+                self.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
+            }
+            this.bucket.pay(self.now, rate);
+            self.refresh_lane(lane);
         }
-        this.bucket.pay(self.now, rate);
     }
 
-    /// Ends the attempt of a running task, whatever follows. `ran_its_course` says that its length tells
+    /// Ends the attempt of a running task, whatever follows: its `end`, or another attempt. `ran_its_course` says that its length tells
     /// something about the next one's.
-    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool) {
+    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool, end: Option<&End>) {
         let phase = std::mem::replace(&mut self.tasks[slot].phase, Phase::Held);
         let Phase::Running(attempt) = phase else {
             self.tasks[slot].phase = phase;
@@ -113,21 +135,22 @@ impl Scheduler {
         let is_shared = !attempt.borrowed.is_empty() || !attempt.lent.is_empty();
         let free = is_shared.then(|| self.give_back(slot, &attempt));
         let ran = self.now.since(attempt.started);
-        self.each_lane(slot, |this, lane| {
-            let stats = this.seen(lane);
+        let route = self.tasks[slot].route;
+        let Scheduler { lanes, line, book, may_grant, now, .. } = self;
+        lanes.change_each(route, |number, lane| {
+            let stats = &mut book.class_mut(lane.class).stats;
             stats.run.record(ran);
             if ran_its_course {
                 stats.run_time.record(ran);
+                lane.run_time.record(ran);
             }
-            let now = this.now;
-            let this_lane = &mut this.lanes[lane];
-            if ran_its_course {
-                this_lane.run_time.record(ran);
+            if let Some(end) = end {
+                stats.count_end(end);
             }
-            if free.as_ref().is_none_or(|free| free.contains(&lane)) {
-                this_lane.running -= 1;
-                this_lane.last_change = now;
-                this.refresh_lane(lane);
+            if free.as_ref().is_none_or(|free| free.contains(&number)) {
+                lane.running -= 1;
+                lane.last_change = *now;
+                *may_grant |= lane.reopen(number, line);
             }
         });
         for (_, lender) in &attempt.borrowed {
@@ -137,7 +160,7 @@ impl Scheduler {
     }
 
     pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
-        self.end_attempt(slot, true);
+        self.end_attempt(slot, true, None);
         self.refund(slot);
         self.tasks[slot].rare().retries += 1;
         self.tasks[slot].phase = Phase::BackingOff(at);
@@ -160,7 +183,7 @@ impl Scheduler {
     }
 
     pub(crate) fn on_redelivered(&mut self, slot: u32) {
-        self.end_attempt(slot, false);
+        self.end_attempt(slot, false, None);
         self.refund(slot);
         self.time_wait(slot, self.now);
         self.each_lane(slot, |this, lane| {
@@ -170,30 +193,43 @@ impl Scheduler {
         self.wait_again(slot);
     }
 
+    fn is_ignored(&self, slot: u32) -> bool {
+        let Some(ignored) = &self.unwatched else { return false };
+        let kind = self.kinds.name(self.tasks[slot].kind);
+        kind.is_same(ignored) || kind == ignored
+    }
+
+    fn end_waiting(&mut self, slot: u32, end: &End) {
+        if matches!(self.tasks[slot].phase, Phase::Waiting) {
+            self.leave_line(slot, None);
+        }
+        let is_retrying = matches!(self.tasks[slot].phase, Phase::BackingOff(_));
+        let (route, book) = (self.tasks[slot].route, &mut self.book);
+        self.lanes.change_each(route, |_, lane| {
+            if is_retrying {
+                lane.retrying -= 1
+            } else {
+                lane.waiting -= 1
+            }
+            book.class_mut(lane.class).stats.count_end(end);
+        });
+    }
+
     pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
-        if self.keeps_departed {
+        if self.keeps_departed && !self.is_ignored(slot) {
             self.departed.push(self.view(slot));
         }
         let session = self.session_of_task(slot);
-        match self.tasks[slot].phase {
-            Phase::Waiting => {
-                self.leave_line(slot);
-                self.each_lane(slot, |this, lane| this.lanes[lane].waiting -= 1);
+        if self.tasks[slot].attempt().is_some() {
+            if self.ended_runs.len() == ENDED_RUNS_MAX {
+                self.ended_runs.pop_front();
             }
-            Phase::Delayed(_) | Phase::Held => {
-                self.each_lane(slot, |this, lane| this.lanes[lane].waiting -= 1);
-            }
-            Phase::BackingOff(_) => self.each_lane(slot, |this, lane| this.lanes[lane].retrying -= 1),
-            Phase::Running(_) => {
-                if self.ended_runs.len() == ENDED_RUNS_MAX {
-                    self.ended_runs.pop_front();
-                }
-                self.ended_runs.push_back(self.tasks[slot].id);
-                let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
-                self.end_attempt(slot, ran_its_course);
-            }
+            self.ended_runs.push_back(self.tasks[slot].id);
+            let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
+            self.end_attempt(slot, ran_its_course, Some(end));
+        } else {
+            self.end_waiting(slot, end);
         }
-        self.each_lane(slot, |this, lane| this.count_end(lane, end));
         self.unlink(slot);
         if matches!(end, End::Cancelled { .. }) {
             self.free_key(slot);
@@ -210,17 +246,5 @@ impl Scheduler {
         if let Some((session, fence)) = session {
             self.on_session_task_ended(session, task.id, end, fence);
         }
-    }
-
-    pub(crate) fn count_end(&mut self, lane: u32, end: &End) {
-        let stats = self.seen(lane);
-        let counter = match end {
-            End::Completed => &mut stats.completed,
-            End::Failed { .. } | End::TimedOut => &mut stats.failed,
-            End::Cancelled { .. } => &mut stats.cancelled,
-            End::Expired | End::WaitTimeout => &mut stats.timed_out_waiting,
-            End::Lost => &mut stats.lost,
-        };
-        *counter += 1;
     }
 }

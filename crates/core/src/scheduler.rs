@@ -11,9 +11,9 @@ use crate::event::{Event, LaneChange};
 use crate::fair::FairShare;
 use crate::id::TaskId;
 use crate::kinds::Kinds;
-use crate::lane::Lanes;
+use crate::lanes::Lanes;
 use crate::letters::Letters;
-use crate::line::Line;
+use crate::line::{Line, NONE};
 use crate::name::Name;
 use crate::rejection::Rejection;
 use crate::sessions::Sessions;
@@ -88,24 +88,27 @@ pub struct Scheduler {
     pub(crate) waiting_in_line: u32,
     /// Something changed that may let a task start: a lane opened, or one joined the line behind open lanes.
     pub(crate) may_grant: bool,
+    /// The task that was just asked for may start without a place in the line, if nothing speaks against it.
+    pub(crate) may_skip_line: bool,
+    /// The task that starts so, until it does; else `NONE`.
+    pub(crate) skips_line: u32,
     /// Tasks for which slots are kept free.
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[u32; 2]>,
-    /// Counts steps and replayed events, to tell what the last one touched.
-    pub(crate) steps: u64,
-    /// The lanes whose numbers changed, each with its birth.
-    pub(crate) touched: Vec<(u32, u64)>,
+    /// The lanes that the last step or event let go.
     pub(crate) gone: Vec<LaneChange>,
     /// The tasks that the last step or event ended, if somebody asked for them.
     pub(crate) departed: Vec<TaskView>,
     pub(crate) keeps_departed: bool,
+    /// Nobody watches, and of tasks of this kind nobody wants to know that they ended.
+    pub(crate) unwatched: Option<Name>,
     /// Nothing is granted any more, see [`stop_granting`](Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// Who runs what is granted here, see [`run_as`](Scheduler::run_as).
     pub(crate) runner: Option<Name>,
     /// Tasks that the step accepted.
-    pub(crate) accepted: SmallVec<[u32; 2]>,
+    pub(crate) accepted: Vec<u32>,
     /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
 }
@@ -143,16 +146,17 @@ impl Scheduler {
             in_line: [0; LEVEL_MAX as usize + 1],
             waiting_in_line: 0,
             may_grant: false,
+            may_skip_line: false,
+            skips_line: NONE,
             reservations: BTreeSet::new(),
             passed_over: SmallVec::new(),
-            steps: 1,
-            touched: Vec::new(),
             gone: Vec::new(),
             departed: Vec::new(),
             keeps_departed: false,
+            unwatched: None,
             is_stopped: false,
             runner: None,
-            accepted: SmallVec::new(),
+            accepted: Vec::new(),
             overrun: None,
         }
     }
@@ -209,7 +213,7 @@ impl Scheduler {
 
     /// The lanes whose numbers the last `step` or `apply` changed, with their numbers now.
     pub fn changes(&self) -> impl Iterator<Item = LaneChange> {
-        let live = self.touched.iter().filter_map(|touched| self.still_there(*touched));
+        let live = self.lanes.touched.iter().filter_map(|touched| self.still_there(*touched));
         let live = live.map(|lane| self.lane_change(lane));
         self.gone.iter().cloned().chain(live)
     }
@@ -217,6 +221,12 @@ impl Scheduler {
     /// From now on keeps what each `step` or `apply` ends, for [`take_departed`](Scheduler::take_departed).
     pub fn keep_departed(&mut self) {
         self.keeps_departed = true;
+    }
+
+    /// Nobody watches: from now on nothing is kept of tasks of this kind that end, nor of lanes that go. `None`: somebody
+    /// does again.
+    pub fn unwatched(&mut self, kind: Option<Name>) {
+        self.unwatched = kind;
     }
 
     /// Hands out the tasks that the last `step` or `apply` ended, in the order of their ends, as they were until
@@ -229,6 +239,11 @@ impl Scheduler {
     /// know which of them are its own. It is no event, because it is over with the program.
     pub fn run_as(&mut self, runner: Option<Name>) {
         self.runner = runner;
+    }
+
+    /// Whether there is something to take.
+    pub fn has_departed(&self) -> bool {
+        !self.departed.is_empty()
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

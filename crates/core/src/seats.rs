@@ -1,10 +1,11 @@
-//! The seats of a node's children: a heap, the best one on top.
+//! The seats of a node's children, the best one at hand.
 //!
-//! A child that moves takes a new seat and leaves the old one as it is; what nobody sits in is thrown out when it
-//! comes up, or when it is most of the heap. So a change costs little however many sit there.
+//! Turns move on, so most seats are taken behind all others: those stand in a row. The others are in a heap. A child
+//! that moves takes a new seat and leaves the old one as it is; what nobody sits in is thrown out when it
+//! comes up, or when it is most of what is there. So a change costs little however many sit there.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::node::Rank;
 
@@ -18,18 +19,26 @@ pub(crate) type Place = (Rank, u32);
 
 #[derive(Default)]
 pub(crate) struct SeatSet {
-    /// Somebody always sits in the first.
+    /// Seats that were taken in order. Somebody sits in the better of the first here and the first in the heap.
+    row: VecDeque<Place>,
     heap: Vec<Place>,
     taken: usize,
 }
 
 impl SeatSet {
     pub(crate) fn first(&self) -> Option<Place> {
-        self.heap.first().copied()
+        match (self.row.front(), self.heap.first()) {
+            (Some(row), Some(heap)) => Some(*row.min(heap)),
+            (row, heap) => row.or(heap).copied(),
+        }
     }
 
     pub(crate) fn insert(&mut self, rank: Rank, id: u32) {
         self.taken += 1;
+        if self.row.back().is_none_or(|(last, _)| *last <= rank) {
+            self.row.push_back((rank, id));
+            return;
+        }
         self.heap.push((rank, id));
         let mut at = self.heap.len() - 1;
         while at > 0 && self.heap[(at - 1) / WIDTH].0 > rank {
@@ -42,15 +51,29 @@ impl SeatSet {
     /// A child has left its seat; `is_taken` says of any seat whether somebody sits there.
     pub(crate) fn leave(&mut self, is_taken: impl Fn(&Place) -> bool) {
         self.taken -= 1;
-        while self.heap.first().is_some_and(|first| !is_taken(first)) {
-            self.pop();
+        while let Some(first) = self.first()
+            && !is_taken(&first)
+        {
+            match self.row.front() {
+                Some(row) if *row == first => drop(self.row.pop_front()),
+                _ => self.pop(),
+            }
         }
-        if self.heap.len() > 2 * self.taken + EMPTY_MAX {
-            self.heap.retain(is_taken);
-            self.heap.sort_unstable();
-            self.heap.dedup();
-            self.heap.shrink_to(2 * self.heap.len());
+        if self.row.len() + self.heap.len() > 2 * self.taken + EMPTY_MAX {
+            self.clean(is_taken);
         }
+    }
+
+    /// Throws out what nobody sits in; what is left is in order.
+    #[cold]
+    fn clean(&mut self, is_taken: impl Fn(&Place) -> bool) {
+        self.heap.extend(self.row.drain(..));
+        self.heap.retain(is_taken);
+        self.heap.sort_unstable();
+        self.heap.dedup();
+        self.row.extend(self.heap.drain(..));
+        self.row.shrink_to(2 * self.row.len());
+        self.heap.shrink_to(EMPTY_MAX);
     }
 
     fn pop(&mut self) {
@@ -76,23 +99,31 @@ impl SeatSet {
 
     /// All seats in order, each once, the empty ones too.
     pub(crate) fn iter(&self) -> SeatIter<'_> {
-        let first = self.first().map(|place| Reverse((place, 0)));
-        SeatIter { heap: &self.heap, next: first.into_iter().collect(), last: None }
+        let row = self.row.front().map(|place| Reverse((*place, Next::Row(0))));
+        let heap = self.heap.first().map(|place| Reverse((*place, Next::Heap(0))));
+        SeatIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
     }
 
     /// For the checks: how many sit here, and whether somebody sits in the first.
     pub(crate) fn disagreement(&self, is_taken: impl Fn(&Place) -> bool) -> Option<String> {
         let taken = self.iter().filter(|place| is_taken(place)).count();
-        let first_is_taken = self.heap.first().is_none_or(&is_taken);
+        let first_is_taken = self.first().is_none_or(|first| is_taken(&first));
         let agrees = taken == self.taken && first_is_taken;
         (!agrees).then(|| format!("{taken} seats are taken, not {}", self.taken))
     }
 }
 
+/// Where the next seat to tell stands.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Row(usize),
+    Heap(usize),
+}
+
 pub(crate) struct SeatIter<'a> {
-    heap: &'a [Place],
-    /// Seats whose betters have all been told, with their places in the heap.
-    next: BinaryHeap<Reverse<(Place, usize)>>,
+    set: &'a SeatSet,
+    /// Seats whose betters have all been told.
+    next: BinaryHeap<Reverse<(Place, Next)>>,
     last: Option<Place>,
 }
 
@@ -100,10 +131,19 @@ impl Iterator for SeatIter<'_> {
     type Item = Place;
 
     fn next(&mut self) -> Option<Place> {
+        let SeatSet { row, heap, .. } = self.set;
         loop {
-            let Reverse((place, at)) = self.next.pop()?;
-            let below = at * WIDTH + 1..(at * WIDTH + 1 + WIDTH).min(self.heap.len());
-            self.next.extend(below.map(|at| Reverse((self.heap[at], at))));
+            let Reverse((place, told)) = self.next.pop()?;
+            match told {
+                Next::Row(at) => {
+                    let behind = row.get(at + 1).map(|place| Reverse((*place, Next::Row(at + 1))));
+                    self.next.extend(behind);
+                }
+                Next::Heap(at) => {
+                    let below = at * WIDTH + 1..(at * WIDTH + 1 + WIDTH).min(heap.len());
+                    self.next.extend(below.map(|at| Reverse((heap[at], Next::Heap(at)))));
+                }
+            }
             if self.last.replace(place) != Some(place) {
                 return Some(place);
             }
@@ -141,7 +181,7 @@ mod tests {
             }
             let is_taken = |(rank, id): &Place| sitting.get(id) == Some(rank);
             assert_eq!(set.disagreement(is_taken), None);
-            longest = longest.max(set.heap.len());
+            longest = longest.max(set.row.len() + set.heap.len());
             let mut plain: Vec<Place> = sitting.iter().map(|(id, rank)| (*rank, *id)).collect();
             plain.sort_unstable();
             if round % 10 == 0 {

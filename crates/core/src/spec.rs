@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{BlobId, TaskId};
 use crate::name::{LaneName, Name};
+use crate::rejection::BadTask;
 use crate::retry::Retry;
-use crate::settings::Source;
+use crate::settings::{PRIORITY_MAX, Source};
 use crate::time::Millis;
 
 /// The most lanes that one task may name, `global` not counted.
@@ -90,5 +91,36 @@ impl TaskSpec {
             group: None,
             idempotency: None,
         }
+    }
+
+    /// Whether what is asked makes sense by itself.
+    pub(crate) fn check(&self) -> Result<(), BadTask> {
+        if self.lanes.len() > LANES_PER_TASK_MAX {
+            return Err(BadTask::TooManyLanes(self.lanes.len()));
+        }
+        if self.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
+            return Err(BadTask::Priority);
+        }
+        check_length("wait_timeout", self.wait_timeout, true)?;
+        check_length("timeout", self.timeout, false)?;
+        check_length("deadline", self.deadline, true)?;
+        check_length("run_after", self.run_after, true)?;
+        if let Some(retry) = self.retry {
+            check_length("retry.initial_delay", Some(retry.initial_delay), true)?;
+            check_length("retry.fixed_delay", Some(retry.fixed_delay), true)?;
+            check_length("retry.max_delay", Some(retry.max_delay), true)?;
+        }
+        match &self.idempotency {
+            Some(asked) if !(1..=KEY_BYTES_MAX).contains(&asked.key.len()) => Err(BadTask::Key),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_length(field: &'static str, length: Option<Millis>, may_be_zero: bool) -> Result<(), BadTask> {
+    match length {
+        Some(length) if length > Millis::MAX => Err(BadTask::TooLong(field)),
+        Some(Millis(0)) if !may_be_zero => Err(BadTask::Zero(field)),
+        _ => Ok(()),
     }
 }

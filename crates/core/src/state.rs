@@ -188,7 +188,7 @@ impl Scheduler {
             source: task.source,
             handler: task.handler,
             noticed: task.noticed,
-            rare: task.rare.as_ref().and_then(|rare| save_rare(rare)),
+            rare: save_rare(task),
         }
     }
 
@@ -318,6 +318,7 @@ impl Scheduler {
             source: saved.source,
             handler: saved.handler,
             noticed: saved.noticed,
+            is_once: saved.rare.as_ref().is_some_and(|rare| rare.retry == Some(Retry::NONE)),
         });
         if let Some(fence) = fence {
             self.tasks.running.insert(fence, slot);
@@ -358,12 +359,13 @@ impl Scheduler {
     }
 }
 
-fn save_rare(rare: &Rare) -> Option<SavedRare> {
-    let saved = |rare: &Rare| SavedRare {
+fn save_rare(task: &Task) -> Option<SavedRare> {
+    let nothing = Rare::default();
+    let saved = |rare: &Rare, retry: Option<Retry>| SavedRare {
         timeout: rare.timeout,
         deadline: rare.deadline,
         wait_timeout: rare.wait_timeout,
-        retry: rare.retry,
+        retry,
         fair_key: rare.fair_key.clone(),
         parent: rare.parent,
         depth: rare.depth.max(1),
@@ -375,7 +377,8 @@ fn save_rare(rare: &Rare) -> Option<SavedRare> {
         passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
     };
     // What only ties a task to others (its children, its followers) follows from them.
-    Some(saved(rare)).filter(|this| *this != saved(&Rare::default()))
+    let own = saved(task.rare.as_deref().unwrap_or(&nothing), task.retry());
+    Some(own).filter(|this| *this != saved(&nothing, None))
 }
 
 fn restore_rare(saved: &SavedRare) -> Rare {
@@ -384,7 +387,7 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         timeout: saved.timeout,
         deadline: saved.deadline,
         wait_timeout: saved.wait_timeout,
-        retry: saved.retry,
+        retry: saved.retry.filter(|retry| *retry != Retry::NONE),
         fair_key: saved.fair_key.clone(),
         parent: saved.parent,
         depth: saved.depth,

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::End;
 use crate::time::Millis;
 
 /// Counts durations in buckets that grow by a quarter of their power of two, so that a percentile is right
@@ -120,6 +121,19 @@ pub struct LaneStats {
     /// Of each attempt.
     pub run: Histogram,
     pub(crate) run_time: RunTime,
+}
+
+impl LaneStats {
+    pub(crate) fn count_end(&mut self, end: &End) {
+        let counter = match end {
+            End::Completed => &mut self.completed,
+            End::Failed { .. } | End::TimedOut => &mut self.failed,
+            End::Cancelled { .. } => &mut self.cancelled,
+            End::Expired | End::WaitTimeout => &mut self.timed_out_waiting,
+            End::Lost => &mut self.lost,
+        };
+        *counter += 1;
+    }
 }
 
 #[cfg(test)]

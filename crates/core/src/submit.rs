@@ -5,13 +5,13 @@ use smallvec::SmallVec;
 use crate::command::{Reply, ToolBatch, ToolLane};
 use crate::event::Event;
 use crate::id::TaskId;
-use crate::lane::canonical;
+use crate::lanes::canonical;
 use crate::line::NONE;
 use crate::name::{GLOBAL, LaneName, MAIN};
 use crate::rejection::{BadTask, LaneFull, Rejection};
 use crate::scheduler::Scheduler;
-use crate::settings::{Handler, PRIORITY_MAX, Settings};
-use crate::spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX, TaskSpec};
+use crate::settings::{Handler, Settings};
+use crate::spec::{CHAIN_DEPTH_MAX, TaskSpec};
 use crate::task::Attempt;
 use crate::time::{Millis, Timestamp};
 
@@ -33,12 +33,13 @@ impl Scheduler {
         spec: Box<TaskSpec>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        check_spec(&spec).map_err(Rejection::BadTask)?;
+        spec.check().map_err(Rejection::BadTask)?;
         if let Some(reply) = self.join_earlier(&spec, events)? {
             return Ok(reply);
         }
         let submitted = self.admit(task, spec)?;
         self.begin_turns_before(&submitted, events);
+        self.may_skip_line = true;
         self.emit(submitted, events);
         Ok(Reply::Accepted { task, joined: false })
     }
@@ -73,7 +74,10 @@ impl Scheduler {
         }
         self.check_chain(&spec)?;
         let deadline = self.deadline_of(&spec)?;
-        let (priority, handler, wait_timeout) = self.check_lanes(&spec, deadline)?;
+        let (priority, handler, wait_timeout) = match self.plainly_admitted(&spec, deadline) {
+            Some(admitted) => admitted,
+            None => self.check_lanes(&spec, deadline)?,
+        };
         // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
         let waits_from = self.now + spec.run_after.unwrap_or_default();
         let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
@@ -96,6 +100,30 @@ impl Scheduler {
         };
         let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
         Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
+    }
+
+    /// What [`check_lanes`](Scheduler::check_lanes) says of a task that nothing speaks against: it depends on no other,
+    /// its lanes are known, none drains, and in each there is room for it. Most are so.
+    fn plainly_admitted(
+        &self,
+        spec: &TaskSpec,
+        deadline: Option<Timestamp>,
+    ) -> Option<(u8, Handler, Option<Millis>)> {
+        if spec.parent.is_some() || deadline.is_some() {
+            return None;
+        }
+        let route = self.lanes.route(self.lanes.find_route(&spec.lanes)?);
+        let has_room = |lane: &u32| {
+            let lane = &self.lanes[*lane];
+            !lane.gate.draining && lane.waiting < self.book.class(lane.class).settings.max_queued
+        };
+        let home = self.settings(route.home());
+        let wait_timeout = spec.wait_timeout.or(home.wait_timeout);
+        if wait_timeout == Some(Millis(0)) || !route.lanes.iter().all(has_room) {
+            return None;
+        }
+        let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
+        Some((priority, home.handler, wait_timeout))
     }
 
     /// Whether the lanes take the task; if so, what its home lane gives it.
@@ -123,7 +151,11 @@ impl Scheduler {
     fn named_lanes<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
         if let Some(route) = self.lanes.find_route(names) {
             let lanes = self.lanes.route(route).lanes.iter();
-            return lanes.map(|lane| Named { lane: *lane, name: &self.lanes[*lane].name }).collect();
+            let named = |lane: &u32| {
+                let this = &self.lanes[*lane];
+                Named { lane: if this.is_gone { NONE } else { *lane }, name: &this.name }
+            };
+            return lanes.map(named).collect();
         }
         self.lanes_by_name(names)
     }
@@ -364,34 +396,5 @@ impl Scheduler {
         let free = slots.saturating_sub(lane.running + u32::from(lane.reserved != NONE));
         let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.now, rate));
         free.saturating_add(lent).min(by_rate)
-    }
-}
-
-fn check_spec(spec: &TaskSpec) -> Result<(), BadTask> {
-    if spec.lanes.len() > LANES_PER_TASK_MAX {
-        return Err(BadTask::TooManyLanes(spec.lanes.len()));
-    }
-    if spec.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
-        return Err(BadTask::Priority);
-    }
-    let lengths = [
-        ("wait_timeout", spec.wait_timeout, true),
-        ("timeout", spec.timeout, false),
-        ("deadline", spec.deadline, true),
-        ("run_after", spec.run_after, true),
-        ("retry.initial_delay", spec.retry.map(|retry| retry.initial_delay), true),
-        ("retry.fixed_delay", spec.retry.map(|retry| retry.fixed_delay), true),
-        ("retry.max_delay", spec.retry.map(|retry| retry.max_delay), true),
-    ];
-    for (field, length, may_be_zero) in lengths {
-        match length {
-            Some(length) if length > Millis::MAX => return Err(BadTask::TooLong(field)),
-            Some(Millis(0)) if !may_be_zero => return Err(BadTask::Zero(field)),
-            _ => {}
-        }
-    }
-    match &spec.idempotency {
-        Some(asked) if !(1..=KEY_BYTES_MAX).contains(&asked.key.len()) => Err(BadTask::Key),
-        _ => Ok(()),
     }
 }

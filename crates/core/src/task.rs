@@ -45,6 +45,8 @@ pub(crate) struct Task {
     pub(crate) source: Source,
     pub(crate) handler: Handler,
     pub(crate) noticed: bool,
+    /// It asked for one attempt only, whatever its lane says: as common as it is short.
+    pub(crate) is_once: bool,
 }
 
 /// What a task is doing.
@@ -82,6 +84,7 @@ pub(crate) struct Rare {
     pub(crate) timeout: Option<Millis>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) wait_timeout: Option<Millis>,
+    /// What it asked for, unless that is one attempt only.
     pub(crate) retry: Option<Retry>,
     pub(crate) fair_key: Option<LaneName>,
     pub(crate) parent: Option<Parent>,
@@ -149,6 +152,11 @@ impl Task {
 
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
+    }
+
+    /// What it asked for to follow a failure.
+    pub(crate) fn retry(&self) -> Option<Retry> {
+        if self.is_once { Some(Retry::NONE) } else { self.rare.as_ref()?.retry }
     }
 
     pub(crate) fn retries(&self) -> u32 {
@@ -241,6 +249,10 @@ impl Tasks {
         if self.get(recent).is_some_and(|task| task.id == id) {
             return Some(recent);
         }
+        self.look_up(id)
+    }
+
+    fn look_up(&self, id: TaskId) -> Option<u32> {
         let found = self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)?;
         self.recent.set(found);
         Some(found)

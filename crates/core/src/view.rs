@@ -180,6 +180,12 @@ impl Scheduler {
         self.book.settings(name)
     }
 
+    /// Who runs the tasks whose home lane is called so, whether it exists or not.
+    pub fn handler_for(&self, home: &LaneName) -> Handler {
+        let lane = self.lanes.find_kept(home);
+        lane.map_or_else(|| self.book.settings(home).handler, |lane| self.settings(lane).handler)
+    }
+
     /// The lanes that have a block of their own and nothing in them.
     fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
         let empty = self.book.declared().filter(|(name, _)| self.lanes.find(name).is_none());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::lane::Lane;
 use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::scheduler::Scheduler;
 use crate::settings::{Handler, LEVEL_MAX};
@@ -76,7 +77,8 @@ impl Scheduler {
                 return Some(wrong);
             }
         }
-        counts.pop_first().map(|(lane, _)| format!("lane {lane} is gone, but tasks name it"))
+        let gone = counts.pop_first().map(|(lane, _)| format!("lane {lane} is gone, but tasks name it"));
+        gone.or_else(|| self.lanes.disagreement())
     }
 
     fn wrong_flags(&self, number: u32) -> Option<String> {
@@ -88,6 +90,9 @@ impl Scheduler {
         let open = passable && settings.max_concurrency.is_none_or(|slots| lane.running + kept < slots);
         if (lane.passable, lane.open) != (passable, open) {
             return Some(format!("{} says passable {}, open {}", lane.name, lane.passable, lane.open));
+        }
+        if lane.quiet != Lane::LOUD && lane.quiet != lane.quiet_within(settings) {
+            return Some(format!("{} is quiet while {:?} wait", lane.name, lane.quiet));
         }
         let reserved = lane.reserved == NONE || self.reservations.contains(&lane.reserved);
         (!reserved).then(|| format!("{} keeps a slot for nobody", lane.name))
@@ -119,6 +124,9 @@ impl Scheduler {
     }
 
     fn wrong_line(&self) -> Option<String> {
+        if self.skips_line != NONE {
+            return Some("a task was to start without a place in the line, and did not".to_owned());
+        }
         let is_closed = |view: u32| {
             let lane = &self.lanes[view >> 1];
             if view & 1 == 1 { !lane.passable } else { !lane.open }

@@ -15,12 +15,13 @@ impl Scheduler {
         let task = &self.tasks[slot];
         self.in_line[task.urgency() as usize] += 1;
         self.waiting_in_line += 1;
-        let (number, route) = (task.route, self.lanes.route(task.route));
+        let (number, place, route) = (task.route, task.place(), self.lanes.route(task.route));
         let is_plain = task.rare.is_none() && task.handler != Handler::External;
-        if is_plain && self.line.is_leaf_of(route.leaf, number) {
-            let (leaf, place) = (route.leaf, task.place());
+        let leaf = if is_plain && self.line.is_leaf_of(route.leaf, number) {
+            let leaf = route.leaf;
             self.tasks[slot].leaf = leaf;
             self.line.insert(leaf, place, slot);
+            leaf
         } else {
             let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
             let name = self.lanes.fair_key(route, own, &self.book);
@@ -30,17 +31,17 @@ impl Scheduler {
                 self.line.set_route(leaf, number);
                 self.lanes.set_leaf(number, leaf);
             }
-        }
-        self.may_grant = self.may_grant || self.line.is_open(self.tasks[slot].leaf);
-        let place = self.tasks[slot].place();
-        self.with_roll(slot, |roll| roll.insert(place, slot));
+            leaf
+        };
+        self.may_grant = self.may_grant || self.line.is_open(leaf);
+        self.with_roll(number, |roll| roll.insert(place, slot));
         self.plan_look(slot);
     }
 
     /// Changes the roll of a task's home lane: its waiting tasks in order, for their positions. The lanes of a
     /// conversation have none; their lines are short.
-    fn with_roll(&mut self, slot: u32, change: impl FnOnce(&mut Ordered<Place>)) {
-        let home = self.lanes.route(self.tasks[slot].route).home();
+    fn with_roll(&mut self, route: u32, change: impl FnOnce(&mut Ordered<Place>)) {
+        let home = self.lanes.route(route).home();
         let lane = &mut self.lanes[home];
         if !lane.is_session() {
             let roll = lane.roll.get_or_insert_default();
@@ -117,7 +118,7 @@ impl Scheduler {
         let new = self.leaf_for(slot, self.line.key_of(old));
         if new != old {
             self.line.insert(new, place, slot);
-            self.line.remove(old, place);
+            self.line.remove(old, place, None);
             self.tasks[slot].leaf = new;
             self.may_grant = true;
         }
@@ -125,14 +126,14 @@ impl Scheduler {
 
     pub(crate) fn relevel(&mut self, slot: u32, change: impl FnOnce(&mut Task)) {
         let task = &mut self.tasks[slot];
-        let (leaf, old_place, old_urgency) = (task.leaf, task.place(), task.urgency());
+        let (leaf, route, old_place, old_urgency) = (task.leaf, task.route, task.place(), task.urgency());
         change(task);
         let (place, urgency) = (task.place(), task.urgency());
         if matches!(self.tasks[slot].phase, Phase::Waiting) {
             if place != old_place {
                 self.line.insert(leaf, place, slot);
-                self.line.remove(leaf, old_place);
-                self.with_roll(slot, |roll| {
+                self.line.remove(leaf, old_place, None);
+                self.with_roll(route, |roll| {
                     roll.remove(old_place);
                     roll.insert(place, slot);
                 });
@@ -144,10 +145,10 @@ impl Scheduler {
         self.plan(slot);
     }
 
-    pub(crate) fn leave_line(&mut self, slot: u32) {
+    /// Takes a task out of the line. Where it was its turn, `turn` is its fair key and the new tag of that.
+    pub(crate) fn leave_line(&mut self, slot: u32, turn: Option<(u32, u64)>) {
         let task = &mut self.tasks[slot];
-        let (leaf, place) = (task.leaf, task.place());
-        let key = self.line.key_of(leaf);
+        let (leaf, place, route) = (task.leaf, task.place(), task.route);
         task.leaf = NONE;
         task.look_at = Timestamp::NEVER;
         if let Some(rare) = &mut task.rare {
@@ -155,15 +156,16 @@ impl Scheduler {
         }
         self.in_line[task.urgency() as usize] -= 1;
         self.waiting_in_line -= 1;
-        self.line.remove(leaf, place);
-        self.with_roll(slot, |roll| {
+        let key = turn.map_or_else(|| self.line.key_of(leaf), |(key, _)| key);
+        let is_last = self.line.remove(leaf, place, turn);
+        self.with_roll(route, |roll| {
             roll.remove(place);
         });
-        if !self.line.has_key(key) {
+        if is_last && !self.line.has_key(key) {
             self.fair.rest(key);
         }
         self.fair.sweep(self.waiting_in_line == 0);
-        if self.reservations.contains(&slot) {
+        if !self.reservations.is_empty() && self.reservations.contains(&slot) {
             self.unreserve(slot);
         }
     }

@@ -63,6 +63,8 @@ pub(crate) enum Wants {
     Nothing,
     Reply(oneshot::Sender<Result<Reply, Error>>),
     Slot(oneshot::Sender<Result<Slot, RunError>>),
+    /// Whoever has the engine, and sees for himself whether he has the slot.
+    SlotNow,
     Task(oneshot::Sender<Result<Accepted, Error>>),
     Batch(oneshot::Sender<Result<Vec<Waiter>, Error>>),
     Claim(oneshot::Sender<Result<Vec<Claim>, Error>>),
@@ -101,7 +103,7 @@ impl Wants {
     pub(crate) fn refuse(self, error: Error) {
         // Whoever does not listen any more need not be told.
         let _gone = match self {
-            Wants::Nothing => Ok(()),
+            Wants::Nothing | Wants::SlotNow => Ok(()),
             Wants::Reply(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
             Wants::Task(answer) => answer.send(Err(error)).map_err(drop),

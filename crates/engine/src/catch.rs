@@ -4,17 +4,24 @@ use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// Drives a future to its end or its panic, whose message is the error. The future is not polled again after a
 /// panic, so it does not matter in which state that left it.
 pub(crate) async fn catch<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
-    poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+    poll_fn(move |context| poll_caught(future.as_mut(), context)).await
+}
+
+/// Drives a future a bit further, as [`catch`] does.
+pub(crate) fn poll_caught<F: Future>(
+    future: Pin<&mut F>,
+    context: &mut Context<'_>,
+) -> Poll<Result<F::Output, String>> {
+    match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Err(panic) => Poll::Ready(Err(message(&*panic))),
-    })
-    .await
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

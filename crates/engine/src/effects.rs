@@ -55,9 +55,12 @@ impl Engine {
         for (ask, (reply, span)) in asks.into_iter().zip(&turn.replies) {
             self.answer(ask.wants, reply.clone(), &turn.events[span.clone()]);
         }
-        let mut departed = turn.departed.iter();
+        let mut departed = turn.departed.iter().peekable();
         for event in &turn.events {
-            let view = matches!(event, Event::Ended { .. }).then(|| departed.next()).flatten();
+            let view = match event {
+                Event::Ended { task, .. } => departed.next_if(|view| view.id == *task),
+                _ => None,
+            };
             self.effect(event, &turn, view.map_or(0, |view| view.attempts));
         }
         if !is_claim_in_vain {
@@ -74,7 +77,7 @@ impl Engine {
 
     fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
         let told = match (wants, reply) {
-            (Wants::Nothing, _) => return,
+            (Wants::Nothing | Wants::SlotNow, _) => return,
             (Wants::Reply(answer), reply) => Told::Reply(answer, reply),
             (wants, Err(error)) => Told::Refusal(wants, error),
             (Wants::Slot(answer), Ok(reply)) => {
@@ -141,7 +144,7 @@ impl Engine {
         granted.collect()
     }
 
-    fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
+    pub(crate) fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
                 if self.is_for_us(*task, worker.as_ref()) =>
@@ -165,7 +168,9 @@ impl Engine {
             }
             Event::Ended { task, end } => {
                 self.runs.remove(*task, stopped_by(end));
-                if let Some(answer) = self.slots.remove(task) {
+                if !self.slots.is_empty()
+                    && let Some(answer) = self.slots.remove(task)
+                {
                     self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
                 }
                 let ending = || Ending { end: end.clone(), attempts, result: turn.result_of(*task, end) };
@@ -179,6 +184,9 @@ impl Engine {
     }
 
     pub(crate) fn tell_waiters(&mut self, task: TaskId, ending: impl Fn() -> Ending) {
+        if self.waiters.is_empty() {
+            return;
+        }
         for waiter in self.waiters.remove(&task).unwrap_or_default() {
             self.outbox.push(Told::Ending(waiter, ending()));
         }

@@ -14,7 +14,7 @@ use crate::clock::{Flow, millis};
 use crate::error::{Error, RunError};
 use crate::follow::Follower;
 use crate::handle::{Handle, Shared, Toolbox};
-use crate::ids::Ids;
+use crate::ids::{ByTask, Ids};
 use crate::journal::Journal;
 use crate::options::{Options, UnknownKinds};
 use crate::others::news;
@@ -22,10 +22,11 @@ use crate::outbox::Told;
 use crate::positions::Positions;
 use crate::recovery::Outage;
 use crate::replica::Replica;
-use crate::runs::Runs;
+use crate::runs::{Run, Runs};
 use crate::saver::Saver;
 use crate::slot::Slot;
 use crate::stop::Stopped;
+use crate::turn::Turn;
 
 /// The most that is decided and kept together.
 const BATCH_MAX: usize = 512;
@@ -51,14 +52,20 @@ pub(crate) struct Engine {
     pub(crate) runtime: tokio::runtime::Handle,
     /// When whoever keeps the time comes next.
     alarm: Option<Timestamp>,
+    /// Something was decided on the spot that the alarm may be too late for.
+    pub(crate) may_be_late: bool,
     calls: mpsc::Receiver<Call>,
     reports: mpsc::UnboundedReceiver<Report>,
     /// Who waits for a slot.
-    pub(crate) slots: HashMap<TaskId, oneshot::Sender<Result<Slot, RunError>>>,
+    pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
     /// Who waits for the end of a task.
-    pub(crate) waiters: HashMap<TaskId, Vec<oneshot::Sender<Ending>>>,
+    pub(crate) waiters: ByTask<Vec<oneshot::Sender<Ending>>>,
     /// What to tell when the engine is free.
     pub(crate) outbox: Vec<Told>,
+    /// The turn of whoever decides on the spot, empty but for its room.
+    pub(crate) spare: Option<Box<Turn>>,
+    /// Somebody watched when the last turn was decided.
+    pub(crate) is_watched: bool,
     pub(crate) runs: Runs,
     /// Whose the attempts are that this engine starts, where others share the store.
     pub(crate) runner: Option<Name>,
@@ -121,11 +128,14 @@ impl Engine {
             shared: handle.downgrade(),
             runtime: tokio::runtime::Handle::current(),
             alarm: None,
+            may_be_late: false,
             calls: calls_in,
             reports: reports_in,
-            slots: HashMap::new(),
-            waiters: HashMap::new(),
+            slots: ByTask::default(),
+            waiters: ByTask::default(),
             outbox: Vec::new(),
+            spare: None,
+            is_watched: true,
             runs: Runs::default(),
             runner,
             unknown_kinds: options.unknown_kinds,
@@ -210,12 +220,20 @@ impl Engine {
         [due, self.other_alarm()].into_iter().flatten().min()
     }
 
-    /// Whether something is due before the alarm that was set.
-    pub(crate) fn is_alarm_late(&self) -> bool {
+    /// Notes that something is due at this moment, which the alarm may be too late for.
+    pub(crate) fn expect(&mut self, due: Option<Timestamp>) {
+        self.may_be_late |= due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
+    }
+
+    /// Whether something is due before the alarm that was set. If so, whoever keeps the time must be told, and the alarm
+    /// counts as set.
+    pub(crate) fn is_alarm_late(&mut self) -> bool {
         let due = self.due_at();
-        self.closing.is_some()
-            || self.positions.wants_alarm()
-            || due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm))
+        let is_late = due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
+        if is_late {
+            self.alarm = due;
+        }
+        self.closing.is_some() || self.positions.wants_alarm() || is_late
     }
 
     /// Whether something is due now.
@@ -311,15 +329,17 @@ impl Engine {
     }
 
     /// What a report asks for.
-    fn heed(&mut self, report: Report) -> Option<Ask> {
+    pub(crate) fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
             Report::Finish { task, fence, outcome, result } => {
-                let stop = self.runs.get(task, fence).and_then(|run| run.stop.reason());
+                let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
                 // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
-                let command = match (outcome, stop) {
-                    (Outcome::Stopped, Some(Stopped::Shutdown)) => Command::Lapse { task, fence },
-                    (outcome, _) => Command::Finish { task, fence, outcome },
+                let command = match outcome {
+                    Outcome::Stopped if self.runs.get(task, fence).is_some_and(is_shutdown) => {
+                        Command::Lapse { task, fence }
+                    }
+                    outcome => Command::Finish { task, fence, outcome },
                 };
                 let mut ask = Ask::new(command, Wants::Nothing);
                 ask.result = result;

@@ -20,6 +20,7 @@ use crate::journal::Journal;
 use crate::options::Options;
 use crate::refusals::{Counts, Refusals};
 use crate::slot::{Slot, Wait};
+use crate::spot::Asked;
 use crate::store_clock::StoreClock;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
@@ -197,8 +198,9 @@ impl Handle {
     /// A timeout or a cancellation drops the future before the slot is free; a panic in it is a failure. Dropping
     /// what this returns leaves the line or gives the slot back. There is one attempt, and it ends with the
     /// program: only tasks of named handlers outlive it.
-    pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
-        self.take(task).await?.run(future).await
+    pub fn run<F: Future>(&self, task: Task, future: F) -> impl Future<Output = Result<F::Output, RunError>> {
+        // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times.
+        Box::pin(async move { self.take(task).await?.run(future).await })
     }
 
     /// Waits for a slot of each of these lanes, the first of which is the home lane.
@@ -216,14 +218,36 @@ impl Handle {
 
     /// Waits for a slot of each lane that the task names.
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
+        // What is decided on the spot never waits: others must have their turn all the same.
+        tokio::task::coop::consume_budget().await;
+        let (busy, wait) = match self.ask_slot(task)? {
+            Asked::Given(slot) => return Ok(slot),
+            Asked::Told(wait) => (None, wait),
+            Asked::Busy(ask, wait) => (Some(ask), wait),
+        };
+        if let Some(ask) = busy {
+            // Boxed, because it is rare: what is spawned for each task should be small.
+            Box::pin(self.call(Call::Ask(ask))).await?;
+        }
+        wait.slot().await
+    }
+
+    /// Asks for a slot, and has it decided on the spot if the engine is there and free.
+    fn ask_slot(&self, task: Task) -> Result<Asked, Error> {
         let mut spec = task.for_slot()?;
         if let Some(kind) = &self.0.tools.slot_kind {
             spec.kind = kind.clone();
         }
-        let (answer, slot) = oneshot::channel();
+        let mut spec = Some(spec);
         let task = self.new_id();
-        self.send(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer))).await?;
-        Wait { task, answer: slot, handle: self.clone(), is_over: false }.slot().await
+        let ask = |engine: &mut Engine| Some(engine.ask_slot(task, spec.take()?, self));
+        if let Some(asked) = self.0.inline().and_then(|inline| inline.try_with(ask)).flatten() {
+            return Ok(asked);
+        }
+        let (answer, slot) = oneshot::channel();
+        let command = Command::Submit { task, spec: spec.ok_or(Error::Closed)? };
+        let ask = Box::new(Ask::new(command, Wants::Slot(answer)));
+        Ok(Asked::Busy(ask, Wait::new(task, slot, self.clone())))
     }
 
     /// The tool lanes of a conversation.
@@ -318,6 +342,11 @@ impl Handle {
     }
 
     pub(crate) fn report(&self, report: Report) {
+        let mut report = Some(report);
+        if let Some(inline) = self.0.inline() {
+            inline.try_with(|engine| report.take().map(|report| engine.take_report(report)));
+        }
+        let Some(report) = report else { return };
         // When the loop has ended there is nobody to tell, and nothing to free.
         drop(self.0.reports.send(report));
         self.0.poke();

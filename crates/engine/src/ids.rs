@@ -1,29 +1,40 @@
 //! Numbers that nobody else chooses.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU128;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use foldhash::fast::FixedState;
 use laneway_core::{BlobId, Name, TaskId};
 use laneway_store::BatchId;
 
 use crate::replica::ReplicaId;
 
+/// Things of tasks. The ids are our own, so that a fast hash will do.
+pub(crate) type ByTask<V> = HashMap<TaskId, V, FixedState>;
+
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
 pub(crate) struct Ids {
-    /// Keyed by the operating system's randomness.
-    chance: RandomState,
+    /// From the operating system's randomness.
+    seed: u64,
+    chance: FixedState,
     made: AtomicU32,
 }
 
 impl Ids {
     pub(crate) fn new() -> Ids {
-        Ids { chance: RandomState::new(), made: AtomicU32::new(0) }
+        let seed = RandomState::new().hash_one("seed");
+        Ids {
+            seed,
+            chance: FixedState::with_seed(RandomState::new().hash_one("ids")),
+            made: AtomicU32::new(0),
+        }
     }
 
     pub(crate) fn seed(&self) -> u64 {
-        self.chance.hash_one("seed")
+        self.seed
     }
 
     /// The number of this engine among those that share a log.
@@ -50,11 +61,11 @@ impl Ids {
 
     /// 48 bits of time, a counter of 32 bits, 42 bits of chance, and the six bits that say what it is.
     fn uuid(&self) -> u128 {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let chance = u128::from(self.chance.hash_one((millis, number)) >> 22);
         let (high, low) = (u128::from(number >> 20), u128::from(number & 0xf_ffff));
-        (millis & 0xffff_ffff_ffff) << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | chance
+        (u128::from(millis) & 0xffff_ffff_ffff) << 80 | 7 << 76 | high << 64 | 2 << 62 | low << 42 | chance
     }
 }
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
-//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `runs.rs`, `stop.rs` |
+//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `spot.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
 //! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
 //! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
@@ -47,6 +47,7 @@ mod runs;
 mod saver;
 mod sessions;
 mod slot;
+mod spot;
 mod stop;
 mod store_clock;
 mod submission;

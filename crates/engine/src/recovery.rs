@@ -101,6 +101,7 @@ impl Engine {
         let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
         scheduler.keep_departed();
         scheduler.run_as(self.runner.clone());
+        self.is_watched = true;
         (self.head, self.scheduler) = (head, scheduler);
         match self.replica {
             Some(_) => self.flow.reach(self.scheduler.now()),

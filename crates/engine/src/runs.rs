@@ -1,9 +1,8 @@
 //! The attempts that run here, and the renewal of their leases.
 
-use std::collections::HashMap;
-
 use laneway_core::{Command, Fence, Millis, Name, TaskId, Timestamp};
 
+use crate::ids::ByTask;
 use crate::stop::{StopSignal, Stopped};
 
 /// An attempt that runs here.
@@ -26,9 +25,9 @@ pub(crate) struct Begun {
 /// All attempts that run here.
 #[derive(Default)]
 pub(crate) struct Runs {
-    by_task: HashMap<TaskId, Run>,
+    by_task: ByTask<Run>,
     /// Attempts that run elsewhere, or ran in a process that is dead: what the history tells of them.
-    elsewhere: HashMap<TaskId, Begun>,
+    elsewhere: ByTask<Begun>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
 }

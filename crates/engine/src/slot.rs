@@ -1,10 +1,14 @@
 //! A slot of each lane, as a value that gives them back when it is dropped.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
 use laneway_core::{Fence, Outcome, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::call::Report;
-use crate::catch::catch;
+use crate::catch::poll_caught;
 use crate::error::RunError;
 use crate::handle::Handle;
 use crate::stop::{StopSignal, Stopped};
@@ -62,16 +66,21 @@ impl Slot {
 
     /// Runs a future on it, until it ends or is told to stop, in which case it is dropped before the slot is free.
     pub(crate) async fn run<F: Future>(mut self, future: F) -> Result<F::Output, RunError> {
-        let stop = self.stop.clone();
+        let stop = &self.stop;
+        // Boxed, because most who do not wait for anything never need it: what is spawned for each task should be small.
+        let mut told: Option<Pin<Box<dyn Future<Output = Stopped> + Send + '_>>> = None;
         // Owned by this block, so that it is dropped before the slot is.
         let ran = {
-            let mut future = std::pin::pin!(future);
-            tokio::select! {
-                biased;
-                output = catch(future.as_mut()) => Ok(output),
-                reason = stop.wait() => Err(reason),
-            }
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                if let Poll::Ready(output) = poll_caught(future.as_mut(), context) {
+                    return Poll::Ready(Ok(output));
+                }
+                told.get_or_insert_with(|| Box::pin(stop.wait())).as_mut().poll(context).map(Err)
+            })
+            .await
         };
+        drop(told);
         match ran {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(panic)) => {
@@ -100,13 +109,21 @@ impl Drop for Slot {
 
 /// Somebody who waits for a slot. Leaves the line when he is dropped before he has it.
 pub(crate) struct Wait {
-    pub(crate) task: TaskId,
-    pub(crate) answer: oneshot::Receiver<Result<Slot, RunError>>,
-    pub(crate) handle: Handle,
-    pub(crate) is_over: bool,
+    task: TaskId,
+    answer: oneshot::Receiver<Result<Slot, RunError>>,
+    handle: Handle,
+    is_over: bool,
 }
 
 impl Wait {
+    pub(crate) fn new(
+        task: TaskId,
+        answer: oneshot::Receiver<Result<Slot, RunError>>,
+        handle: Handle,
+    ) -> Wait {
+        Wait { task, answer, handle, is_over: false }
+    }
+
     pub(crate) async fn slot(mut self) -> Result<Slot, RunError> {
         let answer = (&mut self.answer).await;
         self.is_over = true;

@@ -1,6 +1,6 @@
 //! A task as a program asks for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,7 +26,7 @@ impl Task {
     /// Work whose home lane is `lane`.
     pub fn new(lane: impl AsRef<str>) -> Task {
         let spec = LaneName::new(lane).and_then(|lane| {
-            let kind = Name::new(SLOT_KIND)?;
+            let kind = slot_kind().map_or_else(|| Name::new(SLOT_KIND), Ok)?;
             Ok(Box::new(TaskSpec::new(kind, vec![lane])))
         });
         Task { spec: spec.map_err(|error| Box::new(error.into())), payload: None, has_kind: false }
@@ -151,17 +151,15 @@ impl Task {
     /// What is asked, of the caller itself.
     pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
         let mut spec = self.spec.map_err(|error| *error)?;
-        let refused = [
-            (self.has_kind, "a kind"),
-            (self.payload.is_some(), "a payload"),
-            (spec.retry.is_some(), "retries"),
-            (spec.idempotency.is_some(), "an idempotency key"),
-        ];
-        if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
-            return Err(Error::NotForClosures(what));
-        }
+        let refused = match &*spec {
+            _ if self.has_kind => Some("a kind"),
+            _ if self.payload.is_some() => Some("a payload"),
+            TaskSpec { retry: Some(_), .. } => Some("retries"),
+            TaskSpec { idempotency: Some(_), .. } => Some("an idempotency key"),
+            _ => None,
+        };
         spec.retry = Some(Retry::NONE);
-        Ok(spec)
+        refused.map_or(Ok(spec), |what| Err(Error::NotForClosures(what)))
     }
 }
 
@@ -171,6 +169,12 @@ pub(crate) const SLOT_KIND: &str = "laneway.slot";
 /// Whether tasks of this kind are slots, here or at another replica.
 pub(crate) fn is_slot(kind: &Name) -> bool {
     kind.as_str() == SLOT_KIND || crate::replica::ReplicaId::of_kind(kind).is_some()
+}
+
+/// The same as a name, which all share.
+pub(crate) fn slot_kind() -> Option<Name> {
+    static KIND: LazyLock<Option<Name>> = LazyLock::new(|| Name::new(SLOT_KIND).ok());
+    KIND.clone()
 }
 
 /// A length that is not zero stays so.

@@ -1,6 +1,6 @@
 //! One turn of the loop: a batch of commands is decided at one time and kept in one step.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ids::ByTask;
 use crate::replica::ReplicaId;
-use crate::task::is_slot;
+use crate::task::{is_slot, slot_kind};
 
 /// How often an append whose fate is unknown is repeated at once, and after which pauses.
 const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
@@ -31,7 +32,7 @@ pub(crate) struct Turn {
     /// The tasks that ended, in the order of their ends.
     pub(crate) departed: Vec<TaskView>,
     /// What the attempts that ended here produced.
-    pub(crate) results: HashMap<TaskId, Bytes>,
+    pub(crate) results: ByTask<Bytes>,
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
     /// It was read from the log, and not just decided here.
     pub(crate) is_read: bool,
@@ -77,8 +78,7 @@ impl Engine {
         // Others that share the log may be a little ahead.
         let at = self.flow.now().max(self.scheduler.now());
         let mut turn = Turn { at, ..Turn::default() };
-        let is_watched = !self.tools.watchers.is_empty();
-        let may_repeat = self.journal.log().is_some();
+        let is_watched = self.look_for_watchers();
         if asks.is_empty() {
             // Nothing was asked, so the time has come for something.
             let _nothing_to_refuse = self.scheduler.step(turn.at, Command::Tick, &mut turn.events);
@@ -86,31 +86,47 @@ impl Engine {
         }
         for ask in asks {
             let start = turn.events.len();
-            let finishing = match &ask.command {
-                Command::Finish { task, .. } => Some(*task),
-                _ => None,
-            };
-            let reply = self.admit(ask).and_then(|()| {
-                let command = match may_repeat {
-                    true => ask.command.clone(),
-                    false => std::mem::replace(&mut ask.command, Command::Tick),
-                };
-                Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
-            });
-            turn.take_changes(&mut self.scheduler, is_watched);
-            if let Err(error) = &reply {
-                self.tools.count_refusal(error, &self.scheduler);
-            }
-            if matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done)) {
-                turn.payloads.extend(ask.payloads.iter().cloned());
-            }
-            if let (Ok(_), Some(task), Some(result)) = (&reply, finishing, &ask.result) {
-                turn.results.insert(task, result.clone());
-            }
+            let reply = self.decide_one(ask, &mut turn);
             let end = turn.events.len();
             turn.replies.push((reply, start..end));
         }
         turn
+    }
+
+    /// Whether somebody watches. If not, nobody hears of slots that are given back.
+    pub(crate) fn look_for_watchers(&mut self) -> bool {
+        let is_watched = !self.tools.watchers.is_empty();
+        if std::mem::replace(&mut self.is_watched, is_watched) != is_watched {
+            self.scheduler.unwatched(slot_kind().filter(|_| !is_watched));
+        }
+        is_watched
+    }
+
+    pub(crate) fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
+        let finishing = match &ask.command {
+            Command::Finish { task, .. } if ask.result.is_some() => Some(*task),
+            _ => None,
+        };
+        let reply = self.admit(ask).and_then(|()| {
+            let command = match self.journal.log().is_some() {
+                true => ask.command.clone(),
+                false => std::mem::replace(&mut ask.command, Command::Tick),
+            };
+            Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
+        });
+        turn.take_changes(&mut self.scheduler, self.is_watched);
+        if let Err(error) = &reply {
+            self.tools.count_refusal(error, &self.scheduler);
+        }
+        if !ask.payloads.is_empty()
+            && matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done))
+        {
+            turn.payloads.extend(ask.payloads.iter().cloned());
+        }
+        if let (Ok(_), Some(task), Some(result)) = (&reply, finishing, &ask.result) {
+            turn.results.insert(task, result.clone());
+        }
+        reply
     }
 
     /// Whether this program can do what is asked; the scheduler does not know what runs here.
@@ -119,7 +135,7 @@ impl Engine {
             return Err(Error::Closed);
         }
         match (&ask.command, &ask.wants) {
-            (Command::Submit { spec, .. }, Wants::Slot(_)) => match spec.lanes.first() {
+            (Command::Submit { spec, .. }, Wants::Slot(_) | Wants::SlotNow) => match spec.lanes.first() {
                 Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
                 _ => Ok(()),
             },
@@ -155,16 +171,13 @@ impl Engine {
     }
 
     fn is_external(&self, home: &LaneName) -> bool {
-        let handler = match self.scheduler.lane(home) {
-            Some(lane) => lane.settings.handler,
-            None => self.scheduler.settings_for(home).handler,
-        };
-        handler == Handler::External
+        self.scheduler.handler_for(home) == Handler::External
     }
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
-    async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
-        if turn.events.is_empty() && !self.must_show(turn.at) {
+    pub(crate) async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
+        let is_nothing = turn.events.is_empty() && !self.must_show(turn.at);
+        if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
             return Ok(self.head);
         }
         let entry = self.entry(turn);
@@ -186,7 +199,7 @@ impl Engine {
         let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
         let mut entry = Entry::of(Batch { id, at: turn.at, events: kept_events });
         entry.payloads.clone_from(&turn.payloads);
-        let mut departed = turn.departed.iter();
+        let mut departed = turn.departed.iter().peekable();
         let mut lettered = HashSet::new();
         for event in &turn.events {
             match event {
@@ -202,7 +215,7 @@ impl Engine {
                     entry.dropped.extend(payload.filter(|_| !matches!(why, LetterGone::Redriven(_))));
                 }
                 Event::Ended { task, end } => {
-                    let Some(view) = departed.next() else { continue };
+                    let Some(view) = departed.next_if(|view| view.id == *task) else { continue };
                     match view.payload {
                         Some(payload) if lettered.contains(task) => {
                             self.letters.insert(*task, payload);
@@ -224,13 +237,33 @@ impl Engine {
 }
 
 impl Turn {
+    /// Whether nothing of it is kept in memory: slots were asked for, given and given back.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        let is_passing = |event: &Event| {
+            matches!(event, Event::Submitted { .. } | Event::Granted { .. } | Event::Ended { .. })
+        };
+        self.payloads.is_empty() && self.departed.is_empty() && self.events.iter().all(is_passing)
+    }
+
+    /// Empties it, but keeps its room.
+    pub(crate) fn clear(&mut self) {
+        self.events.clear();
+        self.changes.clear();
+        self.replies.clear();
+        self.departed.clear();
+        self.results.clear();
+        self.payloads.clear();
+    }
+
     /// What a task that ended so produced.
     pub(crate) fn result_of(&self, task: TaskId, end: &End) -> Option<Bytes> {
         self.results.get(&task).filter(|_| *end == End::Completed).cloned()
     }
 
     pub(crate) fn take_changes(&mut self, scheduler: &mut laneway_core::Scheduler, is_watched: bool) {
-        self.departed.extend(scheduler.take_departed());
+        if scheduler.has_departed() {
+            self.departed.extend(scheduler.take_departed());
+        }
         if is_watched {
             self.changes.extend(scheduler.changes());
         }
