@@ -148,15 +148,16 @@ impl App {
 
     /// How a task stands, as the events that would have told of it. For whoever comes later.
     pub(crate) async fn story_of(&self, task: TaskId) -> Answer<Option<Vec<Happening>>> {
-        if let Some((finished, _)) = self.handle.finished(task).await? {
-            let end = Happening::made(end_name(&finished.end), Some(task), end_data(&finished.end));
-            let done = Happening::made(EventName::Done, Some(task), json!({}));
-            return Ok(Some(vec![end.at(finished.ended), done.at(finished.ended)]));
-        }
+        // Live first: a task that ends between the two looks is found by the second.
         let look = move |lanes: &laneway_core::Scheduler| {
             lanes.task(task).map(|view| (view, laneway_engine::Standing::of(lanes, task)))
         };
-        let Some((view, standing)) = self.handle.read(look).await? else { return Ok(None) };
+        let Some((view, standing)) = self.handle.read(look).await? else {
+            let Some((finished, _)) = self.handle.finished(task).await? else { return Ok(None) };
+            let end = Happening::made(end_name(&finished.end), Some(task), end_data(&finished.end));
+            let done = Happening::made(EventName::Done, Some(task), json!({}));
+            return Ok(Some(vec![end.at(finished.ended), done.at(finished.ended)]));
+        };
         let accepted =
             Happening::made(EventName::Accepted, Some(task), json!({ "kind": view.kind.as_str() }));
         let mut story = vec![accepted.at(view.submitted)];

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::{Events, serve};
+use crate::common::{Events, serve, serve_in};
 
 #[tokio::test]
 async fn reconnecting_with_the_last_id_gives_no_gap_and_no_repeat() {
@@ -65,4 +65,18 @@ async fn groups_are_counted_as_they_move() {
     }
     assert_eq!(server.get("/api/groups/plan").await.json(), json!({"done": 3, "total": 3, "failed": 1}));
     assert_eq!(server.get("/api/groups/none").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_task_that_ends_while_somebody_asks_for_its_events_is_never_unknown() {
+    let store = std::sync::Arc::new(laneway_store::MemoryStore::new());
+    let server = serve_in("", Some(store), None).await;
+    for number in 0..200 {
+        let headers = [("prefer", "respond-async")];
+        let body = json!({"message": "hi", "session": format!("{number}")});
+        let accepted = server.send_with("POST", "/api/agents/echo/chat", body, &headers).await.json();
+        let id = accepted["execution"]["id"].as_str().unwrap();
+        let story = server.events(&format!("/api/tasks/{id}/events")).await.rest().await;
+        assert_eq!(story.last().map(|event| event.name.as_str()), Some("done"), "{story:?}");
+    }
 }
