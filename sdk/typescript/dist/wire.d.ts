@@ -477,6 +477,13 @@ export interface LettersSelector {
     /** Of tasks with this home lane. */
     lane?: string | null;
 }
+/** Who asks, as the server sees it. */
+export interface Me {
+    /** What the caller may do, everything that a wider scope brings included. */
+    scopes: Scope[];
+    /** Who uses the token; `local` where there are no tokens. */
+    subject: string;
+}
 /** What became of a message when it was sent. */
 export interface MessageAnswer {
     /** The message. */

@@ -614,6 +614,16 @@ class LettersSelector(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class Me:
+    """Who asks, as the server sees it."""
+
+    scopes: list[Scope]
+    """What the caller may do, everything that a wider scope brings included."""
+    subject: str
+    """Who uses the token; `local` where there are no tokens."""
+
+
+@dataclass(frozen=True)
 class MessageAnswer:
     """What became of a message when it was sent."""
 
