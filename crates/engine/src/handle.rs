@@ -32,7 +32,7 @@ use crate::watch::{Filter, Updates, Watchers};
 ///
 /// It ends with [`shutdown`](Handle::shutdown), or when the last handle, slot and run is gone; all methods return
 /// [`Error::Closed`] after that. A handler that holds a clone of its own keeps the queue alive for ever:
-/// [`Context::handle`] is there for it.
+/// [`Context::handle`](crate::Context::handle) is there for it.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
