@@ -69,7 +69,9 @@ async fn groups_are_counted_as_they_move() {
 
 #[tokio::test]
 async fn a_task_that_ends_while_somebody_asks_for_its_events_is_never_unknown() {
-    let store = std::sync::Arc::new(laneway_store::MemoryStore::new());
+    // On disk, where the two looks for the task lie apart.
+    let dir = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(laneway_store_sqlite::SqliteStore::open(dir.path()).unwrap());
     let server = serve_in("", Some(store), None).await;
     for number in 0..200 {
         let headers = [("prefer", "respond-async")];
