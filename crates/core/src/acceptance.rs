@@ -9,6 +9,7 @@ use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
 use crate::spec::TaskSpec;
 use crate::submit::KEY_WINDOW;
+use crate::table::Mark;
 use crate::task::{Phase, Rare, Task};
 use crate::time::{Millis, Timestamp};
 
@@ -45,6 +46,7 @@ impl Scheduler {
             source: spec.source,
             handler: *handler,
             noticed: false,
+            mark: Mark::Used,
             is_once: spec.retry == Some(Retry::NONE),
         });
         self.arrivals += 1;

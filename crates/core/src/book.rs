@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use slab::Slab;
+use crate::table::Table;
 
 use crate::name::{LaneName, Pattern};
 use crate::settings::{Block, Family, LaneSettings, Settings};
@@ -23,7 +23,7 @@ pub(crate) struct Class {
 #[derive(Default)]
 pub(crate) struct Book {
     blocks: BTreeMap<Pattern, LaneSettings>,
-    classes: Slab<Class>,
+    classes: Table<Class>,
     by_label: BTreeMap<(Arc<str>, Family), u32>,
 }
 
@@ -65,7 +65,7 @@ impl Book {
                 None => self.blocks.remove(&block.lanes),
             };
         }
-        for (_, class) in &mut self.classes {
+        for (_, class) in self.classes.iter_mut() {
             let asked = Pattern::new(&*class.label).ok().and_then(|label| self.blocks.get(&label));
             class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
         }
@@ -144,7 +144,7 @@ impl Book {
 
     /// Counts the letters of each class anew, given each letter's class.
     pub(crate) fn recount_letters(&mut self, letters: impl Iterator<Item = u32>) {
-        for (_, class) in &mut self.classes {
+        for (_, class) in self.classes.iter_mut() {
             class.letters = 0;
         }
         for class in letters {

@@ -6,9 +6,8 @@
 //! rest earns no credit. A key without waiting tasks is remembered only while its tag lies ahead.
 
 use std::collections::BTreeSet;
-use std::hash::BuildHasher;
 
-use slab::Slab;
+use crate::table::Table;
 
 use crate::index::Index;
 use crate::name::LaneName;
@@ -34,7 +33,7 @@ impl FairKey {
 }
 
 pub(crate) struct FairShare {
-    pub(crate) keys: Slab<FairKey>,
+    pub(crate) keys: Table<FairKey>,
     index: Index,
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
@@ -43,7 +42,7 @@ pub(crate) struct FairShare {
 
 impl FairShare {
     pub(crate) fn new(seed: u64) -> FairShare {
-        FairShare { keys: Slab::new(), index: Index::new(seed), clock: 0, resting: BTreeSet::new() }
+        FairShare { keys: Table::default(), index: Index::new(seed), clock: 0, resting: BTreeSet::new() }
     }
 
     pub(crate) fn find(&self, name: &LaneName) -> Option<u32> {
@@ -78,7 +77,7 @@ impl FairShare {
     /// Forgets who waits, but no tag: all tasks are about to join again.
     pub(crate) fn suspend(&mut self) {
         self.resting.clear();
-        for (_, fair) in &mut self.keys {
+        for (_, fair) in self.keys.iter_mut() {
             fair.is_waiting = false;
         }
     }
@@ -92,8 +91,7 @@ impl FairShare {
     fn add(&mut self, name: LaneName, weight: u32, tag: u64) -> u32 {
         let hash = self.index.hash(&name);
         let key = self.keys.insert(FairKey { name, tag, weight, is_waiting: false }) as u32;
-        let keys = &self.keys;
-        self.index.insert(hash, key, |hasher, key| hasher.hash_one(&keys[key as usize].name));
+        self.index.insert(hash, key);
         key
     }
 
@@ -123,7 +121,7 @@ impl FairShare {
     /// Gives back what an empty table has grown to.
     pub(crate) fn shrink(&mut self) {
         if self.keys.is_empty() {
-            self.keys = Slab::new();
+            self.keys = Table::default();
             self.index.shrink();
         }
     }

@@ -1,8 +1,6 @@
 //! The kinds of live tasks, each name kept once.
 
-use std::hash::BuildHasher;
-
-use slab::Slab;
+use crate::table::Table;
 
 use crate::index::Index;
 use crate::line::NONE;
@@ -10,7 +8,7 @@ use crate::name::Name;
 
 pub(crate) struct Kinds {
     /// Each with how many tasks are of it.
-    kinds: Slab<(Name, u32)>,
+    kinds: Table<(Name, u32)>,
     index: Index,
     /// The kind of the last task that came: most often of the next one too. Kept although no task may be of it.
     recent: u32,
@@ -18,7 +16,7 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     pub(crate) fn new(seed: u64) -> Kinds {
-        Kinds { kinds: Slab::new(), index: Index::new(seed), recent: NONE }
+        Kinds { kinds: Table::default(), index: Index::new(seed), recent: NONE }
     }
 
     pub(crate) fn name(&self, kind: u32) -> &Name {
@@ -44,8 +42,7 @@ impl Kinds {
 
     fn add(&mut self, name: &Name, hash: u64) -> u32 {
         let kind = self.kinds.insert((name.clone(), 0)) as u32;
-        let kinds = &self.kinds;
-        self.index.insert(hash, kind, |hasher, kind| hasher.hash_one(&kinds[kind as usize].0));
+        self.index.insert(hash, kind);
         kind
     }
 

@@ -10,6 +10,7 @@ use crate::name::LaneName;
 use crate::ordered::{Ordered, Place};
 use crate::settings::Settings;
 use crate::stats::RunTime;
+use crate::table::Mark;
 use crate::time::Timestamp;
 
 /// Whether a lane lets work in and out. A lane can be shut on both sides.
@@ -61,6 +62,7 @@ pub(crate) struct Lane {
     /// Whether neither a pause nor its rate holds work up, as the line last heard.
     pub(crate) passable: bool,
     pub(crate) under_pressure: bool,
+    pub(crate) mark: Mark,
     pub(crate) warned: bool,
     pub(crate) critical: bool,
     /// It drained, and everybody knows.
@@ -100,6 +102,7 @@ impl Lane {
             open: true,
             passable: true,
             under_pressure: false,
+            mark: Mark::Used,
             warned: false,
             critical: false,
             drained: false,

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::BuildHasher;
 
-use slab::Slab;
+use crate::table::Table;
+use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
 use crate::book::Book;
@@ -49,9 +49,9 @@ pub(crate) fn canonical(names: &[LaneName]) -> SmallVec<[&LaneName; 8]> {
 }
 
 pub(crate) struct Lanes {
-    lanes: Slab<Lane>,
+    lanes: Table<Lane>,
     by_name: Index,
-    routes: Slab<Route>,
+    routes: Table<Route>,
     by_names: Index,
     births: u32,
     /// Counts steps and replayed events, to tell what the last one touched.
@@ -81,9 +81,9 @@ impl std::ops::IndexMut<u32> for Lanes {
 impl Lanes {
     pub(crate) fn new(seed: u64) -> Lanes {
         Lanes {
-            lanes: Slab::new(),
+            lanes: Table::default(),
             by_name: Index::new(seed),
-            routes: Slab::new(),
+            routes: Table::default(),
             by_names: Index::new(seed ^ 1),
             births: 0,
             step: 1,
@@ -151,8 +151,7 @@ impl Lanes {
         // Only those of one step are ever compared, so that they may begin anew.
         self.births = self.births.wrapping_add(1);
         let number = self.lanes.insert(lane) as u32;
-        let lanes = &self.lanes;
-        self.by_name.insert(hash, number, |hasher, lane| hasher.hash_one(&lanes[lane as usize].name));
+        self.by_name.insert(hash, number);
         number
     }
 
@@ -172,17 +171,23 @@ impl Lanes {
 
     /// The route of tasks that name `names`, if there is one.
     pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<u32> {
+        self.find_route_and(names, |_| {})
+    }
+
+    /// The same, and tells the leaf of whatever route it looks at.
+    pub(crate) fn find_route_and(&self, names: &[LaneName], looked_at: impl Fn(u32)) -> Option<u32> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         // What was decided about is applied next: often it is the route that was found last.
         let recent = self.recent.get();
         if self.is_recent(recent, names) {
             return Some(recent);
         }
-        let found = self.look_up(self.by_names.hash(names), names.iter());
+        let found = self.look_up(self.by_names.hash(names), names.iter(), &looked_at);
         found.or_else(|| {
             let kept = canonical(names);
             let is_shorter = kept.len() < names.len();
-            is_shorter.then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied()))?
+            is_shorter
+                .then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied(), &looked_at))?
         })
     }
 
@@ -199,8 +204,12 @@ impl Lanes {
         &self,
         hash: u64,
         names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
+        looked_at: &impl Fn(u32),
     ) -> Option<u32> {
-        let found = self.by_names.find(hash, |route| self.is_named(route, names.clone()));
+        let found = self.by_names.find(hash, |route| {
+            looked_at(self.routes[route as usize].leaf);
+            self.is_named(route, names.clone())
+        });
         if let Some(route) = found {
             self.recent.set(route);
         }
@@ -252,10 +261,7 @@ impl Lanes {
         let home = lanes[0];
         way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
         let number = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: NONE }) as u32;
-        let (routes, lanes) = (&self.routes, &self.lanes);
-        self.by_names.insert(hash, number, |hasher, route| {
-            hasher.hash_one(&names_of(&routes[route as usize], lanes)[..])
-        });
+        self.by_names.insert(hash, number);
         number
     }
 
@@ -263,14 +269,27 @@ impl Lanes {
     pub(crate) fn shrink(&mut self) {
         self.drop_all_kept();
         if self.routes.is_empty() {
-            self.routes = Slab::new();
+            self.routes = Table::default();
             self.by_names.shrink();
         }
         if self.lanes.is_empty() {
-            self.lanes = Slab::new();
+            self.lanes = Table::default();
             self.by_name.shrink();
         }
         self.lanes.shrink_to_fit();
+    }
+
+    /// Asks for a lane and for the route of its tasks.
+    pub(crate) fn foresee(&self, lane: u32, route: u32) {
+        self.lanes.foresee(lane);
+        self.routes.foresee(route);
+    }
+
+    /// Asks for the second half of a lane whose first one is there.
+    pub(crate) fn foresee_rest(&self, lane: u32) {
+        if let Some(lane) = self.lanes.get(lane as usize) {
+            prefetch_index(std::slice::from_ref(&lane.last_change), 0);
+        }
     }
 
     /// Remembers where the plain tasks of a route stand.
@@ -330,11 +349,11 @@ impl Lanes {
 
     /// Asks the changed book again what speaks for each lane.
     pub(crate) fn reclassify(&mut self, book: &mut Book) {
-        for (_, lane) in &mut self.lanes {
+        for (_, lane) in self.lanes.iter_mut() {
             lane.reclassify(book);
         }
         let lanes = &self.lanes;
-        for (_, route) in &mut self.routes {
+        for (_, route) in self.routes.iter_mut() {
             let home = route.home();
             route.way.sort_by_key(|lane| by_width(&lanes[*lane as usize], *lane == home));
             route.leaf = NONE;
@@ -385,7 +404,7 @@ impl Lanes {
 }
 
 /// The names by which a route is found.
-fn names_of<'a>(route: &Route, lanes: &'a Slab<Lane>) -> SmallVec<[&'a LaneName; 8]> {
+fn names_of<'a>(route: &Route, lanes: &'a Table<Lane>) -> SmallVec<[&'a LaneName; 8]> {
     let names = route.lanes.iter().map(|lane| &lanes[*lane as usize].name);
     // Where `global` is the home lane it was named; elsewhere it was added.
     let is_global_home = lanes[route.home() as usize].name == *GLOBAL;

@@ -9,9 +9,7 @@
 //! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
 //! that step only level and arrival matter, above it also whose turn it is.
 
-use std::hash::BuildHasher;
-
-use slab::Slab;
+use crate::table::Table;
 
 use crate::index::Index;
 use crate::node::{FEW_CHILDREN, Node, Seat, Step};
@@ -26,7 +24,7 @@ pub(crate) const INTERNAL: u32 = 0;
 pub(crate) const EXTERNAL: u32 = 1;
 
 pub(crate) struct Line {
-    pub(crate) nodes: Slab<Node>,
+    pub(crate) nodes: Table<Node>,
     edges: Index,
     /// Where the list of a lane's and of a key's nodes begins.
     heads: [Vec<u32>; 2],
@@ -41,7 +39,7 @@ pub(crate) enum By {
 
 impl Line {
     pub(crate) fn new(seed: u64) -> Line {
-        let mut nodes = Slab::new();
+        let mut nodes = Table::default();
         for half in [INTERNAL, EXTERNAL] {
             let key = nodes.insert(Node::new(Step::NONE, NONE, 0, false));
             debug_assert_eq!(key as u32, half);
@@ -63,11 +61,7 @@ impl Line {
 
     fn add(&mut self, parent: u32, step: Step, tag: u64, closed: bool, hash: u64) -> u32 {
         let id = self.nodes.insert(Node::new(step, parent, tag, closed)) as u32;
-        let nodes = &self.nodes;
-        self.edges.insert(hash, id, |hasher, id| {
-            let node = &nodes[id as usize];
-            hasher.hash_one((node.parent, node.step))
-        });
+        self.edges.insert(hash, id);
         self.link(id, parent);
         self.count_child(parent, true);
         self.enlist(By::Lane, step.lane(), id);
@@ -166,6 +160,28 @@ impl Line {
         }
     }
 
+    /// The nodes from which the next task would come, were all lanes open on the way, and the one after it: a guess.
+    pub(crate) fn front(&self, half: u32) -> [u32; 2] {
+        let mut id = half;
+        while let Some(node) = self.nodes.get(id as usize) {
+            id = match &node.seats {
+                Some(seats) => {
+                    return seats.open.first_two().map(|seat| seat.map_or(NONE, |(_, child)| child));
+                }
+                None if node.children == 0 => return [id, NONE],
+                None => node.first_child,
+            };
+        }
+        [NONE; 2]
+    }
+
+    /// Asks for the place behind the tasks of a leaf.
+    pub(crate) fn foresee_end(&self, leaf: u32) {
+        if let Some(node) = self.nodes.get(leaf as usize) {
+            node.tasks.foresee_end();
+        }
+    }
+
     /// Whether `leaf` is still the node where the plain tasks of a route stand.
     pub(crate) fn is_leaf_of(&self, leaf: u32, route: u32) -> bool {
         self.nodes.get(leaf as usize).is_some_and(|node| node.route == route)
@@ -194,10 +210,8 @@ impl Line {
     }
 
     pub(crate) fn insert(&mut self, leaf: u32, place: Place, task: u32) {
-        let tasks = &mut self.nodes[leaf as usize].tasks;
-        tasks.insert(place, task);
         // Who is not the first of its leaf changes nobody's rank.
-        if tasks.first() == Some((place, task)) {
+        if self.nodes[leaf as usize].tasks.insert(place, task) {
             self.refresh(leaf);
         }
     }
@@ -322,7 +336,7 @@ impl Line {
         if self.edges.len() != self.nodes() {
             return Some(format!("{} edges for {} nodes", self.edges.len(), self.nodes()));
         }
-        for (id, node) in &self.nodes {
+        for (id, node) in self.nodes.iter() {
             let is_seated = node.parent != NONE && self.nodes[node.parent as usize].seats.is_some();
             let seat = if is_seated { self.seat_of(id as u32) } else { Seat::Nowhere };
             if node.seat() != seat || node.children as usize != self.children(id as u32).count() {

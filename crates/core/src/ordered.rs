@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use prefetch_index::prefetch_index;
+
 /// A chunk is split when it grows beyond this. Small enough to shift, large enough to have few.
 const CHUNK_MAX: usize = 256;
 
@@ -62,6 +64,22 @@ impl<K: Ord + Copy> Ordered<K> {
         self.first.front().copied()
     }
 
+    /// The first few, in order.
+    pub(crate) fn first_chunk(&self) -> &[(K, u32)] {
+        self.first.as_slices().0
+    }
+
+    /// Asks for the place where the next one in order will stand.
+    pub(crate) fn foresee_end(&self) {
+        let last = match &self.rest.0 {
+            Some(rest) => rest.back().unwrap_or(&self.first),
+            None => &self.first,
+        };
+        let (front, back) = last.as_slices();
+        let back = if back.is_empty() { front } else { back };
+        prefetch_index(back, back.len().saturating_sub(1));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.rest.iter().map(VecDeque::len).sum::<usize>()
     }
@@ -109,16 +127,20 @@ impl<K: Ord + Copy> Ordered<K> {
         }
     }
 
-    pub(crate) fn insert(&mut self, place: K, task: u32) {
+    /// Inserts an entry, and says whether it is the first.
+    pub(crate) fn insert(&mut self, place: K, task: u32) -> bool {
         // Most come in order.
         let last = match &mut self.rest.0 {
             Some(rest) => rest.back_mut().unwrap_or(&mut self.first),
             None => &mut self.first,
         };
         if last.len() < CHUNK_MAX && last.back().is_none_or(|(other, _)| *other < place) {
+            let is_first = last.is_empty();
             last.push_back((place, task));
+            is_first
         } else {
             self.insert_between(place, task);
+            self.first.front().is_some_and(|(first, _)| *first == place)
         }
     }
 

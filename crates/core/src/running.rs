@@ -44,6 +44,7 @@ impl Scheduler {
             let key = self.line.key_of(leaf);
             let tag = self.fair.charge(key);
             self.leave_line(slot, Some((key, tag)));
+            self.foresight.begin_anew();
         }
         self.tasks.running.insert(*fence, slot);
         self.fences = self.fences.max(fence.0);

@@ -9,6 +9,7 @@ use crate::book::Book;
 use crate::command::{Command, Reply};
 use crate::event::{Event, LaneChange};
 use crate::fair::FairShare;
+use crate::foresight::Foresight;
 use crate::id::TaskId;
 use crate::kinds::Kinds;
 use crate::lanes::Lanes;
@@ -111,6 +112,7 @@ pub struct Scheduler {
     pub(crate) accepted: Vec<u32>,
     /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
+    pub(crate) foresight: Foresight,
 }
 
 /// What is remembered of a request under an idempotency key.
@@ -158,6 +160,7 @@ impl Scheduler {
             runner: None,
             accepted: Vec::new(),
             overrun: None,
+            foresight: Foresight::default(),
         }
     }
 
@@ -177,6 +180,7 @@ impl Scheduler {
             return Err(Rejection::ClockWentBack { now, last: self.now });
         }
         self.now = now;
+        self.look_ahead();
         self.forget_changes();
         self.expire(events);
         let reply = self.decide(command, events);
@@ -186,6 +190,7 @@ impl Scheduler {
             self.grant(events);
         }
         self.settle(events);
+        self.look_ahead();
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
         reply
     }

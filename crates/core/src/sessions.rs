@@ -1,10 +1,9 @@
 //! The table of all sessions: how they are found, and what the clock has to look at.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use slab::Slab;
+use crate::table::Table;
 
 use crate::index::Index;
 use crate::message::{Address, Agent, Message, MessageEnd, MessageId};
@@ -13,16 +12,15 @@ use crate::name::LaneName;
 use crate::receipts::Receipts;
 use crate::session::{SEEN_MAX, Seen, Session};
 use crate::time::Timestamp;
-use crate::whereabouts::Whereabouts;
 
 /// How many agents are looked through for one to share.
 const AGENTS_SHARED: usize = 32;
 
 /// All sessions there is something to remember of.
 pub(crate) struct Sessions {
-    table: Slab<Session>,
+    table: Table<Session>,
     by_lane: Index,
-    by_message: Whereabouts,
+    by_message: Index,
     /// When next turns may begin: (when, birth).
     starts: BTreeMap<(Timestamp, u64), u32>,
     /// When the oldest remembered delivery of a session is forgotten: (when, birth).
@@ -57,9 +55,9 @@ impl std::ops::IndexMut<u32> for Sessions {
 impl Sessions {
     pub(crate) fn new(seed: u64) -> Sessions {
         Sessions {
-            table: Slab::new(),
+            table: Table::default(),
             by_lane: Index::new(seed),
-            by_message: Whereabouts::new(seed),
+            by_message: Index::new(seed),
             starts: BTreeMap::new(),
             forgets: BTreeMap::new(),
             stirred: vec![],
@@ -87,7 +85,7 @@ impl Sessions {
     /// The session of a message that has not ended.
     pub(crate) fn session_with(&self, message: MessageId) -> Option<u32> {
         let has_it = |slot: u32| self[slot].messages().any(|other| other.id == message);
-        self.by_message.find(message, has_it)
+        self.by_message.find(self.by_message.hash(message), has_it)
     }
 
     /// Has an agent that many sessions share in memory once.
@@ -117,13 +115,14 @@ impl Sessions {
 
     /// A message is in a session now.
     pub(crate) fn note_message(&mut self, message: &Message, slot: u32) {
-        self.by_message.insert(message.id, slot);
+        self.by_message.insert(self.by_message.hash(message.id), slot);
         self.text_bytes += message.text.len() as u64;
     }
 
     /// A message has ended.
     pub(crate) fn forget_message(&mut self, message: &Message, slot: u32) {
-        self.by_message.remove(message.id, slot);
+        self.by_message.remove(self.by_message.hash(message.id), slot);
+        self.by_message.shrink();
         self.text_bytes -= message.text.len() as u64;
     }
 
@@ -152,8 +151,7 @@ impl Sessions {
     fn insert(&mut self, session: Session) -> u32 {
         let hash = self.by_lane.hash(&session.lane);
         let slot = self.table.insert(session) as u32;
-        let table = &self.table;
-        self.by_lane.insert(hash, slot, |hasher, slot| hasher.hash_one(&table[slot as usize].lane));
+        self.by_lane.insert(hash, slot);
         slot
     }
 
@@ -162,7 +160,7 @@ impl Sessions {
         let session = self.table.remove(slot as usize);
         self.by_lane.remove(self.by_lane.hash(&session.lane), slot);
         if self.table.is_empty() {
-            self.table = Slab::new();
+            self.table = Table::default();
             self.by_lane.shrink();
         }
     }
@@ -173,7 +171,7 @@ impl Sessions {
         let forget_at = session.odd.seen.front().map(|seen| (seen.until, session.birth));
         let slot = self.insert(session);
         for message in self.table[slot as usize].messages() {
-            self.by_message.insert(message.id, slot);
+            self.by_message.insert(self.by_message.hash(message.id), slot);
             self.text_bytes += message.text.len() as u64;
         }
         if let Some(key) = forget_at {

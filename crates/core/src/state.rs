@@ -17,6 +17,7 @@ use crate::session_check::SavedSessions;
 use crate::settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::spec::Parent;
 use crate::stats::{LaneStats, RunTime};
+use crate::table::Mark;
 use crate::task::{Attempt, Passed, Phase, Rare, Task};
 use crate::time::{Millis, Timestamp};
 
@@ -318,6 +319,7 @@ impl Scheduler {
             source: saved.source,
             handler: saved.handler,
             noticed: saved.noticed,
+            mark: Mark::Used,
             is_once: saved.rare.as_ref().is_some_and(|rare| rare.retry == Some(Retry::NONE)),
         });
         if let Some(fence) = fence {

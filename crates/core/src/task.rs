@@ -1,10 +1,10 @@
 //! A live task, as small as can be: a million of them wait in memory.
 
 use std::cell::Cell;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use slab::Slab;
+use crate::table::{Mark, Table};
+use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
 use crate::event::StopReason;
@@ -18,20 +18,9 @@ use crate::spec::Parent;
 use crate::time::{Millis, Timestamp};
 
 /// Two lines of the cache: most tasks lie in none when their turn comes.
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(crate) struct Task {
     pub(crate) id: TaskId,
-    pub(crate) payload: Option<BlobId>,
-    pub(crate) submitted: Timestamp,
-    /// When it joined the line, for the time that it has waited.
-    pub(crate) since: Timestamp,
-    pub(crate) arrival: u64,
-    /// When it has waited too long, or `NEVER`.
-    pub(crate) wait_until: Timestamp,
-    /// When something must happen to it, as the timers know, or `NEVER`.
-    pub(crate) due: Timestamp,
-    /// When it is next looked at because it waits, as the timers know, or `NEVER`.
-    pub(crate) look_at: Timestamp,
     pub(crate) phase: Phase,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) route: u32,
@@ -47,6 +36,18 @@ pub(crate) struct Task {
     pub(crate) noticed: bool,
     /// It asked for one attempt only, whatever its lane says: as common as it is short.
     pub(crate) is_once: bool,
+    pub(crate) mark: Mark,
+    pub(crate) arrival: u64,
+    /// When it joined the line, for the time that it has waited.
+    pub(crate) since: Timestamp,
+    /// When it has waited too long, or `NEVER`.
+    pub(crate) wait_until: Timestamp,
+    /// When something must happen to it, as the timers know, or `NEVER`.
+    pub(crate) due: Timestamp,
+    /// When it is next looked at because it waits, as the timers know, or `NEVER`.
+    pub(crate) look_at: Timestamp,
+    pub(crate) submitted: Timestamp,
+    pub(crate) payload: Option<BlobId>,
 }
 
 /// What a task is doing.
@@ -208,7 +209,7 @@ const SPARE_MAX: usize = 64;
 
 /// All live tasks.
 pub(crate) struct Tasks {
-    slots: Slab<Task>,
+    slots: Table<Task>,
     by_id: Index,
     /// Where a task was found last: what was decided about is applied next.
     recent: Cell<u32>,
@@ -236,7 +237,7 @@ impl std::ops::IndexMut<u32> for Tasks {
 impl Tasks {
     pub(crate) fn new(seed: u64) -> Tasks {
         Tasks {
-            slots: Slab::new(),
+            slots: Table::default(),
             by_id: Index::new(seed),
             recent: Cell::new(0),
             spare: vec![],
@@ -258,6 +259,23 @@ impl Tasks {
         Some(found)
     }
 
+    /// Asks for where the id of a task is noted.
+    pub(crate) fn foresee_id(&self, id: TaskId) {
+        self.by_id.foresee(self.by_id.hash(id));
+    }
+
+    /// Asks for the first half of a task.
+    pub(crate) fn foresee(&self, slot: u32) {
+        self.slots.foresee(slot);
+    }
+
+    /// Asks for the second half of a task whose first one is there.
+    pub(crate) fn foresee_rest(&self, slot: u32) {
+        if let Some(task) = self.get(slot) {
+            prefetch_index(std::slice::from_ref(&task.arrival), 0);
+        }
+    }
+
     /// Every slot in use is smaller than this.
     pub(crate) fn table_len(&self) -> u32 {
         self.room() as u32
@@ -275,8 +293,7 @@ impl Tasks {
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
         let hash = self.by_id.hash(task.id);
         let slot = self.slots.insert(task) as u32;
-        let slots = &self.slots;
-        self.by_id.insert(hash, slot, |hasher, slot| hasher.hash_one(slots[slot as usize].id));
+        self.by_id.insert(hash, slot);
         slot
     }
 
@@ -294,7 +311,7 @@ impl Tasks {
     /// Gives back what an empty table has grown to.
     pub(crate) fn shrink(&mut self) {
         if self.slots.is_empty() {
-            self.slots = Slab::new();
+            self.slots = Table::default();
             self.running = Ordered::default();
             self.by_id.shrink();
         }

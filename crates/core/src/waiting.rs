@@ -34,7 +34,9 @@ impl Scheduler {
             leaf
         };
         self.may_grant = self.may_grant || self.line.is_open(leaf);
-        self.with_roll(number, |roll| roll.insert(place, slot));
+        self.with_roll(number, |roll| {
+            roll.insert(place, slot);
+        });
         self.plan_look(slot);
     }
 
