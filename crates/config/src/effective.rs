@@ -158,6 +158,9 @@ impl List<'_> {
 
     fn messages(&mut self) {
         let messages = &self.config.messages;
+        self.add("messages", "redeliver", messages.redeliver.to_string());
+        self.add("messages", "policy.cap_max", messages.policy.cap_max.to_string());
+        self.add("messages", "policy.wait_max", messages.policy.wait_max.to_string());
         let everywhere = ("messages.queue".to_owned(), messages.queue);
         let channels = messages.by_channel.keys().map(|channel| {
             (format!("messages.queue.by_channel \"{channel}\""), messages.in_channel(channel))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{MessageQueue, MessageSettings, QueueOverrides};
+use laneway_core::{MessagePolicy, MessageQueue, MessageSettings, QueueOverrides};
 
 /// How messages to busy sessions are queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,13 +13,22 @@ pub struct Messages {
     pub given: QueueOverrides,
     /// What channels have of their own, by the channel's name.
     pub by_channel: BTreeMap<String, QueueOverrides>,
+    /// What no message, directive or session can go beyond.
+    pub policy: MessagePolicy,
+    /// Messages of a turn that was lost are sent again, marked as such; else they are set aside.
+    pub redeliver: bool,
 }
 
 impl Messages {
     /// The same, as a scheduler takes it.
     pub fn settings(&self) -> MessageSettings {
         let by_channel = self.by_channel.iter().map(|(name, own)| (name.as_str().into(), *own));
-        MessageSettings { global: self.given, by_channel: by_channel.collect(), ..MessageSettings::default() }
+        MessageSettings {
+            global: self.given,
+            by_channel: by_channel.collect(),
+            policy: self.policy,
+            redeliver: self.redeliver,
+        }
     }
 
     /// What holds in a channel.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{DropRule, MessageQueue, Millis, Mode, QueueOverrides};
+use laneway_core::{DropRule, MessagePolicy, MessageQueue, MessageSettings, Millis, Mode, QueueOverrides};
 
 use crate::fields::{Fields, word};
 use crate::message_types::Messages;
@@ -19,9 +19,18 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
         queue: MessageQueue::default(),
         given: QueueOverrides::default(),
         by_channel: BTreeMap::new(),
+        policy: MessagePolicy::default(),
+        redeliver: MessageSettings::default().redeliver,
     };
     let Some(field) = top.take("messages") else { return messages };
     let Some(mut outer) = Fields::of(report, "messages", "", field.node) else { return messages };
+    if let Some(redeliver) = outer.truth(report, "redeliver") {
+        messages.redeliver = redeliver;
+    }
+    if let Some(mut fields) = outer.block(report, "policy") {
+        policy(report, &mut fields, &mut messages.policy);
+        fields.finish_as(report, "policy.");
+    }
     if let Some(field) = outer.take("queue")
         && let Some(mut fields) = Fields::of(report, QUEUE, "", field.node)
     {
@@ -37,6 +46,7 @@ pub(crate) fn messages(report: &mut Report, top: &mut Fields<'_>) -> Messages {
         }
         fields.finish(report);
     }
+    check_policy(report, outer.line, QUEUE, &messages.queue, messages.policy);
     outer.finish(report);
     messages
 }
@@ -65,7 +75,9 @@ fn channel(report: &mut Report, entry: &Entry, messages: &mut Messages) {
         },
     };
     messages.by_channel.insert(entry.key.clone(), own);
-    check_waits(report, entry.line, &block, &messages.in_channel(&entry.key));
+    let queue = messages.in_channel(&entry.key);
+    check_waits(report, entry.line, &block, &queue);
+    check_policy(report, entry.line, &block, &queue, messages.policy);
 }
 
 fn channel_queue(report: &mut Report, fields: &mut Fields<'_>) -> QueueOverrides {
@@ -75,6 +87,37 @@ fn channel_queue(report: &mut Report, fields: &mut Fields<'_>) -> QueueOverrides
         max_wait: fields.duration(report, "max_wait", Millis(0)),
         cap: fields.count(report, "cap", 1),
         drop: fields.word(report, "drop", DROPS, DROP_CHOICES),
+    }
+}
+
+fn policy(report: &mut Report, fields: &mut Fields<'_>, policy: &mut MessagePolicy) {
+    if let Some(cap) = fields.count(report, "cap_max", 1) {
+        policy.cap_max = cap;
+    }
+    if let Some(wait) = fields.duration(report, "wait_max", Millis(0)) {
+        policy.wait_max = wait;
+    }
+}
+
+/// What the file itself asks for beyond its policy would be cut down without a word.
+fn check_policy(
+    report: &mut Report,
+    line: Option<u32>,
+    block: &str,
+    queue: &MessageQueue,
+    policy: MessagePolicy,
+) {
+    if queue.cap > policy.cap_max {
+        let sentence =
+            format!("cap ({}) is more than messages.policy.cap_max ({})", queue.cap, policy.cap_max);
+        report.contradiction(line, block, sentence);
+    }
+    for (key, length) in [("debounce", queue.debounce), ("max_wait", queue.max_wait)] {
+        if length > policy.wait_max {
+            let most = policy.wait_max;
+            let sentence = format!("{key} ({length}) is longer than messages.policy.wait_max ({most})");
+            report.contradiction(line, block, sentence);
+        }
     }
 }
 

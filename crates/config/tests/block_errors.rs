@@ -136,6 +136,18 @@ fn messages_are_checked() {
         "messages { queue { by_channel = { x = \"foo\" } } }",
         &format!("a.hcl:1: messages.queue.by_channel \"x\" must be a block or one of {modes}"),
     );
+    check(
+        "messages { policy { cap_max = 5 } }",
+        "a.hcl:1: messages.queue: cap (20) is more than messages.policy.cap_max (5)",
+    );
+    check(
+        "messages { policy { wait_max = \"5s\" } queue { max_wait = \"6s\" } }",
+        "a.hcl:1: messages.queue: max_wait (6000ms) is longer than messages.policy.wait_max (5000ms)",
+    );
+    check(
+        "messages { policy { cap = 5 } }",
+        "a.hcl:1: messages: policy.cap is not a setting; did you mean policy.cap_max?",
+    );
     check("messages = 3", "a.hcl:1: messages must be a block, not a number");
 }
 

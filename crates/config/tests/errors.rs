@@ -32,7 +32,10 @@ fn an_unknown_key_is_told_with_the_nearest_right_one() {
         "handler \"a\" { url = \"http://x\" external = true }",
         "a.hcl:1: handler \"a\": external is not a setting; there are command, url, protocol, env, cwd",
     );
-    check("messages { que { } }", "a.hcl:1: messages: que is not a setting; there are queue");
+    check(
+        "messages { que { } }",
+        "a.hcl:1: messages: que is not a setting; there are redeliver, policy, queue",
+    );
     check(
         "messages { queue { debounc_ms = 1 } }",
         "a.hcl:1: messages.queue: debounc_ms is not a setting; did you mean debounce_ms?",

@@ -192,6 +192,10 @@ fn every_key_of_the_message_queue_counts_everywhere_and_in_one_channel() {
     let modes = ["followup", "steer", "steer-backlog", "interrupt", "reject", "latest"];
     let modes = modes.map(|mode| format!("mode = \"{mode}\""));
     check("messages { queue { # } }", &modes.each_ref().map(String::as_str));
+    check(
+        "messages { # }",
+        &["redeliver = false", "policy { cap_max = 50 }", "policy { wait_max = \"2m\" }"],
+    );
     let short = seen("messages { queue { by_channel = { discord = \"Abort\" } } }");
     assert_eq!(short, seen("messages { queue { byChannel { discord { mode = \"interrupt\" } } } }"));
 }

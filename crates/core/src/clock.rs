@@ -199,9 +199,7 @@ impl Scheduler {
                 self.hush(touched);
             }
         }
-        // Turns of messages that were accepted before are not refused, whoever else came in the same step.
-        let is_turn = |slot: &u32| self.tasks.get(*slot).is_some() && self.is_message_turn(*slot);
-        if !is_quiet && (self.sessions.is_empty() || !self.accepted.iter().any(is_turn)) {
+        if !is_quiet {
             for index in 0..self.accepted.len() {
                 self.check_depth(self.accepted[index]);
             }
@@ -224,12 +222,22 @@ impl Scheduler {
         }
     }
 
-    /// Whoever was accepted and must wait found room in each of its lanes.
+    /// Whoever was accepted and must wait found room in each of its lanes. Turns of messages that were accepted before are
+    /// not refused, so that they may stand there beyond what there is room for.
     fn check_depth(&mut self, slot: u32) {
         let Some(task) = self.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
+        if self.is_message_turn(slot) {
+            return;
+        }
         for lane in &*self.lanes.route(task.route).lanes {
+            let is_turn_here = |slot: &&u32| {
+                let task = self.tasks.get(**slot);
+                task.is_some_and(|task| self.lanes.route(task.route).lanes.contains(lane))
+                    && self.is_message_turn(**slot)
+            };
+            let turns = self.accepted.iter().filter(is_turn_here).count() as u32;
             let (waiting, most) = (self.lanes[*lane].waiting, self.settings(*lane).max_queued);
-            if waiting > most {
+            if waiting > most.saturating_add(turns) {
                 let name = &self.lanes[*lane].name;
                 self.overrun = Some(format!("{waiting} wait in {name}, which has room for {most}"));
             }

@@ -144,6 +144,7 @@ impl FromConfig {
                 )));
             }
         };
+        handle.configure_messages(config.messages.settings()).await?;
         handle.set_tool_calls(tool_calls(&config));
         Ok(Configured { lanes: Laneway::from(handle), source: Arc::new(source) })
     }
@@ -174,8 +175,9 @@ impl Configured {
             return Err(ConfigError::StoreChanged);
         }
         let programs = programs(&config, &source.kinds)?;
-        // The only step that can fail comes first.
+        // The only steps that can fail come first.
         self.lanes.settle(config.lane_blocks()).await?;
+        self.lanes.configure_messages(config.messages.settings()).await?;
         let is_gone = |old: &&KindHandler| {
             !source.kinds.contains(&old.kind) && !programs.iter().any(|(kind, _)| *kind == old.kind)
         };

@@ -5,6 +5,7 @@
 
 mod lanes;
 mod look;
+mod messages;
 mod queue;
 mod reload;
 mod top;
