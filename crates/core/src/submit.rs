@@ -232,7 +232,10 @@ impl Scheduler {
 
     fn must_wait(&self, spec: &TaskSpec, named: &[Named<'_>], handler: Handler) -> bool {
         let delayed = spec.run_after.is_some_and(|length| length > Millis(0)) || spec.after.is_some();
-        delayed || handler == Handler::External || self.first_closed(spec, named).is_some()
+        delayed
+            || handler == Handler::External
+            || self.first_closed(spec, named).is_some()
+            || self.session_before(&spec.lanes).is_some()
     }
 
     /// The lanes that have no slot for the new task, neither a free one nor one that a parent lends.

@@ -6,6 +6,7 @@ use crate::event::{End, Event};
 use crate::id::{Fence, TaskId};
 use crate::message::{Address, Dropped, Message, MessageEnd, MessageId};
 use crate::modes::{DropRule, EffectiveQueue, Mode};
+use crate::name::LaneName;
 use crate::scheduler::Scheduler;
 use crate::session::Turn;
 use crate::session_command::{SessionChange, SessionEvent};
@@ -82,15 +83,20 @@ impl Scheduler {
     /// A session has one line: messages that wait become turns before one that is asked for directly.
     pub(crate) fn begin_turns_before(&mut self, submitted: &Event, events: &mut Vec<Event>) {
         let Event::Submitted { spec, .. } = submitted else { return };
-        if self.sessions.is_empty() {
-            return;
-        }
-        let Some(lane) = spec.lanes.iter().find(|lane| lane.is_conversation()) else { return };
-        while let Some(slot) = self.sessions.find(lane)
-            && !self.sessions[slot].waiting.is_empty()
-            && self.sessions[slot].odd.retry_at <= self.now
+        while let Some(slot) = self.session_before(&spec.lanes)
             && self.begin_turn(slot, events).is_some()
         {}
+    }
+
+    /// The session whose waiting messages become a turn before a task through these lanes.
+    pub(crate) fn session_before(&self, lanes: &[LaneName]) -> Option<u32> {
+        if self.sessions.is_empty() {
+            return None;
+        }
+        let lane = lanes.iter().find(|lane| lane.is_conversation())?;
+        let slot = self.sessions.find(lane)?;
+        let session = &self.sessions[slot];
+        (!session.waiting.is_empty() && session.odd.retry_at <= self.now).then_some(slot)
     }
 
     pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange, events: &mut Vec<Event>) {
@@ -103,7 +109,7 @@ impl Scheduler {
         self.is_lane_busy(&self.sessions[slot].lane)
     }
 
-    pub(crate) fn is_lane_busy(&self, lane: &crate::name::LaneName) -> bool {
+    pub(crate) fn is_lane_busy(&self, lane: &LaneName) -> bool {
         self.lanes.find(lane).is_some_and(|lane| {
             let lane = &self.lanes[lane];
             lane.running + lane.waiting + lane.retrying > 0
