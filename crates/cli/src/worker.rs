@@ -72,6 +72,7 @@ pub(crate) fn worker(asked: WorkerArguments) -> Result<(), Trouble> {
     let told = match asked.json {
         true => serde_json::json!({
             "claimed": tally.claimed, "completed": tally.completed, "failed": tally.failed, "stale": tally.stale,
+            "left": tally.left,
         })
         .to_string(),
         false => tally.to_string(),

@@ -10,8 +10,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::patience::{doubled, jittered};
 
-/// So often at least, however long the lease is: cancellations are told in the answers.
-const BEAT_MAX: Duration = Duration::from_secs(5);
+/// So often at least, however long the lease is: cancellations are told in the answers, and the server does not wait
+/// for long until what was cancelled has ended.
+const BEAT_MAX: Duration = Duration::from_secs(2);
 /// So often while somebody may speak to the run.
 const BEAT_STEERED: Duration = Duration::from_secs(1);
 /// What is urgent waits for so long after the last sign of life.

@@ -56,7 +56,8 @@ type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 /// - A lease is renewed until the attempt ends. When it lapses, or the task is cancelled or takes too long, the attempt
 ///   is told to stop, and dropped when `stop_grace` is over.
 /// - When the server is away, claims back off up to 30 s with jitter, and outcomes are kept and told later.
-/// - When `shutdown` is ready nothing more is claimed, and what runs may end within `drain_grace`.
+/// - When `shutdown` is ready nothing more is claimed, and what runs may end within `drain_grace`. What does not is
+///   stopped and left to others, who get it when its lease lapses.
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker {
     client: Client,
@@ -81,12 +82,17 @@ pub struct Tally {
     pub failed: u64,
     /// Attempts that were no longer this worker's when they ended.
     pub stale: u64,
+    /// Attempts that the shutdown cut off: others get them when their leases lapse.
+    pub left: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { claimed, completed, failed, stale } = self;
-        write!(f, "{claimed} claimed, {completed} completed, {failed} failed, {stale} stale")
+        let Tally { claimed, completed, failed, stale, left } = self;
+        write!(
+            f,
+            "{claimed} claimed, {completed} completed, {failed} failed, {stale} stale, {left} left to others"
+        )
     }
 }
 
@@ -208,6 +214,7 @@ enum Ended {
     Completed,
     Failed,
     Stale,
+    Left,
 }
 
 impl Crew {
@@ -288,6 +295,7 @@ impl Crew {
             Ok(Ended::Completed) => self.tally.completed += 1,
             Ok(Ended::Failed) => self.tally.failed += 1,
             Ok(Ended::Stale) => self.tally.stale += 1,
+            Ok(Ended::Left) => self.tally.left += 1,
             Err(error) => tracing::error!(%error, "an attempt came to no end"),
         }
     }
@@ -341,9 +349,17 @@ impl Worker {
             () = lease.keep() => Err(Failure::new("its lease ended")),
             () = ending => Err(Failure::new("the worker ended")),
         };
-        if shared.reason() == Some(StopReason::LeaseLost) {
-            tracing::warn!(task = task.id, attempt = task.attempt, "ended: its lease lapsed");
-            return Ended::Stale;
+        match (shared.reason(), &outcome) {
+            (Some(StopReason::LeaseLost), _) => {
+                tracing::warn!(task = task.id, attempt = task.attempt, "ended: its lease lapsed");
+                return Ended::Stale;
+            }
+            // A failure would be the task's end; a lease that lapses brings it to somebody else.
+            (Some(StopReason::Shutdown), Err(_)) => {
+                tracing::warn!(task = task.id, attempt = task.attempt, "ended: left to others");
+                return Ended::Left;
+            }
+            _ => {}
         }
         let is_success = outcome.is_ok();
         let told = outcome::tell(&self.client, task, outcome).await;

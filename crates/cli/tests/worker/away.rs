@@ -26,7 +26,10 @@ async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
     assert_eq!((view.status.as_str(), view.attempts), ("completed", 1));
     assert_eq!(view.result.unwrap(), json!("done while nobody listened\n"));
     worker.signal("-TERM");
-    assert_eq!(worker.ends(), (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale\n".to_owned()));
+    assert_eq!(
+        worker.ends(),
+        (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale, 0 left to others\n".to_owned())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,7 +46,10 @@ async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
     write.write_all(b"ended well\n").unwrap();
     let view = ended(&served.client, &accepted.id).await;
     assert_eq!((view.status.as_str(), view.result.unwrap()), ("completed", json!("ended well\n")));
-    assert_eq!(worker.ends(), (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale\n".to_owned()));
+    assert_eq!(
+        worker.ends(),
+        (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale, 0 left to others\n".to_owned())
+    );
     assert_eq!(served.client.task(&later.id).await.unwrap().status, "queued");
 }
 
@@ -51,17 +57,21 @@ async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
 async fn what_does_not_end_within_the_grace_is_stopped_and_goes_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
-    let first = worker(dir.path(), &served, "first", &format!("drain_grace = \"100ms\"\n{HELD}"));
+    let first =
+        worker(dir.path(), &served, "first", &format!("lease = \"1s\"\ndrain_grace = \"100ms\"\n{HELD}"));
     let pipe = fifo(dir.path(), "pipe");
+    // Open both ways, so that whoever reads waits for a line.
+    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
-    drop(std::fs::OpenOptions::new().write(true).open(&pipe).unwrap());
-    let held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    first.says("starts");
     first.signal("-TERM");
     let (code, told) = first.ends();
-    assert_eq!(code, Some(0), "{told}");
-    drop(held);
+    assert_eq!(
+        (code, told.as_str()),
+        (Some(0), "1 claimed, 0 completed, 0 failed, 0 stale, 1 left to others\n")
+    );
     let _second = worker(dir.path(), &served, "second", HELD);
-    std::fs::write(&pipe, "by another\n").unwrap();
+    held.write_all(b"by another\n").unwrap();
     let view = ended(&served.client, &accepted.id).await;
     assert_eq!(view.status, "completed", "{view:?}");
     assert_eq!(view.worker.as_deref(), Some("second"));

@@ -94,8 +94,8 @@ async fn everything_that_the_server_answers_is_understood() {
     assert_eq!(client.me().await.unwrap().subject, "local");
     client.dead_letters(None, None).await.unwrap();
     let which = LettersSelector { kind: Some("no".into()), ..LettersSelector::default() };
-    let redriven = client.redrive_many(&which).await.unwrap().count;
-    assert_eq!(client.discard_many(&which).await.unwrap().count, 0, "{redriven} were redriven");
+    assert_eq!(client.redrive_many(&which).await.unwrap().count, 1);
+    client.discard_many(&which).await.unwrap();
     let made = NewToken { subject: "s".into(), scopes: vec![Scope::Read], speaks_for_others: false };
     let made = client.create_token(&made).await.unwrap();
     let reader = Client::new(client.url(), Some(&made.token)).unwrap();

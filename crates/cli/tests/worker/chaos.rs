@@ -1,12 +1,12 @@
 //! Workers that are killed and paused at random.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use laneway_client::{Client, TasksQuery, Watch};
-use serde_json::json;
-use tokio::sync::watch;
+use laneway_client::{Client, Events, TasksQuery, Watch};
+use serde_json::{Value, json};
 
-use crate::common::{PATIENCE, Process, Served, serve, submit, worker};
+use crate::common::{PATIENCE, Process, Served, serve, task, worker};
 
 const TASKS: usize = 1000;
 /// So many completions lie between two accidents.
@@ -29,17 +29,31 @@ fn file(log: &std::path::Path) -> String {
     )
 }
 
-/// Counts how often each task was completed, as the server tells.
-async fn count(client: Client, told: watch::Sender<BTreeMap<String, u32>>) {
-    let mut events = client.events(Watch::everything().lasting()).await.unwrap();
-    told.send_modify(|_| {});
-    while let Some(event) = events.next().await.unwrap() {
-        assert_ne!(event.event, "gap", "every event is seen");
-        if event.event == "completed" {
-            let task = event.data["task_id"].as_str().unwrap().to_owned();
-            told.send_modify(|completed| *completed.entry(task).or_default() += 1);
+/// Waits until so many tasks are done, looking whenever the server tells of some more, and now and then.
+async fn done(client: &Client, events: &mut Events, enough: usize) {
+    let waited = async {
+        while (client.group("all").await.unwrap().done as usize) < enough {
+            let some = async {
+                for _ in 0..20 {
+                    events.next().await.unwrap().expect("the stream lasts");
+                }
+            };
+            drop(tokio::time::timeout(Duration::from_millis(200), some).await);
+        }
+    };
+    tokio::time::timeout(PATIENCE * 2, waited).await.expect("work goes on");
+}
+
+/// How often each task was completed, as the workers heard it from the server.
+fn completions(lines: &[String]) -> BTreeMap<String, u32> {
+    let mut times = BTreeMap::new();
+    for line in lines {
+        let said: Value = serde_json::from_str(line).unwrap();
+        if said["message"] == "ended" && said["is_success"] == true && said["told"] == "Taken" {
+            *times.entry(said["task"].as_str().unwrap().to_owned()).or_default() += 1;
         }
     }
+    times
 }
 
 struct Accidents<'a> {
@@ -50,6 +64,8 @@ struct Accidents<'a> {
     seed: u64,
     kills: u32,
     pauses: u32,
+    /// What the workers that were killed had said.
+    lines: Vec<String>,
 }
 
 impl Accidents<'_> {
@@ -64,6 +80,7 @@ impl Accidents<'_> {
         if self.chance().is_multiple_of(2) {
             self.workers[which].signal("-KILL");
             self.kills += 1;
+            self.lines.extend(self.workers[which].said());
             let name = format!("w{which}-{}", self.kills);
             self.workers[which] = worker(self.dir, self.served, &name, &self.file);
             return;
@@ -89,30 +106,36 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), SERVER);
     let client = &served.client;
-    let (tell, mut completed) = watch::channel(BTreeMap::new());
-    let counting = tokio::spawn(count(client.clone(), tell));
-    completed.changed().await.unwrap();
     for n in 0..TASKS {
-        submit(client, "count", json!({ "n": n })).await;
+        let mut asked = task("count", json!({ "n": n }));
+        asked.group = Some("all".to_owned());
+        client.submit(&asked, None).await.unwrap();
     }
 
     let log = dir.path().join("runs");
     let file = file(&log);
     let workers = ["w0", "w1"].map(|name| worker(dir.path(), &served, name, &file));
     let seed = 20_261_115;
+    let mut events = client.events(Watch::lane("external").lasting()).await.unwrap();
+    let (lines, kills, pauses) = (Vec::new(), 0, 0);
     let mut accidents =
-        Accidents { dir: dir.path(), served: &served, file, workers, seed, kills: 0, pauses: 0 };
-    let mut next = BETWEEN;
-    while next < TASKS {
-        let reached = completed.wait_for(|completed| completed.len() >= next);
-        drop(tokio::time::timeout(PATIENCE, reached).await.expect("work goes on").unwrap());
+        Accidents { dir: dir.path(), served: &served, file, workers, seed, kills, pauses, lines };
+    for reached in (BETWEEN..TASKS).step_by(BETWEEN) {
+        done(client, &mut events, reached).await;
         accidents.happen().await;
-        next += BETWEEN;
     }
-    let all = completed.wait_for(|completed| completed.len() == TASKS);
-    let all = tokio::time::timeout(PATIENCE, all).await.expect("all are done").unwrap().clone();
+    done(client, &mut events, TASKS).await;
 
-    assert!(all.values().all(|times| *times == 1), "a task was completed twice");
+    let group = client.group("all").await.unwrap();
+    assert_eq!((group.done, group.total, group.failed), (TASKS as u64, TASKS as u64, 0));
+    let Accidents { workers, mut lines, kills, pauses, .. } = accidents;
+    for worker in workers {
+        worker.signal("-TERM");
+        lines.extend(worker.says_until_its_end());
+    }
+    let completions = completions(&lines);
+    assert!(completions.values().all(|times| *times == 1), "a task was completed twice: {completions:?}");
+    assert!(completions.len() > TASKS / 2, "{} were heard of", completions.len());
     let lane = client.lane("external").await.unwrap();
     assert_eq!((lane.counters.completed, lane.running, lane.waiting), (TASKS as u64, 0, 0));
     let runs = std::fs::read_to_string(log).unwrap();
@@ -127,7 +150,6 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
         .filter(|line| line.starts_with("laneway_stale_total"))
         .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
         .sum();
-    assert!(accidents.kills >= 4 && accidents.pauses >= 4, "{} {}", accidents.kills, accidents.pauses);
+    assert!(kills >= 4 && pauses >= 4, "{kills} {pauses}");
     assert!(stale >= 1.0 && runs.lines().count() > TASKS, "stale {stale}, runs {}", runs.lines().count());
-    counting.abort();
 }

@@ -42,6 +42,16 @@ impl Process {
         signal_to(signal, self.child.id());
     }
 
+    /// All that it has said and nobody has read.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    /// All that it says until it ends.
+    pub(crate) fn says_until_its_end(&self) -> Vec<String> {
+        self.lines.iter().collect()
+    }
+
     /// Waits until it says something that contains `words`.
     pub(crate) fn says(&self, words: &str) -> String {
         let end = Instant::now() + PATIENCE;
