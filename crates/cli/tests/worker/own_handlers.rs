@@ -35,9 +35,8 @@ async fn progress_results_failures_and_panics_are_told() {
             let number = attempt.task().payload.as_i64().ok_or_else(|| Failure::fatal("no number"))?;
             Ok(json!(number * 2))
         })
-        .handler("panics", |_: Attempt| async move {
-            let nothing: Option<Value> = None;
-            Ok(nothing.expect("something"))
+        .handler("panics", |attempt: Attempt| async move {
+            Ok(attempt.task().payload.get("missing").cloned().expect("something"))
         });
     let (stop, working) = start(worker);
 
