@@ -19,10 +19,11 @@ pub(crate) type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 /// Does tasks of some kinds that wait in some lanes.
 ///
 /// ```no_run
-/// # async fn sample(client: laneway_client::Client) -> Result<(), laneway_client::Error> {
-/// use laneway_client::{Attempt, Failure, Worker};
+/// # async fn sample() -> Result<(), laneway_client::Error> {
+/// use laneway_client::{Attempt, Client, Failure, Worker};
 /// use serde_json::json;
 ///
+/// let client = Client::new("http://127.0.0.1:7717", None)?;
 /// let tally = Worker::new(client, "resizer-1")
 ///     .lanes(["external"])
 ///     .concurrency(4)
