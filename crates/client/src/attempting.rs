@@ -50,7 +50,8 @@ impl Worker {
             () = ending => Err(Failure::new("the worker ended")),
         };
         match (shared.reason(), &outcome) {
-            (Some(StopReason::LeaseLost), _) => {
+            // One that came to its end all the same is told of: the server knows best whose the task is.
+            (Some(StopReason::LeaseLost), Err(_)) => {
                 tracing::warn!(task = task.id, attempt = task.attempt, "ended: its lease lapsed");
                 return Ended::Stale;
             }

@@ -59,7 +59,7 @@ impl Crew {
                 }
                 // A server that drains answers at once, and would be asked again at once.
                 Ok(_) if asked.elapsed() < self.poll() / 2 => None,
-                Ok(_) if self.worker.until_idle && slots.len() == self.worker.concurrency => return Ok(()),
+                Ok(_) if self.worker.until_idle && self.attempts.is_empty() => return Ok(()),
                 Ok(_) => {
                     (has_worked, away) = (true, 0);
                     continue;
@@ -84,12 +84,11 @@ impl Crew {
     fn request(&self, max: usize) -> ClaimBody {
         let worker = &self.worker;
         ClaimBody {
-            worker: worker.name.clone(),
-            lanes: worker.lanes.clone(),
             kinds: worker.handlers.keys().cloned().collect(),
             max: u32::try_from(max).ok(),
             wait_ms: Some(self.poll().as_millis() as u64),
             lease_ms: Some(worker.lease.as_millis() as u64),
+            ..ClaimBody::new(worker.name.as_str(), worker.lanes.clone())
         }
     }
 

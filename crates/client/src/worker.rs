@@ -130,7 +130,7 @@ impl Worker {
         self
     }
 
-    /// How long one claim waits for work, at most a minute. Default 20 s.
+    /// How long one claim waits for work: 100 ms to a minute. Default 20 s.
     pub fn poll(mut self, poll: Duration) -> Worker {
         self.poll = poll;
         self
@@ -160,6 +160,7 @@ impl Worker {
             (self.handlers.is_empty(), "a worker needs a handler for at least one kind"),
             (self.concurrency == 0, "the concurrency of a worker must be at least 1"),
             (self.lease < Duration::from_millis(100), "the lease of a worker must be at least 100 ms"),
+            (self.poll < Duration::from_millis(100), "a claim waits for at least 100 ms"),
             (self.poll > Duration::from_secs(60), "a claim waits for at most a minute"),
         ];
         match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
