@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::time::At;
 
 /// What a worker asks for.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
     /// Who asks.
@@ -33,15 +33,22 @@ pub struct ClaimBody {
     pub lease_ms: Option<u64>,
 }
 
+impl ClaimBody {
+    /// One task of any kind from these home lanes, if there is one now.
+    pub fn new(worker: impl Into<String>, lanes: Vec<String>) -> ClaimBody {
+        ClaimBody { worker: worker.into(), lanes, ..ClaimBody::default() }
+    }
+}
+
 /// What a worker got.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimAnswer {
     /// The tasks that are the worker's now.
     pub tasks: Vec<ClaimedTask>,
 }
 
 /// A task that is a worker's until its lease lapses.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedTask {
     /// Which task.
     pub id: String,
@@ -84,7 +91,7 @@ pub struct HeartbeatBody {
 }
 
 /// What a sign of life is answered with.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatAnswer {
     /// When the lease lapses now.
     pub lease_until: At,
@@ -114,7 +121,7 @@ pub struct CompleteBody {
 }
 
 /// A task that waits for a worker.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExternalTask {
     /// Which task.
     pub id: String,
@@ -136,7 +143,7 @@ pub struct ExternalTask {
 }
 
 /// A worker that has work.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerView {
     /// Who.
     pub worker: String,
@@ -147,7 +154,7 @@ pub struct WorkerView {
 }
 
 /// A task that could not be done.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterView {
     /// The task.
     pub id: String,
@@ -178,7 +185,7 @@ pub struct LettersSelector {
 }
 
 /// What became of dead letters.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RedriveAnswer {
     /// How many.
     pub count: u64,
