@@ -200,6 +200,9 @@ pub struct Selector {
     pub kind: Option<Name>,
     /// They carry this label.
     pub group: Option<Name>,
+    /// This task asked for them.
+    #[serde(default)]
+    pub parent: Option<TaskId>,
 }
 
 /// How an attempt went, as told by whoever ran it.

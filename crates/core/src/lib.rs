@@ -91,6 +91,7 @@ pub use explain::{Blocker, Explanation};
 pub use id::{BlobId, Fence, TaskId};
 pub use lane::Gate;
 pub use letters::DeadLetter;
+pub use listing::InLine;
 pub use message::{
     AGENT_LANES_MAX, Address, Agent, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message,
     MessageEnd, MessageId, MessageStatus, Otherwise, PERMISSIONS_MAX, Place, Sender, Steer, TEXT_BYTES_MAX,

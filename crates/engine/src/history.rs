@@ -33,6 +33,8 @@ pub struct HistoryFilter {
     pub session: Option<String>,
     /// They carried this label.
     pub group: Option<Name>,
+    /// This task asked for them.
+    pub parent: Option<TaskId>,
     /// They come after this place of an earlier list. Default: from the newest on.
     pub after: Option<Cursor>,
     /// At most so many, 1 to 1000. Default 0, which means 100.
@@ -101,6 +103,7 @@ impl Handle {
         labels.extend(filter.lane.map(|lane| label("lane", lane.as_str())));
         labels.extend(filter.kind.map(|kind| label("kind", kind.as_str())));
         labels.extend(filter.group.map(|group| label("group", group.as_str())));
+        labels.extend(filter.parent.map(|parent| label("parent", &parent.to_string())));
         if let Some(key) = &filter.session {
             // As it stands in the names of lanes.
             let lane = LaneName::session(key)?;

@@ -144,6 +144,25 @@ pub struct WorkerView {
     pub tasks: Vec<String>,
     /// When the first of its leases lapses.
     pub lease_until: At,
+    /// When it was last heard of.
+    pub last_heartbeat: At,
+    /// Its leases, one for each task.
+    pub leases: Vec<LeaseView>,
+}
+
+/// What a worker has of one task.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LeaseView {
+    /// Which task.
+    pub task: String,
+    /// What sort of work it is.
+    pub kind: String,
+    /// Since when the worker has it.
+    pub started_at: At,
+    /// When the worker last said that it is at it.
+    pub last_heartbeat: At,
+    /// When the lease lapses.
+    pub lease_until: At,
 }
 
 /// A task that could not be done.

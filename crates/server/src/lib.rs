@@ -13,7 +13,7 @@
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
-//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `metrics.rs` |
+//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
 //! | the dashboard's files | `dashboard.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
@@ -22,10 +22,12 @@ mod admin;
 mod agents;
 mod app;
 mod asks;
+mod attempts;
 mod audit;
 mod auth;
 mod bus;
 mod charts;
+mod charts_route;
 mod chat;
 mod command;
 mod cron;

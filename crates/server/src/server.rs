@@ -171,7 +171,7 @@ impl Server {
         });
         let updates = app.handle.subscribe(Filter::default());
         tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone()));
-        tokio::spawn(app.charts.clone().sample(app.handle.clone()));
+        tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
         Ok(Server { app })
     }
 

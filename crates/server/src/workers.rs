@@ -10,7 +10,7 @@ use laneway_core::{Fence, TaskId};
 use laneway_engine::{Claim, ClaimRequest, Failure};
 use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, Page, WorkerView,
+    HeartbeatBody, LeaseView, Page, WorkerView,
 };
 
 use crate::app::App;
@@ -229,14 +229,20 @@ pub(crate) async fn workers(State(app): State<Arc<App>>) -> Answer<Json<Page<Wor
     for view in claimed {
         let Some(running) = view.running else { continue };
         let Some(name) = running.worker else { continue };
-        let lease_until = At(running.lease_until);
+        let (lease_until, last_heartbeat) = (At(running.lease_until), At(running.heard));
         let worker = workers.entry(name.to_string()).or_insert_with(|| WorkerView {
             worker: name.to_string(),
             tasks: Vec::new(),
             lease_until,
+            last_heartbeat,
+            leases: Vec::new(),
         });
-        worker.tasks.push(view.id.to_string());
+        let task = view.id.to_string();
+        worker.tasks.push(task.clone());
         worker.lease_until = worker.lease_until.min(lease_until);
+        worker.last_heartbeat = worker.last_heartbeat.max(last_heartbeat);
+        let (kind, started_at) = (view.kind.to_string(), At(running.started));
+        worker.leases.push(LeaseView { task, kind, started_at, last_heartbeat, lease_until });
     }
     Ok(Json(Page { items: workers.into_values().collect(), next_cursor: None }))
 }

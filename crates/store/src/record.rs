@@ -91,13 +91,15 @@ impl Finished {
         let mut labels = vec![label("state", state_word(&self.end)), label("kind", self.kind.as_str())];
         labels.extend(self.lanes.iter().map(|lane| label("lane", lane.as_str())));
         labels.extend(self.group.as_ref().map(|group| label("group", group.as_str())));
+        labels.extend(self.parent.map(|parent| label("parent", &parent.to_string())));
         labels.extend(self.lanes.iter().filter_map(session_of).map(|session| label("session", session)));
         labels.dedup();
         labels
     }
 }
 
-/// What a task can be listed by: `state`, `kind`, `lane`, `group` or `session` (as it stands in the names of its lanes).
+/// What a task can be listed by: `state`, `kind`, `lane`, `group`, `parent` or `session` (as it stands in the names of
+/// its lanes).
 pub fn label(what: &str, name: &str) -> Box<str> {
     format!("{what}={name}").into()
 }

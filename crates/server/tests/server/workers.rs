@@ -37,7 +37,14 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
         .post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence, "progress": {"percent": 40}}))
         .await;
     assert_eq!((beat.status, &beat.json()["cancel_requested"]), (200, &json!(false)));
-    assert_eq!(server.get("/api/workers").await.json()["items"][0]["tasks"], json!([id]));
+    let worker = server.get("/api/workers").await.json()["items"][0].clone();
+    assert_eq!(worker["tasks"], json!([id]));
+    let lease = &worker["leases"][0];
+    assert_eq!((&lease["task"], &lease["last_heartbeat"]), (&json!(id), &worker["last_heartbeat"]));
+    // The heartbeat was at or after the claim, and the lease of 30 s counts from it.
+    assert!(lease["last_heartbeat"].as_str() >= lease["started_at"].as_str(), "{lease}");
+    assert_eq!(lease["lease_until"], beat.json()["lease_until"]);
+    assert!(lease["last_heartbeat"].as_str() < lease["lease_until"].as_str(), "{lease}");
     let stale =
         server.post(&format!("/api/tasks/{id}/complete"), json!({"fence": fence + 1, "success": true})).await;
     assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("STALE_LEASE")));
