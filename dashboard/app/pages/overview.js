@@ -19,7 +19,7 @@ async function standing(signal) {
   const [status, lanes, waiting, letters, external, workers] = await Promise.all([
     ask("GET", "api/status", { signal }),
     pages("api/lanes", { signal }),
-    ask("GET", "api/tasks?status=queued&limit=500", { signal }),
+    ask("GET", "api/tasks?status=queued&limit=200", { signal }),
     ask("GET", "api/dead-letters?limit=500", { signal }),
     ask("GET", "api/external-tasks?limit=1", { signal }),
     ask("GET", "api/workers", { signal }),
