@@ -125,7 +125,9 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
 fn engines() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
-    ensure("setpriv", "util-linux")
+    ensure("setpriv", "util-linux")?;
+    // Reads the unit of the package.
+    ensure("systemd-analyze", "systemd")
 }
 
 fn bench_sessions() -> Result<(), String> {
