@@ -83,6 +83,8 @@ test("a task that waits says why, and one that is over tells its life", async ()
   await page.locator(".timeline").getByText("completed").waitFor();
   await page.getByText("Result").click();
   await page.getByText("hello").first().waitFor();
+  await page.getByText("Payload").click();
+  await page.getByText('"message"').waitFor();
   await leave(page);
 });
 

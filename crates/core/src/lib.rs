@@ -83,6 +83,7 @@ mod violation;
 mod waiting;
 mod whereabouts;
 
+pub use bucket::Bucket;
 pub use collected::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
 pub use directive::{Directive, Reading, read_directive};

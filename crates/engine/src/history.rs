@@ -88,7 +88,8 @@ pub struct TaskRecord {
     pub finished: Option<Finished>,
     /// The attempts after which another followed, in order; the newest hundred.
     pub tries: Vec<Try>,
-    /// What it was to do, as JSON, as long as it is live.
+    /// What it was to do, as JSON: as long as it is live, and after that as
+    /// [`Options::payloads_kept_max`](crate::Options::payloads_kept_max) says.
     pub payload: Option<Bytes>,
     /// What it produced, as JSON.
     pub result: Option<Bytes>,
@@ -133,8 +134,8 @@ impl Handle {
         }
         // It may have ended since, so the history is asked last.
         let over = |(mut finished, result): (Finished, Option<Bytes>)| {
-            let tries = std::mem::take(&mut finished.tries);
-            TaskRecord { live: None, finished: Some(finished), tries, payload: None, result }
+            let (tries, payload) = (std::mem::take(&mut finished.tries), finished.payload.take());
+            TaskRecord { live: None, finished: Some(finished), tries, payload, result }
         };
         Ok(journal.finished(task).await?.map(over))
     }

@@ -121,7 +121,8 @@ pub struct TaskView {
     /// The conversation that it is a turn of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What whoever runs it gets, while it is live.
+    /// What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no
+    /// longer than 16 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
     /// What it produced.

@@ -13,9 +13,14 @@ pub struct ClaimBody {
     /// Who asks.
     #[schema(min_length = 1, max_length = 128)]
     pub worker: String,
-    /// From which home lanes: names or patterns.
-    #[schema(min_items = 1)]
+    /// From which home lanes: names or patterns. At least one, unless `ids` are given.
+    #[serde(default)]
     pub lanes: Vec<String>,
+    /// These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without
+    /// `lanes`, `kinds` and `max`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 1000)]
+    pub ids: Vec<String>,
     /// Of which kinds. Default: any.
     #[serde(default)]
     pub kinds: Vec<String>,

@@ -14,6 +14,7 @@
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
 //! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
+//! | traces for a collector | `otlp.rs`, `otlp_spans.rs` |
 //! | the dashboard's files | `dashboard.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
@@ -44,6 +45,8 @@ mod letters;
 mod limits;
 mod messages;
 mod metrics;
+mod otlp;
+mod otlp_spans;
 mod problem;
 mod routes;
 mod runners;

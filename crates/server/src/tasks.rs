@@ -135,7 +135,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> 
         }
         (None, Some(finished)) => {
             let result = record.result.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
-            views::finished(finished, result)
+            views::finished(finished, result, envelope)
         }
         (None, None) => return Err(Refusal::not_found("task")),
     };

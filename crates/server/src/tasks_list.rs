@@ -118,7 +118,7 @@ pub(crate) async fn list(
     let max = (max - items.len()) as u32;
     let filter = HistoryFilter { state, lane, kind, session: None, group, parent, after, max };
     let found = app.handle.history(filter).await?;
-    items.extend(found.items.iter().map(|finished| views::finished(finished, None)));
+    items.extend(found.items.iter().map(|finished| views::finished(finished, None, None)));
     Ok(page(items, found.next.map(|place| format!("o-{place}"))))
 }
 

@@ -33,28 +33,11 @@ pub(crate) async fn claim(
     State(app): State<Arc<App>>,
     Body(body): Body<ClaimBody>,
 ) -> Answer<Json<ClaimAnswer>> {
-    let max = body.max.unwrap_or(1);
-    if !(1..=CLAIM_MAX).contains(&max) {
-        return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
-    }
     let wait = body.wait_ms.unwrap_or(0);
     if wait > WAIT_MS_MAX {
         return Err(Refusal::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
     }
-    if body.lanes.is_empty() {
-        return Err(Refusal::invalid("lanes must name at least one lane or pattern"));
-    }
-    if body.lease_ms == Some(0) {
-        return Err(Refusal::invalid("lease_ms must be at least 1"));
-    }
-    let worker = asks::name("worker", body.worker)?;
-    let mut request = ClaimRequest::new(worker.as_str(), &body.lanes).max(max);
-    for kind in body.kinds {
-        request = request.kind(asks::name("kind", kind)?.as_str());
-    }
-    if let Some(lease) = body.lease_ms {
-        request = request.lease(Duration::from_millis(lease));
-    }
+    let request = claim_request(body)?;
     let claims = match wait {
         _ if app.draining.is_cancelled() => Vec::new(),
         0 => app.handle.claim(request).await?,
@@ -69,6 +52,40 @@ pub(crate) async fn claim(
     };
     let now = app.now();
     Ok(Json(ClaimAnswer { tasks: claims.into_iter().map(|claim| claimed(claim, now)).collect() }))
+}
+
+fn claim_request(body: ClaimBody) -> Answer<ClaimRequest> {
+    if body.lease_ms == Some(0) {
+        return Err(Refusal::invalid("lease_ms must be at least 1"));
+    }
+    let worker = asks::name("worker", body.worker)?;
+    let mut request = if body.ids.is_empty() {
+        let max = body.max.unwrap_or(1);
+        if !(1..=CLAIM_MAX).contains(&max) {
+            return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
+        }
+        if body.lanes.is_empty() {
+            return Err(Refusal::invalid("lanes must name at least one lane or pattern, or ids a task"));
+        }
+        ClaimRequest::new(worker.as_str(), &body.lanes).max(max)
+    } else {
+        if !body.lanes.is_empty() || !body.kinds.is_empty() || body.max.is_some() {
+            return Err(Refusal::invalid("ids say which tasks: leave lanes, kinds and max out"));
+        }
+        if body.ids.len() > CLAIM_MAX as usize {
+            return Err(Refusal::invalid(format!("ids must be at most {CLAIM_MAX}")));
+        }
+        let ids = body.ids.iter().map(|id| task_id(id)).collect::<Answer<Vec<TaskId>>>();
+        let ids = ids.map_err(|_| Refusal::invalid("ids must be ids of tasks"))?;
+        ClaimRequest::these(worker.as_str(), ids)
+    };
+    for kind in body.kinds {
+        request = request.kind(asks::name("kind", kind)?.as_str());
+    }
+    if let Some(lease) = body.lease_ms {
+        request = request.lease(Duration::from_millis(lease));
+    }
+    Ok(request)
 }
 
 fn claimed(claim: Claim, now: laneway_core::Timestamp) -> ClaimedTask {

@@ -159,7 +159,7 @@ export function Task({ id }) {
         <section class="card" aria-label="Data"><h2>Data</h2>
           ${task.error && html`<pre class="error">${task.error}</pre>`}
           <${Folded} name="Payload" value=${task.payload ?? letter?.payload} /><${Folded} name="Result" value=${task.result} />
-          ${task.payload === undefined && !letter && html`<p class="faint small">The payload of a task that is over is not kept.</p>`}
+          ${task.payload === undefined && !letter && html`<p class="faint small">The payload is not remembered: the task ended without a run, or it is too long.</p>`}
         </section>
       </div>
       <section class="card" aria-label="Facts"><h2>Facts</h2><${Facts} of=${[

@@ -90,7 +90,25 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
     for attempt in list {
         assert!(attempt["started_at"].as_str() <= attempt["ended_at"].as_str(), "{attempt}");
     }
-    assert_eq!(task["attempts"], 2);
+    assert_eq!((&task["attempts"], &task["payload"]), (&json!(2), &json!({"a": 1})));
+}
+
+#[tokio::test]
+async fn what_a_finished_task_was_asked_is_remembered_unless_it_is_long() {
+    let server =
+        serve("handler \"cat\" { command = [\"cat\"] }\nhandler \"no\" { command = [\"false\"] }").await;
+    let long = "x".repeat(20_000);
+    for (kind, payload, remembered) in
+        [("cat", json!({"text": "short"}), true), ("no", json!([1, 2]), true), ("cat", json!(long), false)]
+    {
+        let id = submit(&server, json!({"kind": kind, "lanes": ["main"], "payload": payload})).await;
+        server.until_numbers((0, 0)).await;
+        let task = server.get(&format!("/api/tasks/{id}")).await.json();
+        assert!(task["ended_at"].is_string(), "{task}");
+        assert_eq!(task.get("payload"), remembered.then_some(&payload));
+    }
+    let listed = server.get("/api/tasks").await.json();
+    assert!(listed["items"].as_array().unwrap().iter().all(|task| task.get("payload").is_none()));
 }
 
 #[tokio::test]

@@ -12,4 +12,5 @@ mod programs;
 mod schedules;
 mod security;
 mod sessions;
+mod traces;
 mod workers;

@@ -57,6 +57,35 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
 }
 
 #[tokio::test]
+async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
+    let server = serve("").await;
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        let task = json!({"kind": "job", "lanes": ["external"], "payload": number});
+        ids.push(server.post("/api/tasks", task).await.json()["id"].clone());
+    }
+    let claim = |ids: serde_json::Value| server.post("/api/claim", json!({"worker": "w", "ids": ids}));
+    let claimed = claim(json!([ids[2], ids[1]])).await.json();
+    let payloads: Vec<_> = claimed["tasks"].as_array().unwrap().iter().map(|task| &task["payload"]).collect();
+    assert_eq!(payloads, [&json!(2), &json!(1)]);
+    // What another has, and what is nobody's, is left out.
+    let nobody = "01900000-0000-7000-8000-000000000000";
+    let claimed = claim(json!([ids[2], nobody, ids[3]])).await.json();
+    assert_eq!(claimed["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(claimed["tasks"][0]["id"], ids[3]);
+    server.post("/api/lanes/external/pause", json!(null)).await;
+    assert_eq!(claim(json!([ids[0]])).await.json(), json!({"tasks": []}));
+    for wrong in [
+        json!({"worker": "w"}),
+        json!({"worker": "w", "ids": ["x"]}),
+        json!({"worker": "w", "ids": [ids[0]], "lanes": ["external"]}),
+        json!({"worker": "w", "ids": [ids[0]], "max": 1}),
+    ] {
+        assert_eq!(server.post("/api/claim", wrong.clone()).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn a_slot_guards_code_of_the_callers_own() {
     let server = serve("").await;
     let take = |wait: u64| server.post("/api/slots", json!({"lanes": ["deploy"], "wait_ms": wait}));
