@@ -21,6 +21,10 @@ pub(crate) enum Command {
     },
     /// Serves HTTP, SSE and WebSocket in front of agents
     Serve(Serve),
+    /// Does tasks that wait for workers
+    Worker(crate::worker::WorkerArguments),
+    #[command(hide = true)]
+    Limited(crate::worker_limits::Limited),
     /// Makes, lists and removes tokens
     #[command(subcommand)]
     Token(TokenCommand),

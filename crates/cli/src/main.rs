@@ -5,6 +5,12 @@ mod logs;
 mod operate;
 mod scenario;
 mod serve;
+mod worker;
+mod worker_http;
+mod worker_limits;
+mod worker_program;
+mod worker_speech;
+mod worker_words;
 
 use std::process::ExitCode;
 
@@ -31,6 +37,8 @@ fn main() -> ExitCode {
         Command::Scenario { file: None } => scenario::tour().map_err(Trouble::Input),
         Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(Trouble::Input),
         Command::Serve(serve) => serve::serve(serve),
+        Command::Worker(asked) => worker::worker(asked),
+        Command::Limited(asked) => worker_limits::limited(asked),
         Command::Token(TokenCommand::Create(new)) => operate::create_token(new),
         Command::Token(TokenCommand::List(place)) => operate::list_tokens(&place),
         Command::Token(TokenCommand::Remove { id, place }) => operate::remove_token(&id, &place),

@@ -57,7 +57,7 @@ pub struct ChatRequest {
 }
 
 /// What became of a turn that was waited for.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatAnswer {
     /// What the agent answered.
     pub response: Value,
@@ -66,7 +66,7 @@ pub struct ChatAnswer {
 }
 
 /// How a turn went.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionSummary {
     /// The task.
     pub id: String,
@@ -83,7 +83,7 @@ pub struct ExecutionSummary {
 }
 
 /// A turn that was accepted and is not waited for.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedTurn {
     /// The task.
     pub execution: AcceptedExecution,
@@ -92,7 +92,7 @@ pub struct AcceptedTurn {
 }
 
 /// How a turn stood when it was accepted.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedExecution {
     /// The task.
     pub id: String,
@@ -105,7 +105,7 @@ pub struct AcceptedExecution {
 }
 
 /// An agent.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AgentView {
     /// Its name.
     pub name: String,
@@ -130,7 +130,7 @@ pub struct AgentView {
 }
 
 /// How the line of an agent stands.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct QueueView {
     /// The agent.
     pub agent_name: String,
@@ -145,7 +145,7 @@ pub struct QueueView {
 }
 
 /// One turn in an agent's line.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Execution {
     /// The task.
     pub id: String,
@@ -179,7 +179,7 @@ pub struct Execution {
 }
 
 /// What clearing an agent's line did.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClearedQueue {
     /// `cleared`.
     pub status: String,
@@ -190,7 +190,7 @@ pub struct ClearedQueue {
 }
 
 /// What releasing an agent by force did.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReleasedQueue {
     /// `released`.
     pub status: String,

@@ -18,6 +18,11 @@ macro_rules! names {
             pub fn as_str(self) -> &'static str {
                 match self { $(EventName::$name => $text,)* }
             }
+
+            /// The event that is written so.
+            pub fn from_text(text: &str) -> Option<EventName> {
+                match text { $($text => Some(EventName::$name),)* _ => None }
+            }
         }
     };
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::time::At;
 
 /// How a lane stands.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LaneNumbers {
     /// Its name.
     pub lane: String,
@@ -40,7 +40,7 @@ pub struct LaneNumbers {
 }
 
 /// What lanes have seen.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LaneCounters {
     /// Tasks accepted.
     pub accepted: u64,
@@ -61,7 +61,7 @@ pub struct LaneCounters {
 }
 
 /// Durations, in milliseconds.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Percentiles {
     /// How many were measured.
     pub count: u64,
@@ -74,7 +74,7 @@ pub struct Percentiles {
 }
 
 /// How everything stands.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
     /// How many tasks run.
     pub running: u32,
@@ -87,7 +87,7 @@ pub struct StatusView {
 }
 
 /// Points of a chart.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HistoryPoints {
     /// What was measured.
     pub metric: String,
@@ -100,12 +100,12 @@ pub struct HistoryPoints {
     /// The points, the oldest first.
     pub points: Vec<HistoryPoint>,
     /// Of `refused`: the points of each code by itself.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_code: BTreeMap<String, Vec<HistoryPoint>>,
 }
 
 /// One point of a chart.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HistoryPoint {
     /// When.
     pub at: At,
@@ -114,7 +114,7 @@ pub struct HistoryPoint {
 }
 
 /// Whether the server is alive.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`.
     pub status: String,
@@ -127,21 +127,21 @@ pub struct Health {
 }
 
 /// Whether the server takes work.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     /// `ready`, `draining`, `full` or `store_unavailable`.
     pub status: String,
 }
 
 /// What holds, and where each value comes from.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConfigView {
     /// Every value.
     pub values: Vec<ConfigValue>,
 }
 
 /// One value that holds.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConfigValue {
     /// The block, as people write it; empty at the top.
     pub block: String,

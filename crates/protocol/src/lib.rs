@@ -50,7 +50,7 @@ pub use tasks::{
     CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,
     TaskChange, TaskRequest, TaskView,
 };
-pub use time::At;
+pub use time::{At, NotAMoment};
 pub use words::{
     PriorityRequest, cancel_reason, end_word, handler_word, source_from, source_word, status_word,
 };

@@ -51,7 +51,7 @@ pub struct NewToken {
 }
 
 /// A token, without its secret.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
     /// The part before the dot.
     pub id: String,
@@ -66,7 +66,7 @@ pub struct TokenView {
 }
 
 /// Who asks, as the server sees it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// Who uses the token; `local` where there are no tokens.
     pub subject: String,
@@ -75,7 +75,7 @@ pub struct Me {
 }
 
 /// A token that was just made.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
     /// The token: `id.secret`. It is told this once; only a hash of the secret is kept.
     pub token: String,
@@ -143,7 +143,7 @@ pub struct ScheduleChange {
 }
 
 /// A schedule.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleView {
     /// Its name.
     pub name: String,

@@ -65,7 +65,7 @@ pub struct SteerRequest {
 }
 
 /// What became of a message when it was sent.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageAnswer {
     /// The message.
     pub id: String,
@@ -85,7 +85,7 @@ pub struct MessageAnswer {
 }
 
 /// A message that waits.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageView {
     /// Its id.
     pub id: String,
@@ -104,7 +104,7 @@ pub struct MessageView {
 }
 
 /// A session.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionSummary {
     /// The conversation's key.
     pub key: String,
@@ -127,7 +127,7 @@ pub struct SessionSummary {
 }
 
 /// How the tool lanes of a session stand.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SessionStats {
     /// How many calls wait.
     pub total_pending: u32,
@@ -140,7 +140,7 @@ pub struct SessionStats {
 }
 
 /// How one tool lane of a session stands; the counts are those of all sessions under the same settings.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ToolLaneStats {
     /// How many calls wait.
     pub pending: u32,
@@ -178,7 +178,7 @@ pub struct SessionChange {
 }
 
 /// What became of a message.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The message.
     pub id: String,

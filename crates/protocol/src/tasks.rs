@@ -9,7 +9,7 @@ use crate::time::At;
 use crate::words::PriorityRequest;
 
 /// One page of a list.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Page<T: ToSchema> {
     /// What is on it.
     pub items: Vec<T>,
@@ -90,7 +90,7 @@ pub struct TaskRequest {
 }
 
 /// A task that was accepted.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedTask {
     /// Its id.
     pub id: String,
@@ -103,12 +103,12 @@ pub struct AcceptedTask {
     /// What has become of it: `memory`, `engine`, `disk` or `replicated`.
     pub durability: String,
     /// An earlier request under the same key had brought it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
 
 /// A task, live or over.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskView {
     /// Its id.
     pub id: String,
@@ -185,7 +185,7 @@ pub struct TaskView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// Whether it was told to stop.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
     /// Whose token asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,7 @@ pub struct TaskView {
 }
 
 /// One attempt at a task.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AttemptView {
     /// Which one, counted from one.
     pub number: u32,
@@ -225,7 +225,7 @@ pub struct TaskChange {
 }
 
 /// What a cancellation found.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelAnswer {
     /// The task.
     pub id: String,
@@ -255,14 +255,14 @@ pub struct CancelManyRequest {
 }
 
 /// How many tasks were cancelled.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelManyAnswer {
     /// So many.
     pub cancelled: u64,
 }
 
 /// Why a task waits.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplainView {
     /// The task.
     pub id: String,
@@ -277,7 +277,7 @@ pub struct ExplainView {
 }
 
 /// One thing that holds a task up.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BlockerView {
     /// `not_yet`, `after`, `backing_off`, `paused`, `rate_limited`, `session_busy`, `lane_full`, `reserved`,
     /// `unclaimed`, `behind`.
@@ -288,7 +288,7 @@ pub struct BlockerView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
     /// The tasks in the way.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,7 +302,7 @@ pub struct BlockerView {
 }
 
 /// How tasks with one label stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupView {
     /// How many have ended, failed ones counted.
     pub done: u64,
@@ -340,14 +340,14 @@ pub struct BatchCall {
 }
 
 /// What came of the calls, in their order.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchAnswer {
     /// One for each call.
     pub results: Vec<BatchResult>,
 }
 
 /// What came of one call.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchResult {
     /// The tool.
     pub tool: String,
@@ -385,7 +385,7 @@ pub struct SlotRequest {
 }
 
 /// A slot that is the caller's until its lease lapses.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SlotAnswer {
     /// The task that holds it: for its heartbeat and its completion.
     pub id: String,

@@ -39,14 +39,14 @@ pub struct ClaimBody {
 }
 
 /// What a worker got.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimAnswer {
     /// The tasks that are the worker's now.
     pub tasks: Vec<ClaimedTask>,
 }
 
 /// A task that is a worker's until its lease lapses.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedTask {
     /// Which task.
     pub id: String,
@@ -89,7 +89,7 @@ pub struct HeartbeatBody {
 }
 
 /// What a sign of life is answered with.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatAnswer {
     /// When the lease lapses now.
     pub lease_until: At,
@@ -119,7 +119,7 @@ pub struct CompleteBody {
 }
 
 /// A task that waits for a worker.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExternalTask {
     /// Which task.
     pub id: String,
@@ -141,7 +141,7 @@ pub struct ExternalTask {
 }
 
 /// A worker that has work.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerView {
     /// Who.
     pub worker: String,
@@ -156,7 +156,7 @@ pub struct WorkerView {
 }
 
 /// What a worker has of one task.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeaseView {
     /// Which task.
     pub task: String,
@@ -171,7 +171,7 @@ pub struct LeaseView {
 }
 
 /// A task that could not be done.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterView {
     /// The task.
     pub id: String,
@@ -202,7 +202,7 @@ pub struct LettersSelector {
 }
 
 /// What became of dead letters.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RedriveAnswer {
     /// How many.
     pub count: u64,

@@ -1,0 +1,94 @@
+//! Tasks, groups, batches, slots.
+
+use std::time::Duration;
+
+use laneway_protocol::{
+    AcceptedTask, BatchAnswer, BatchRequest, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView,
+    GroupView, Page, SlotAnswer, SlotRequest, TaskChange, TaskRequest, TaskView,
+};
+use reqwest::Method;
+
+use crate::client::Client;
+use crate::error::Error;
+
+/// Which tasks to list; all that fit everything that is given.
+#[derive(Clone, Debug, Default)]
+pub struct TasksQuery {
+    /// `queued`, `running`, `retrying`, or an end.
+    pub status: Option<String>,
+    /// They name this lane.
+    pub lane: Option<String>,
+    /// They are turns of this conversation.
+    pub session: Option<String>,
+    /// They are of this kind.
+    pub kind: Option<String>,
+    /// They carry this label.
+    pub group: Option<String>,
+    /// How many at most. Default 50, at most 500.
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+}
+
+impl Client {
+    /// Asks for a task. With a key, asking twice is asking once.
+    pub async fn submit(&self, request: &TaskRequest, key: Option<&str>) -> Result<AcceptedTask, Error> {
+        self.call(Method::POST, ["api", "tasks"]).body(request).key(key).send().await
+    }
+
+    /// One page of tasks.
+    pub async fn tasks(&self, query: &TasksQuery) -> Result<Page<TaskView>, Error> {
+        self.call(Method::GET, ["api", "tasks"])
+            .query("status", query.status.as_deref())
+            .query("lane", query.lane.as_deref())
+            .query("session", query.session.as_deref())
+            .query("kind", query.kind.as_deref())
+            .query("group", query.group.as_deref())
+            .query("limit", query.limit.map(|limit| limit.to_string()))
+            .query("cursor", query.cursor.as_deref())
+            .send()
+            .await
+    }
+
+    /// One task, live or over.
+    pub async fn task(&self, id: &str) -> Result<TaskView, Error> {
+        self.get(["api", "tasks", id]).await
+    }
+
+    /// Changes a waiting task.
+    pub async fn change_task(&self, id: &str, change: &TaskChange) -> Result<TaskView, Error> {
+        self.patch(["api", "tasks", id], change).await
+    }
+
+    /// Cancels a task, and says what it found.
+    pub async fn cancel(&self, id: &str) -> Result<CancelAnswer, Error> {
+        self.delete(["api", "tasks", id]).await
+    }
+
+    /// Cancels all waiting tasks that fit.
+    pub async fn cancel_many(&self, which: &CancelManyRequest) -> Result<CancelManyAnswer, Error> {
+        self.post(["api", "tasks", "cancel"], which).await
+    }
+
+    /// Why a task waits.
+    pub async fn explain(&self, id: &str) -> Result<ExplainView, Error> {
+        self.get(["api", "tasks", id, "explain"]).await
+    }
+
+    /// Makes the tool calls of one model turn, and waits for all of them.
+    pub async fn batch(&self, request: &BatchRequest) -> Result<BatchAnswer, Error> {
+        self.call(Method::POST, ["api", "tasks", "batch"]).body(request).within(None).send().await
+    }
+
+    /// How tasks with one label stand.
+    pub async fn group(&self, group: &str) -> Result<GroupView, Error> {
+        self.get(["api", "groups", group]).await
+    }
+
+    /// Takes a slot of each of some lanes, for work of the caller's own. Renewed by [`Client::heartbeat`], given back
+    /// by [`Client::complete`].
+    pub async fn slot(&self, request: &SlotRequest) -> Result<SlotAnswer, Error> {
+        let within = request.wait_ms.map(|wait| self.timeout + Duration::from_millis(wait));
+        self.call(Method::POST, ["api", "slots"]).body(request).within(within).send().await
+    }
+}
