@@ -24,6 +24,7 @@ cargo xtask <chore>
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
+  bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   screenshots       takes the pictures of the dashboard that the documentation shows
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["bench", "engine", word] => bench_engine(word),
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
+        ["bench", "dashboard"] => dashboard::bench(),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
@@ -123,7 +125,9 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
 fn engines() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
-    ensure("setpriv", "util-linux")
+    ensure("setpriv", "util-linux")?;
+    // Reads the unit of the package.
+    ensure("systemd-analyze", "systemd")
 }
 
 fn bench_sessions() -> Result<(), String> {

@@ -20,6 +20,9 @@ pub struct Server {
     /// Where tokens, schedules and the audit log are kept. Default: `server` in the store's directory, and
     /// `./laneway-server` where the store is no directory.
     pub state: Option<PathBuf>,
+    /// The OpenTelemetry collector that gets a trace of each task, over OTLP and HTTP. Default: as
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, else none.
+    pub otlp: Option<String>,
     /// The longest body, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
     /// How long a body may take to arrive. Default 30 s.
@@ -51,6 +54,7 @@ impl Default for Server {
             origins: Vec::new(),
             url: None,
             state: None,
+            otlp: None,
             body_bytes_max: 4 * 1024 * 1024,
             body_timeout: Millis::from_secs(30),
             header_timeout: Millis::from_secs(10),
@@ -75,6 +79,7 @@ pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
     set(&mut server.origins, fields.texts(report, "origins", "[\"https://chat.example\"]"));
     server.url = fields.text(report, "url");
     server.state = fields.text(report, "state").map(PathBuf::from);
+    server.otlp = fields.text(report, "otlp");
     set(&mut server.body_bytes_max, fields.count(report, "body_bytes_max", 1024));
     set(&mut server.body_timeout, fields.duration(report, "body_timeout", moment));
     set(&mut server.header_timeout, fields.duration(report, "header_timeout", moment));
@@ -115,6 +120,7 @@ pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
             "state",
             server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string()),
         ),
+        ("otlp", server.otlp.clone().unwrap_or_else(|| "as OTEL_EXPORTER_OTLP_ENDPOINT says".to_owned())),
         ("body_bytes_max", server.body_bytes_max.to_string()),
         ("body_timeout", server.body_timeout.to_string()),
         ("header_timeout", server.header_timeout.to_string()),

@@ -270,6 +270,7 @@ impl Scheduler {
             Command::Claim { worker, lanes, kinds, max, lease } => {
                 self.claim(&worker, &lanes, &kinds, max, lease, events)
             }
+            Command::ClaimThese { worker, tasks, lease } => self.claim_these(&worker, &tasks, lease, events),
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence, events),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome, events),
             Command::Lapse { task, fence } => self.lapse_now(task, fence, events),

@@ -116,6 +116,7 @@ impl Engine {
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
+            payloads_kept_max: options.payloads_kept_max,
             refusals: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
@@ -332,7 +333,7 @@ impl Engine {
     pub(crate) fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
-            Report::Finish { task, fence, outcome, result } => {
+            Report::Finish { task, fence, outcome, result, work } => {
                 let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
                 // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
                 let command = match outcome {
@@ -342,7 +343,7 @@ impl Engine {
                     outcome => Command::Finish { task, fence, outcome },
                 };
                 let mut ask = Ask::new(command, Wants::Nothing);
-                ask.result = result;
+                (ask.result, ask.work) = (result, work);
                 Some(ask)
             }
         }

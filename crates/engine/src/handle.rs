@@ -82,6 +82,8 @@ pub(crate) struct Toolbox {
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.
     pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// How long a payload may be that is remembered with a finished task.
+    pub(crate) payloads_kept_max: usize,
     /// What was refused, and how often.
     pub(crate) refusals: Arc<Mutex<Counts>>,
 }
@@ -160,6 +162,10 @@ impl Handle {
 
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Handle {
         Handle(shared)
+    }
+
+    pub(crate) fn payloads_kept_max(&self) -> usize {
+        self.0.tools.payloads_kept_max
     }
 
     /// What has become of a task when it is accepted.

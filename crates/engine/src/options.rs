@@ -27,6 +27,9 @@ pub struct Options {
     /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
     /// Default `None`: for any time.
     pub history_for: Option<Duration>,
+    /// What a task of those was to do is remembered with it when an attempt of it reports its end, unless it is longer than
+    /// so many bytes. Default 0: none is.
+    pub payloads_kept_max: usize,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
@@ -91,6 +94,7 @@ impl Default for Options {
             snapshot_every: 10_000,
             history_max: 10_000,
             history_for: None,
+            payloads_kept_max: 0,
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
             settings: None,

@@ -33,6 +33,8 @@ pub(crate) struct Turn {
     pub(crate) departed: Vec<TaskView>,
     /// What the attempts that ended here produced.
     pub(crate) results: ByTask<Bytes>,
+    /// What those that may end with this were to do, if that is to be remembered.
+    pub(crate) works: ByTask<Bytes>,
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
     /// It was read from the log, and not just decided here.
     pub(crate) is_read: bool,
@@ -104,7 +106,7 @@ impl Engine {
 
     pub(crate) fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
         let finishing = match &ask.command {
-            Command::Finish { task, .. } if ask.result.is_some() => Some(*task),
+            Command::Finish { task, .. } if ask.result.is_some() || ask.work.is_some() => Some(*task),
             _ => None,
         };
         let reply = self.admit(ask).and_then(|()| {
@@ -123,8 +125,9 @@ impl Engine {
         {
             turn.payloads.extend(ask.payloads.iter().cloned());
         }
-        if let (Ok(_), Some(task), Some(result)) = (&reply, finishing, &ask.result) {
-            turn.results.insert(task, result.clone());
+        if let (Ok(_), Some(task)) = (&reply, finishing) {
+            turn.results.extend(ask.result.clone().map(|result| (task, result)));
+            turn.works.extend(ask.work.clone().map(|work| (task, work)));
         }
         reply
     }
@@ -226,7 +229,9 @@ impl Engine {
                     if !is_slot(&view.kind) {
                         let result = turn.result_of(*task, end);
                         let tries = self.take_tries(*task, &mut entry);
-                        entry.finished.push((finished(view, end, turn.at, tries), result));
+                        let payload = turn.works.get(task).cloned();
+                        let finished = Finished { payload, ..finished(view, end, turn.at, tries) };
+                        entry.finished.push((finished, result));
                     }
                 }
                 _ => {}
@@ -252,6 +257,7 @@ impl Turn {
         self.replies.clear();
         self.departed.clear();
         self.results.clear();
+        self.works.clear();
         self.payloads.clear();
     }
 
@@ -286,5 +292,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finis
         attempts: view.attempts,
         end: end.clone(),
         tries,
+        payload: None,
     }
 }

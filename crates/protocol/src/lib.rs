@@ -46,7 +46,7 @@ pub use sessions::{
     SessionSummary, SteerRequest, ToolLaneStats,
 };
 pub use tasks::{
-    AcceptedTask, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
+    AcceptedTask, AttemptView, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
     CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,
     TaskChange, TaskRequest, TaskView,
 };
@@ -56,5 +56,5 @@ pub use words::{
 };
 pub use workers::{
     ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, DeadLetterView, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, LettersSelector, RedriveAnswer, WorkerView,
+    HeartbeatBody, LeaseView, LettersSelector, RedriveAnswer, WorkerView,
 };

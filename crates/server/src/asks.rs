@@ -223,7 +223,11 @@ pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
         return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
     }
     let payload = asked.envelope.seal();
-    Ok(app.handle.submit_spec(asked.spec, Some(payload)).await?)
+    let task = app.handle.submit_spec(asked.spec, Some(payload)).await?;
+    if !task.joined() {
+        app.traces.accepted(task.id(), asked.envelope.traceparent.as_deref());
+    }
+    Ok(task)
 }
 
 fn idempotency(caller: &Caller, manner: &Manner, route: &str, body: &impl Serialize) -> Option<Idempotency> {

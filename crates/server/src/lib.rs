@@ -13,7 +13,8 @@
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
-//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `metrics.rs` |
+//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
+//! | traces for a collector | `otlp.rs`, `otlp_spans.rs` |
 //! | the dashboard's files | `dashboard.rs` |
 //! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
 //! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
@@ -22,10 +23,12 @@ mod admin;
 mod agents;
 mod app;
 mod asks;
+mod attempts;
 mod audit;
 mod auth;
 mod bus;
 mod charts;
+mod charts_route;
 mod chat;
 mod command;
 mod cron;
@@ -42,6 +45,8 @@ mod letters;
 mod limits;
 mod messages;
 mod metrics;
+mod otlp;
+mod otlp_spans;
 mod problem;
 mod routes;
 mod runners;

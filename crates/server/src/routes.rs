@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, messages, metrics, schedule_routes,
-    sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
+    admin, agents, auth, charts_route, chat, dashboard, events, lanes, letters, messages, metrics,
+    schedule_routes, sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -172,7 +172,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(lanes::drain))
         .routes(routes!(lanes::clear))
         .routes(routes!(status::status))
-        .routes(routes!(charts::history))
+        .routes(routes!(charts_route::history))
         .routes(routes!(status::config))
         .routes(routes!(admin::me))
         .routes(routes!(admin::tokens, admin::create_token, admin::remove_token))

@@ -70,7 +70,9 @@ pub(crate) fn live(view: &Live, standing: Standing, envelope: Option<Envelope>) 
         priority: view.priority,
         effective_priority: Some(view.effective_priority),
         attempts: view.attempts,
+        attempt_list: Vec::new(),
         position: standing.position.map(|place| place as u64),
+        lane_position: None,
         eta_ms: standing.starts_in.map(|length| length.0),
         submitted_at: At(view.submitted),
         started_at: running.map(|running| At(running.started)),
@@ -88,15 +90,19 @@ pub(crate) fn live(view: &Live, standing: Standing, envelope: Option<Envelope>) 
     }
 }
 
-/// A task that is over.
-pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
+/// A task that is over, with what it was asked if that is remembered.
+pub(crate) fn finished(finished: &Finished, result: Option<Value>, envelope: Option<Envelope>) -> TaskView {
+    let (payload, owner, traceparent) = match envelope {
+        Some(envelope) => (Some(envelope.payload), envelope.owner, envelope.traceparent),
+        None => (None, None, None),
+    };
     TaskView {
         id: finished.task.to_string(),
         status: end_word(&finished.end).to_owned(),
         kind: finished.kind.to_string(),
         lanes: texts(&finished.lanes),
         session: session_of(&finished.lanes),
-        payload: None,
+        payload,
         result,
         error: match &finished.end {
             End::Failed { error } => Some(error.to_string()),
@@ -110,7 +116,9 @@ pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
         priority: finished.priority,
         effective_priority: None,
         attempts: finished.attempts,
+        attempt_list: Vec::new(),
         position: None,
+        lane_position: None,
         eta_ms: None,
         submitted_at: At(finished.submitted),
         started_at: finished.started.map(At),
@@ -123,8 +131,8 @@ pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
         group: finished.group.as_ref().map(|name| name.to_string()),
         parent: finished.parent.map(|task| task.to_string()),
         cancel_requested: false,
-        owner: None,
-        traceparent: None,
+        owner,
+        traceparent,
     }
 }
 

@@ -42,8 +42,8 @@ pub use frame::Record;
 pub use log::{Entry, Log};
 pub use memory::MemoryStore;
 pub use record::{
-    BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, SNAPSHOT_FORMAT, Try, decode_tries,
-    encode_tries, label, state_word,
+    BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, RESULT_FORMAT, SNAPSHOT_FORMAT, Try,
+    decode_tries, encode_tries, label, state_word,
 };
 pub use store::{
     Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,

@@ -216,6 +216,7 @@ fn every_format_of_finished_tasks_can_be_read() {
         ended: Timestamp(1_790_000_005_000),
         attempts: 3,
         end: End::Failed { error: "it broke".into() },
+        payload: None,
         tries: vec![laneway_store::Try {
             fence: laneway_core::Fence(7),
             started: Some(Timestamp(1_790_000_000_005)),

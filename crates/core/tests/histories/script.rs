@@ -325,6 +325,7 @@ impl Script {
             lane: if self.dice.percent(85) { Some(self.lane()) } else { None },
             kind: self.dice.maybe(50, &KINDS).map(name),
             group: self.dice.maybe(30, &[name("g"), name("h")]),
+            parent: None,
         };
         Command::CancelWaiting { which, reason: CancelReason::Cleared }
     }

@@ -307,6 +307,7 @@ impl Asker<'_> {
                     lane: (*number < 7).then(|| lane(*number)),
                     kind: only_code.then(|| name("code")),
                     group: only_group.then(|| name("group")),
+                    parent: None,
                 },
                 reason: CancelReason::Cleared,
             },
