@@ -123,7 +123,8 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
 fn engines() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
-    ensure("setpriv", "util-linux")
+    ensure("setpriv", "util-linux")?;
+    ensure("tmux", "tmux")
 }
 
 fn bench_sessions() -> Result<(), String> {
