@@ -73,12 +73,24 @@ async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), Trouble> {
     }
 }
 
+/// How this program is called from here: whoever has just built it has it on no path.
+fn own_name() -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(path) if !crate::doctor::is_program("laneway", &here) => {
+            path.strip_prefix(&here).unwrap_or(&path).display().to_string()
+        }
+        _ => "laneway".to_owned(),
+    }
+}
+
 fn greeting(url: &str) -> String {
+    let laneway = own_name();
     format!(
         "Laneway demo: three agents, a slow provider, a schedule, a worker that fails now and then\n\
          \x20 browser:   {url}/\n\
-         \x20 terminal:  laneway top --url {url}\n\
-         \x20 ask:       laneway chat writer \"hello\" --url {url}\n\
+         \x20 terminal:  {laneway} top --url {url}\n\
+         \x20 ask:       {laneway} chat writer \"hello\" --url {url}\n\
          Ctrl-C ends it.\n"
     )
 }

@@ -76,6 +76,8 @@ impl Follow {
                 let waited = shown::duration(number("waited_ms"));
                 self.say(&format!("has waited for {waited}, {} ahead", number("ahead")));
             }
+            // What it has said already tells as much.
+            Some(EventName::Started) if self.has_streamed => {}
             Some(EventName::Started) => {
                 let attempt = data.get("attempt").and_then(Value::as_u64).unwrap_or(1);
                 self.say(&if attempt > 1 { format!("runs, attempt {attempt}") } else { "runs".to_owned() });
@@ -83,8 +85,12 @@ impl Follow {
             Some(EventName::Retrying) => {
                 let delay = data.get("delay_ms").and_then(Value::as_u64).unwrap_or_default();
                 let why = shown::short(text("error"));
+                // The next attempt begins from nothing, and what this one said is not part of it.
+                self.end_line()?;
+                self.has_streamed = false;
                 self.say(&format!("failed ({why}), tries again in {}", shown::duration(delay)));
             }
+            Some(EventName::Progress) if self.has_streamed => {}
             Some(EventName::Progress) => {
                 let how_far = data.get("progress").map(shown::brief).unwrap_or_default();
                 self.say(&format!("runs: {how_far}"));
@@ -115,8 +121,7 @@ impl Follow {
         }
         how.clone_into(&mut self.said);
         match &self.bar {
-            Some(bar) if !self.has_streamed => bar.set_message(shown::plain(how)),
-            Some(_) => {}
+            Some(bar) => bar.set_message(shown::plain(how)),
             None => eprintln!("{}", shown::plain(how)),
         }
     }
@@ -139,13 +144,19 @@ impl Follow {
     fn complete(&mut self, result: &Value) -> Result<(), Trouble> {
         match (self.is_json, self.has_streamed) {
             (true, _) => Ok(()),
-            (false, true) if self.ends_line => Ok(()),
-            (false, true) => output::text("\n"),
+            (false, true) => self.end_line(),
             (false, false) if result.is_null() => Ok(()),
             (false, false) => {
                 self.quiet();
                 output::line(&shown::full(result))
             }
+        }
+    }
+
+    fn end_line(&mut self) -> Result<(), Trouble> {
+        match std::mem::replace(&mut self.ends_line, true) {
+            true => Ok(()),
+            false => output::text("\n"),
         }
     }
 

@@ -1,7 +1,10 @@
 //! `laneway dlq`: tasks that could not be done.
 
-use laneway_client::Client;
-use laneway_protocol::{DeadLetterView, RedriveAnswer};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use laneway_client::{Client, Error};
+use laneway_protocol::{Code, DeadLetterView, RedriveAnswer};
 
 use crate::arguments::{Dlq, DlqCommand, Letters};
 use crate::output::{self, Rows};
@@ -11,6 +14,8 @@ use crate::trouble::Trouble;
 
 /// How many letters one page brings.
 const PAGE: u32 = 500;
+/// For how long room is waited for, for one letter.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does what was asked.
 pub(crate) async fn run(verb: Dlq) -> Result<(), Trouble> {
@@ -83,11 +88,7 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
     let bar = progress::bar(ids.len() as u64, is_json);
     let mut done = RedriveAnswer { count: 0, tasks: Vec::new() };
     for id in &ids {
-        let answer = match deed {
-            Deed::Redrive => client.redrive(id).await,
-            Deed::Discard => client.discard(id).await,
-        };
-        let answer = match answer {
+        let answer = match patiently(client, id, deed, &bar).await {
             Ok(answer) => answer,
             Err(error) => {
                 bar.abandon();
@@ -109,6 +110,35 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
         }
         Deed::Redrive => output::line(&format!("{} run again.", shown::counted(done.count, "dead letter"))),
         Deed::Discard => output::line(&format!("Threw away {}.", shown::counted(done.count, "dead letter"))),
+    }
+}
+
+/// Does it to one letter. Where the line is full it waits as long as it is told to, and then tries again: the line drains
+/// while many are redriven.
+async fn patiently(client: &Client, id: &str, deed: Deed, bar: &ProgressBar) -> Result<RedriveAnswer, Error> {
+    let mut patience = PATIENCE;
+    loop {
+        let error = match deed {
+            Deed::Redrive => client.redrive(id).await,
+            Deed::Discard => client.discard(id).await,
+        };
+        let error = match error {
+            Ok(answer) => {
+                bar.set_message("");
+                return Ok(answer);
+            }
+            Err(error) => error,
+        };
+        let is_full = matches!(error.code(), Some(Code::AtCapacity | Code::RateLimited));
+        let wait = error.problem().and_then(|problem| problem.retry_after_ms).map(Duration::from_millis);
+        match wait.filter(|wait| is_full && *wait <= patience) {
+            Some(wait) => {
+                bar.set_message("waits for room");
+                tokio::time::sleep(wait).await;
+                patience -= wait;
+            }
+            None => return Err(error),
+        }
     }
 }
 

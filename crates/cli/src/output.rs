@@ -88,12 +88,18 @@ impl Rows {
     }
 }
 
-/// Names and values, one below the other.
+/// Names and values, one below the other; the lines of a long value stand below its first.
 pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<(), Trouble> {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    let lines: String = pairs
-        .iter()
-        .map(|(name, value)| format!("{name:width$}  {}\n", crate::shown::plain(value)))
-        .collect();
+    let mut lines = String::new();
+    for (name, value) in pairs {
+        let mut name = *name;
+        for line in value.trim_end().split('\n') {
+            let line = format!("{name:width$}  {}", crate::shown::plain(line));
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            name = "";
+        }
+    }
     text(&lines)
 }

@@ -13,7 +13,7 @@ pub(crate) fn bar(count: u64, is_json: bool) -> ProgressBar {
     if is_json || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
     }
-    styled(ProgressBar::new(count), "{bar:40} {pos}/{len}  {eta}")
+    styled(ProgressBar::new(count), "{bar:40} {pos}/{len}  {eta}  {msg}")
 }
 
 /// A line that says what goes on; `None` where it could not be seen.

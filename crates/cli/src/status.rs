@@ -1,6 +1,9 @@
 //! `laneway status`: what runs and what waits.
 
-use laneway_client::{Client, TasksQuery, Watch};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use laneway_client::{Client, Events, TasksQuery, Watch};
 use laneway_protocol::{StatusView, TaskView};
 use serde_json::json;
 
@@ -11,37 +14,83 @@ use crate::trouble::Trouble;
 
 /// How many tasks of each sort are listed.
 const LISTED_MAX: u32 = 50;
+/// However much happens, nobody reads faster.
+const AT_MOST_EVERY: Duration = Duration::from_millis(200);
+/// However little happens, a server that has gone is noticed.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 
 /// Shows how everything stands, once or from now on.
 pub(crate) async fn run(verb: Status) -> Result<(), Trouble> {
     let client = verb.asking.client()?;
+    let mut last = None;
     if !verb.watch {
         return show(&verb, &client).await;
     }
     let mut events = client.events(Watch::everything().lasting()).await?;
-    let mut last = None;
     loop {
-        match verb.line {
-            true => follow_line(&verb, &client, &mut last).await?,
-            false => show(&verb, &client).await?,
-        }
-        // Whatever else happened since is in the next look too.
-        loop {
-            let Some(event) = events.next().await? else { return Ok(()) };
-            if matches!(event.event.as_str(), "changed" | "gap" | "configured") {
-                break;
+        let shown = match verb.line {
+            true => follow_line(&verb, &client, &mut last).await,
+            false => follow(&verb, &client).await,
+        };
+        match shown {
+            // It may come back, and then it goes on.
+            Err(Trouble::Server(error)) if error.is_away() => gone(&verb, &error, &mut last)?,
+            shown => {
+                shown?;
+                if !verb.line {
+                    last = None;
+                }
             }
+        }
+        tokio::time::sleep(AT_MOST_EVERY).await;
+        let next = next_change(&mut events);
+        // Nothing tells that a server has gone, or that it took too long to come back.
+        if let Ok(is_over) = tokio::time::timeout(AT_LEAST_EVERY, next).await
+            && is_over?
+        {
+            return Ok(());
         }
     }
 }
 
-/// Prints the line if it is another than before. A server that is away for a moment is idle for a status bar.
+/// Waits until numbers change; true when nothing will be told any more.
+async fn next_change(events: &mut Events) -> Result<bool, Trouble> {
+    loop {
+        match events.next().await? {
+            None => return Ok(true),
+            Some(event) if matches!(event.event.as_str(), "changed" | "gap" | "configured") => {
+                return Ok(false);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The server cannot be asked: nothing for a status bar, a sentence elsewhere, once.
+fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>) -> Result<(), Trouble> {
+    let was_known = last.replace(String::new()).is_none_or(|line| !line.is_empty());
+    match (verb.line, was_known) {
+        (true, true) if !verb.asking.json => output::line(""),
+        (false, true) => {
+            eprintln!("laneway: {}", shown::plain(&error.to_string()));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Shows all of it again: in place on a terminal, below elsewhere.
+async fn follow(verb: &Status, client: &Client) -> Result<(), Trouble> {
+    let status = client.status().await?;
+    if std::io::stdout().is_terminal() && !verb.asking.json {
+        output::text("\u{1b}[H\u{1b}[2J")?;
+    }
+    present(verb, client, &status).await
+}
+
+/// Prints the line if it is another than before.
 async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) -> Result<(), Trouble> {
-    let status = match client.status().await {
-        Ok(status) => status,
-        Err(error) if error.is_away() => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
+    let status = client.status().await?;
     let line = line_of(&status);
     if last.as_ref() == Some(&line) {
         return Ok(());
@@ -72,6 +121,10 @@ async fn show(verb: &Status, client: &Client) -> Result<(), Trouble> {
             (false, false) => output::line(&line),
         };
     }
+    present(verb, client, &status).await
+}
+
+async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<(), Trouble> {
     let mut tasks = Vec::new();
     for word in ["running", "retrying", "queued"] {
         let query =
@@ -81,10 +134,11 @@ async fn show(verb: &Status, client: &Client) -> Result<(), Trouble> {
         tasks.extend(page);
     }
     if verb.asking.json {
-        return output::json(&json!({
+        let all = json!({
             "running": status.running, "waiting": status.waiting, "max_concurrent": status.max_concurrent,
             "line": status.line, "tasks": tasks,
-        }));
+        });
+        return if verb.watch { output::json_line(&all) } else { output::json(&all) };
     }
     if tasks.is_empty() {
         return output::line("Nothing runs and nothing waits.");

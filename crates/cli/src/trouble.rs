@@ -48,7 +48,7 @@ impl Trouble {
                 (sentence(&error), error.exit_code())
             }
         };
-        eprintln!("laneway: {}", why.trim_end());
+        eprintln!("laneway: {}", crate::shown::plain_lines(why.trim_end()));
         ExitCode::from(code)
     }
 }

@@ -207,6 +207,79 @@ fn a_conversation_on_a_terminal_goes_turn_by_turn() {
 }
 
 #[test]
+fn chat_shows_the_place_in_line_then_the_run_and_ctrl_c_cancels_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = dir.path().join("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    // Says something, and goes on when somebody opens the gate.
+    let config = format!(
+        "store = \"memory\"\nserver {{ drain_grace = \"10ms\" }}\n\
+         agent \"gate\" {{ command = [\"sh\", \"-c\", \"read -r asked; echo about $asked; cat {}\"] }}",
+        gate.display()
+    );
+    std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
+    let served = serve(dir.path(), "127.0.0.1:0");
+    ask(dir.path(), &served.url, &["chat", "gate", "first", "--detach"]);
+    let terminal = Terminal::open();
+    terminal.line(&format!("laneway chat gate second --session ann --url {}", served.url));
+    terminal.wait("place in line", |screen| screen.contains("queued #1"));
+    std::fs::write(&gate, "one\n").unwrap();
+    let screen = terminal.wait("what the agent says so far", |screen| screen.contains("about second\n"));
+    assert!(!screen.contains("queued"), "{screen}");
+    std::fs::write(&gate, "two\n").unwrap();
+    terminal.wait("rest of the answer", |screen| screen.contains("about second\ntwo\n$"));
+
+    terminal.line(&format!("laneway chat gate third --url {}", served.url));
+    terminal.wait("what the agent says so far", |screen| screen.contains("about third\n"));
+    terminal.keys(&["C-c"]);
+    terminal.wait("prompt", |screen| screen.trim_end().ends_with("\n$"));
+    let end = Instant::now() + PATIENCE;
+    while ask(dir.path(), &served.url, &["status"]) != "Nothing runs and nothing waits.\n" {
+        assert!(Instant::now() < end, "the turn goes on");
+    }
+    let tasks = ask(dir.path(), &served.url, &["tasks"]);
+    assert!(tasks.contains("by caller"), "{tasks}");
+}
+
+#[test]
+fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
+    const LETTERS: usize = 25;
+    let dir = tempfile::tempdir().unwrap();
+    let config = "store = \"memory\"\nlane \"flaky\" { max_queued = 20 }\nhandler \"broken\" { command = [\"false\"] }";
+    std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
+    let served = serve(dir.path(), "127.0.0.1:0");
+    for _ in 0..LETTERS {
+        // One at a time, so that none is refused.
+        drop(
+            laneway(dir.path())
+                .args(["submit", "broken", "--lane", "flaky", "--wait"])
+                .env("LANEWAY_URL", &served.url)
+                .output(),
+        );
+    }
+    let terminal = Terminal::open();
+    terminal.line(&format!("export LANEWAY_URL={}; clear", served.url));
+    terminal.line("laneway lanes pause flaky | head -1; laneway dlq redrive --lane flaky");
+    terminal
+        .wait("question", |screen| screen.contains(&format!("Running {LETTERS} dead letters again? [y/N]")));
+    terminal.line("y");
+    // There is no room for all of them, until the lane goes on.
+    terminal
+        .wait("bar", |screen| screen.contains(&format!("20/{LETTERS}")) && screen.contains("waits for room"));
+    ask(dir.path(), &served.url, &["lanes", "resume", "flaky"]);
+    terminal.wait("answer", |screen| screen.contains(&format!("{LETTERS} dead letters run again.")));
+
+    for (line, is_bold) in
+        [("laneway lanes", true), ("NO_COLOR=1 laneway lanes", false), ("laneway lanes | cat", false)]
+    {
+        terminal.line(&format!("clear; {line}"));
+        terminal.wait("table", |screen| screen.contains("flaky") && screen.contains("LANE  "));
+        let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
+        assert_eq!(screen.contains("\u{1b}[1mLANE"), is_bold, "{line}: {screen:?}");
+    }
+}
+
+#[test]
 fn a_status_bar_is_followed() {
     let dir = tempfile::tempdir().unwrap();
     let config = "lane \"global\" { max_concurrency = 3 }\nlane \"gpu\" { handler = \"external\" }\nstore = \"memory\"";
@@ -221,6 +294,13 @@ fn a_status_bar_is_followed() {
     assert_eq!(lines.next().unwrap(), "Agent: 0/3 (1 queued)");
     ask(dir.path(), &served.url, &["submit", "render", "--lane", "gpu"]);
     assert_eq!(lines.next().unwrap(), "Agent: 0/3 (2 queued)");
+    // Nothing can be said of a server that is away, until it is back.
+    let address = served.url.trim_start_matches("http://").to_owned();
+    drop(served);
+    assert_eq!(lines.next().unwrap(), "");
+    let served = serve(dir.path(), &address);
+    ask(dir.path(), &served.url, &["submit", "render", "--lane", "gpu"]);
+    assert_eq!(lines.next().unwrap(), "Agent: 0/3 (1 queued)");
     ask(dir.path(), &served.url, &["cancel", "--all", "--yes"]);
     assert_eq!(lines.next().unwrap(), "");
     following.kill().unwrap();
