@@ -78,6 +78,10 @@ pub(crate) enum Command {
     Schedules(Schedules),
     /// Shows workers, and what waits for one
     Workers(Workers),
+    /// Does tasks that wait for workers
+    Worker(crate::worker::WorkerArguments),
+    #[command(hide = true)]
+    Limited(crate::worker_limits::Limited),
     /// Submits a task
     Submit(Submit),
     /// Asks an agent, and shows its place in line and its answer as they come

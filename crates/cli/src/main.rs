@@ -9,6 +9,7 @@
 //! | following a task | `follow.rs` |
 //! | a verb | the file of its name; `tasks.rs` has `explain` and `workers`, `submit.rs` has `chat`, `letters.rs` is `dlq` |
 //! | tokens, audit, configuration | `operate.rs` |
+//! | doing work | `worker.rs` and the files that begin so |
 
 mod arguments;
 mod cancel;
@@ -35,6 +36,12 @@ mod tasks;
 mod top;
 mod transfer;
 mod trouble;
+mod worker;
+mod worker_http;
+mod worker_limits;
+mod worker_program;
+mod worker_speech;
+mod worker_words;
 
 use std::process::ExitCode;
 
@@ -69,6 +76,8 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Dlq(verb) => block_on(letters::run(verb)),
         Command::Schedules(verb) => block_on(schedules::run(verb)),
         Command::Workers(verb) => block_on(tasks::workers(verb)),
+        Command::Worker(verb) => worker::worker(verb),
+        Command::Limited(verb) => worker_limits::limited(verb),
         Command::Submit(verb) => block_on(submit::submit(verb)),
         Command::Chat(verb) => block_on(submit::chat(verb)),
         Command::Explain(verb) => block_on(tasks::explain(verb)),

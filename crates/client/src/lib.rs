@@ -6,6 +6,7 @@
 //! | what can go wrong, and what does that mean? | `error.rs` |
 //! | when is a call repeated by itself? | `patience.rs` |
 //! | following events | `events.rs`, `frames.rs` |
+//! | doing work: the loop, an attempt, its lease, its outcome | `worker.rs`, `attempt.rs`, `lease.rs`, `outcome.rs` |
 //! | asking an agent | `agents.rs` |
 //! | tasks, groups, batches, slots | `tasks.rs` |
 //! | claims, signs of life, outcomes | `claims.rs` |
@@ -23,6 +24,7 @@
 //! ```
 
 mod agents;
+mod attempt;
 mod call;
 mod claims;
 mod client;
@@ -30,15 +32,19 @@ mod error;
 mod events;
 mod frames;
 mod lanes;
+mod lease;
 mod letters;
 mod operations;
+mod outcome;
 mod patience;
 mod sessions;
 mod tasks;
+mod worker;
 
 pub use laneway_protocol as protocol;
 
 pub use agents::{Form, Manner};
+pub use attempt::{Attempt, Failure, StopReason};
 pub use call::Call;
 pub use client::Client;
 pub use error::Error;
@@ -47,3 +53,4 @@ pub use lanes::ChartQuery;
 pub use patience::Patience;
 pub use reqwest::Method;
 pub use tasks::TasksQuery;
+pub use worker::{Tally, Worker};

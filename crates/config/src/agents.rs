@@ -75,7 +75,7 @@ fn further_lanes(report: &mut Report, fields: &mut Fields<'_>) -> Option<Vec<Lan
 }
 
 /// Reads what runs the work: exactly one of `command`, `url` and, for agents, `external` and `echo`.
-fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) -> Option<Runner> {
+pub(crate) fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) -> Option<Runner> {
     let errors = report.errors.len();
     let command = fields.texts(report, "command", "[\"claude\", \"-p\"]");
     let url = fields.text(report, "url");
@@ -134,7 +134,7 @@ fn check_program(report: &mut Report, fields: &Fields<'_>, command: &[String], e
     }
 }
 
-fn check_url(report: &mut Report, fields: &Fields<'_>, url: &str) {
+pub(crate) fn check_url(report: &mut Report, fields: &Fields<'_>, url: &str) {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     if host.is_none_or(str::is_empty) || url.contains(char::is_whitespace) {
@@ -159,7 +159,7 @@ pub(crate) fn handlers(report: &mut Report, top: &mut Fields<'_>) -> Vec<KindHan
     handlers
 }
 
-fn name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
+pub(crate) fn name(report: &mut Report, block: &str, entry: &Entry) -> Option<Name> {
     let name = Name::new(entry.key.as_str());
     name.map_err(|error| report.contradiction(entry.line, block, error.to_string())).ok()
 }

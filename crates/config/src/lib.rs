@@ -40,11 +40,13 @@ mod queue;
 mod report;
 mod server;
 mod source;
+mod template;
 mod tree;
 mod tree_hcl;
 mod tree_json5;
 mod tree_toml;
 mod unfold;
+mod worker;
 
 pub use config::{
     Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
@@ -59,3 +61,7 @@ pub use message_types::Messages;
 pub use places::{Listen, Store};
 pub use server::Server;
 pub use source::Source;
+pub use template::{Part, Place, Template};
+pub use worker::{
+    ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
+};

@@ -29,15 +29,18 @@ pub fn load<K: AsRef<str>, V: AsRef<str>>(
     profile: Profile,
     environment: impl IntoIterator<Item = (K, V)>,
 ) -> Result<Config, Errors> {
-    let name = path.display().to_string();
+    parse(&path.display().to_string(), &read_file(path)?, profile, environment)
+}
+
+/// The text of a file, as far as it may be read.
+pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
     let mut text = String::new();
     // One byte more than is allowed: enough to know that it is too long.
     let limit = FILE_BYTES_MAX as u64 + 1;
     let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
-    match read {
-        Ok(_) => parse(&name, &text, profile, environment),
-        Err(error) => Err(alone(&name, Problem::Unreadable(error.to_string()))),
-    }
+    let unreadable =
+        |error: std::io::Error| alone(&path.display().to_string(), Problem::Unreadable(error.to_string()));
+    read.map(|_| text).map_err(unreadable)
 }
 
 /// Checks the text of a file, whose name says the format and stands in every error.
@@ -47,13 +50,18 @@ pub fn parse<K: AsRef<str>, V: AsRef<str>>(
     profile: Profile,
     environment: impl IntoIterator<Item = (K, V)>,
 ) -> Result<Config, Errors> {
+    interpret(file, &root_of(file, text)?, profile, environment)
+}
+
+/// The tree of a file, whose name says the format.
+pub(crate) fn root_of(file: &str, text: &str) -> Result<Node, Errors> {
     if text.len() > FILE_BYTES_MAX {
         return Err(alone(file, Problem::TooLong));
     }
     let format = Format::of(file).ok_or_else(|| alone(file, Problem::UnknownFormat))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match format.read(text) {
-        Ok(root) if matches!(root.value, Value::Table(_)) => interpret(file, &root, profile, environment),
+        Ok(root) if matches!(root.value, Value::Table(_)) => Ok(root),
         Ok(_) => Err(alone(file, Problem::Syntax("the file must hold one object".to_owned()))),
         Err(error) => {
             let at = Source::File { path: file.into(), line: error.line };
@@ -71,7 +79,7 @@ pub fn without_file<K: AsRef<str>, V: AsRef<str>>(
     interpret("", &nothing, profile, environment)
 }
 
-fn alone(file: &str, problem: Problem) -> Errors {
+pub(crate) fn alone(file: &str, problem: Problem) -> Errors {
     let at = Source::File { path: file.into(), line: None };
     Errors(vec![Error { at, block: String::new(), problem }])
 }

@@ -1,0 +1,99 @@
+//! A server that is away, and a worker that leaves.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::common::{HELD, ended, fifo, serve, serve_at, submit, worker, worker_with};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"data\"");
+    let worker = worker(dir.path(), &served, "w", HELD);
+    let pipe = fifo(dir.path(), "pipe");
+    let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
+    let mut write = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    let address = served.address.clone();
+    served.process.signal("-KILL");
+    drop(served);
+    write.write_all(b"done while nobody listened\n").unwrap();
+    worker.says("the outcome is kept");
+    let served = serve_at(dir.path(), &address);
+    let view = ended(&served.client, &accepted.id).await;
+    assert_eq!((view.status.as_str(), view.attempts), ("completed", 1));
+    assert_eq!(view.result.unwrap(), json!("done while nobody listened\n"));
+    worker.signal("-TERM");
+    assert_eq!(
+        worker.ends(),
+        (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale, 0 left to others\n".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let worker = worker(dir.path(), &served, "w", &format!("concurrency = 4\n{HELD}"));
+    let pipe = fifo(dir.path(), "pipe");
+    let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
+    let mut write = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    worker.signal("-TERM");
+    worker.says("no more work is claimed");
+    let later = submit(&served.client, "held", json!({ "pipe": pipe })).await;
+    write.write_all(b"ended well\n").unwrap();
+    let view = ended(&served.client, &accepted.id).await;
+    assert_eq!((view.status.as_str(), view.result.unwrap()), ("completed", json!("ended well\n")));
+    assert_eq!(
+        worker.ends(),
+        (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale, 0 left to others\n".to_owned())
+    );
+    assert_eq!(served.client.task(&later.id).await.unwrap().status, "queued");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_end_within_the_grace_is_stopped_and_goes_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let first =
+        worker(dir.path(), &served, "first", &format!("lease = \"1s\"\ndrain_grace = \"100ms\"\n{HELD}"));
+    let pipe = fifo(dir.path(), "pipe");
+    // Open both ways, so that whoever reads waits for a line.
+    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
+    first.says("starts");
+    first.signal("-TERM");
+    let (code, told) = first.ends();
+    assert_eq!(
+        (code, told.as_str()),
+        (Some(0), "1 claimed, 0 completed, 0 failed, 0 stale, 1 left to others\n")
+    );
+    let _second = worker(dir.path(), &served, "second", HELD);
+    held.write_all(b"by another\n").unwrap();
+    let view = ended(&served.client, &accepted.id).await;
+    assert_eq!(view.status, "completed", "{view:?}");
+    assert_eq!(view.worker.as_deref(), Some("second"));
+}
+
+#[test]
+fn a_server_that_is_away_is_asked_less_and_less_often() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let file = dir.path().join("w.hcl");
+    std::fs::write(&file, HELD).unwrap();
+    let _worker = worker_with(dir.path(), &address, "w", &file);
+    let mut asked = Vec::new();
+    // Each is taken and hung up on at once.
+    while asked.len() < 6 {
+        drop(listener.accept().unwrap());
+        asked.push(Instant::now());
+    }
+    let gaps: Vec<Duration> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (times, gap) in gaps.iter().enumerate() {
+        let least = Duration::from_millis(100 << times);
+        assert!(*gap >= least, "after {times} tries it waited {gap:?}: {gaps:?}");
+    }
+}

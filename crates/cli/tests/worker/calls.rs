@@ -1,0 +1,186 @@
+//! The client against a real server: every read, every sort of refusal, events over a restart.
+
+use laneway_client::protocol::{ChatRequest, Code, LettersSelector, NewSchedule, NewToken, Scope};
+use laneway_client::{ChartQuery, Client, Error, Form, Manner, Patience, TasksQuery, Watch};
+use serde_json::{Value, json};
+
+use crate::common::{PATIENCE, laneway, serve, serve_at, submit, task};
+
+fn ask(message: &str) -> ChatRequest {
+    serde_json::from_value(json!({ "message": message })).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_the_server_answers_is_understood() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(
+        dir.path(),
+        "store = \"data\"\nqueue {}\nagent \"echo\" { echo = true }\nhandler \"no\" { command = [\"false\"] }",
+    );
+    let client = &served.client;
+    let manner = Manner { key: Some("k1".to_owned()), ..Manner::default() };
+    let answer = client.chat("echo", Form::Chat, &ask("hello"), &manner).await.unwrap();
+    assert_eq!((answer.response, answer.execution.attempt), (json!("hello"), 1));
+    let later = client.chat_later("echo", Form::Task, &ask("later"), &Manner::default()).await.unwrap();
+    client.task(&later.execution.id).await.unwrap();
+    assert_eq!(client.agents().await.unwrap().items[0].name, "echo");
+    assert_eq!(client.agent("echo").await.unwrap().lane, "agent:echo");
+    assert_eq!(client.queue("echo").await.unwrap().queue_length, 0);
+    assert_eq!(client.clear_queue("echo").await.unwrap().status, "cleared");
+    assert_eq!(client.release_queue("echo").await.unwrap().status, "released");
+
+    let waiting = submit(client, "elsewhere", json!({ "a": 1 })).await;
+    assert_eq!(client.explain(&waiting.id).await.unwrap().blockers[0].kind, "unclaimed");
+    let change = serde_json::from_value(json!({ "priority": 9 })).unwrap();
+    assert_eq!(client.change_task(&waiting.id, &change).await.unwrap().priority, 9);
+    assert_eq!(client.external_tasks(Some(5), None).await.unwrap().items[0].id, waiting.id);
+    let query = TasksQuery { kind: Some("elsewhere".into()), limit: Some(1), ..TasksQuery::default() };
+    assert_eq!(client.tasks(&query).await.unwrap().items[0].id, waiting.id);
+    let claim = json!({ "worker": "w", "lanes": ["external"], "kinds": ["elsewhere"] });
+    let claimed = client.claim(&serde_json::from_value(claim).unwrap()).await.unwrap().tasks;
+    let [claimed] = claimed.as_slice() else { panic!("{claimed:?}") };
+    assert_eq!(client.workers().await.unwrap().items[0].worker, "w");
+    let beat = serde_json::from_value(json!({ "fence": claimed.fence })).unwrap();
+    assert!(client.heartbeat(&claimed.id, &beat).await.unwrap().lease_until >= claimed.lease_until);
+    let outcome =
+        serde_json::from_value(json!({ "fence": claimed.fence, "success": true, "result": 3 })).unwrap();
+    let done = client.complete(&claimed.id, &outcome).await.unwrap();
+    assert_eq!((done.status.as_str(), done.result), ("completed", Some(json!(3))));
+    let again = client.complete(&claimed.id, &outcome).await.unwrap_err();
+    assert_eq!(again.code(), Some(Code::StaleLease));
+    assert_eq!(client.cancel(&claimed.id).await.unwrap().status, "already_completed");
+
+    let slot = client.slot(&serde_json::from_value(json!({ "lanes": ["gpu"] })).unwrap()).await.unwrap();
+    let free = serde_json::from_value(json!({ "fence": slot.fence, "success": true })).unwrap();
+    client.complete(&slot.id, &free).await.unwrap();
+    let batch = json!({ "session": "s", "calls": [{ "tool": "no" }], "group": "g" });
+    let batch = client.batch(&serde_json::from_value(batch).unwrap()).await.unwrap();
+    assert!(!batch.results[0].success);
+    client.group("g").await.unwrap();
+
+    client.status().await.unwrap();
+    assert_eq!(client.health().await.unwrap().status, "ok");
+    assert_eq!(client.readiness().await.unwrap().status, "ready");
+    assert!(client.metrics().await.unwrap().contains("laneway_tasks_total"));
+    assert!(!client.lanes(None, None).await.unwrap().items.is_empty());
+    assert!(client.pause("session:a/b").await.unwrap().paused);
+    assert!(!client.resume("session:a/b").await.unwrap().paused);
+    assert!(client.drain("other").await.unwrap().draining);
+    assert_eq!(client.lane("session:a/b").await.unwrap().lane, "session:a/b");
+    assert_eq!(client.clear_lane("other").await.unwrap().cancelled, 0);
+    let lane = client.change_lane("main", &json!({ "max_concurrency": 7 })).await.unwrap();
+    assert_eq!(lane.max_concurrency, Some(7));
+    client.history(&ChartQuery::default()).await.unwrap();
+
+    let message =
+        serde_json::from_value(json!({ "agent": "echo", "text": "hi", "message_id": "m" })).unwrap();
+    let sent = client.send_message("chat/1", &message).await.unwrap();
+    assert_eq!(client.receipt("chat/1", &sent.id).await.unwrap().id, sent.id);
+    assert_eq!(client.session("chat/1").await.unwrap().key, "chat/1");
+    client.session_stats("chat/1").await.unwrap();
+    client.sessions(None, None).await.unwrap();
+    client.change_session("chat/1", &serde_json::from_value(json!({ "cap": 3 })).unwrap()).await.unwrap();
+    client.clear_session("chat/1").await.unwrap();
+
+    let new = json!({ "name": "n", "cron": "@daily", "agent": "echo", "message": "m" });
+    client.create_schedule(&serde_json::from_value::<NewSchedule>(new).unwrap()).await.unwrap();
+    assert_eq!(client.schedules().await.unwrap().items[0].name, "n");
+    client.run_schedule("n").await.unwrap();
+    assert_eq!(client.schedule_runs("n").await.unwrap().items[0].trigger, "manual");
+    client.change_schedule("n", &serde_json::from_value(json!({ "enabled": false })).unwrap()).await.unwrap();
+    client.remove_schedule("n").await.unwrap();
+    assert!(!client.audit(Some(3), None).await.unwrap().items.is_empty());
+    assert!(!client.config().await.unwrap().values.is_empty());
+    assert_eq!(client.me().await.unwrap().subject, "local");
+    client.dead_letters(None, None).await.unwrap();
+    let which = LettersSelector { kind: Some("no".into()), ..LettersSelector::default() };
+    assert_eq!(client.redrive_many(&which).await.unwrap().count, 1);
+    client.discard_many(&which).await.unwrap();
+    let made = NewToken { subject: "s".into(), scopes: vec![Scope::Read], speaks_for_others: false };
+    let made = client.create_token(&made).await.unwrap();
+    let reader = Client::new(client.url(), Some(&made.token)).unwrap();
+    assert_eq!(reader.me().await.unwrap().scopes, [Scope::Read]);
+    let refused = reader.pause("main").await.unwrap_err();
+    assert!(matches!(refused, Error::Unauthorized(_)), "{refused}");
+    assert_eq!(client.me().await.unwrap_err().code(), Some(Code::Unauthorized), "now there is a token");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let served =
+        serve(dir.path(), "store = \"memory\"\nlane \"one\" { max_concurrency = 1  max_queued = 0 }");
+    let client = &served.client;
+    let slot = serde_json::from_value(json!({ "lanes": ["one"], "wait_ms": 0 })).unwrap();
+    client.slot(&slot).await.unwrap();
+    let full = client.slot(&slot).await.unwrap_err();
+    assert_eq!((full.code(), full.exit_code()), (Some(Code::AtCapacity), 3));
+    assert!(full.problem().unwrap().retry_after_ms.is_some());
+    let unknown = client.agent("nobody").await.unwrap_err();
+    assert_eq!((unknown.code(), unknown.exit_code()), (Some(Code::NotFound), 1));
+    let wrong = client.submit(&task("", Value::Null), None).await.unwrap_err();
+    assert_eq!((wrong.code(), wrong.exit_code()), (Some(Code::Invalid), 1));
+    let nowhere = client.task("..").await.unwrap_err();
+    assert!(matches!(nowhere, Error::Invalid(_)) && nowhere.exit_code() == 2, "{nowhere}");
+    let address = served.address.clone();
+    drop(served);
+    let away = Client::new(&format!("http://{address}"), None).unwrap().status().await.unwrap_err();
+    assert!(matches!(away, Error::Unreachable { .. }) && away.exit_code() == 4, "{away}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_is_repeated_until_the_server_is_back_and_events_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"data\"");
+    let patient = served.client.clone().patience(Patience::retries(20));
+    let mut events = served.client.events(Watch::everything().lasting()).await.unwrap();
+    let before = submit(&served.client, "k", Value::Null).await;
+    let address = served.address.clone();
+    served.process.signal("-KILL");
+    drop(served);
+    let reading = tokio::spawn(async move { patient.task(&before.id).await });
+    let served = serve_at(dir.path(), &address);
+    assert_eq!(reading.await.unwrap().unwrap().kind, "k");
+    let mut told = Vec::new();
+    let heard = async {
+        // The one that comes after the restart is heard on the stream that was opened before.
+        let mut after = None;
+        loop {
+            let event = events.next().await.unwrap().unwrap();
+            if after.is_none() && event.event != "external_task_pending" {
+                after = Some(submit(&served.client, "k", Value::Null).await.id);
+            }
+            let is_it = after.as_ref().is_some_and(|id| event.data["task_id"] == id.as_str());
+            told.push(event.event);
+            if is_it {
+                break;
+            }
+        }
+    };
+    let heard = tokio::time::timeout(PATIENCE, heard).await.is_ok();
+    assert!(heard, "{told:?}");
+}
+
+#[test]
+fn a_wrong_token_and_a_wrong_file_end_a_worker_with_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = ["token", "create", "--subject", "a", "--scope", "worker"];
+    assert!(laneway(dir.path()).args(tokens).output().unwrap().status.success());
+    let served = serve(dir.path(), "");
+    std::fs::write(dir.path().join("worker.hcl"), crate::common::HELD).unwrap();
+    let url = format!("http://{}", served.address);
+    let end = |arguments: &[&str]| {
+        let output = laneway(dir.path()).arg("worker").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, why) = end(&["--lanes", "external", "--url", &url, "--token", "no.such", "--log", "error"]);
+    assert!(code == Some(1) && why.contains("UNAUTHORIZED"), "{why}");
+    let (code, why) = end(&["--url", &url]);
+    assert!(code == Some(2) && why.contains("Give --lanes"), "{why}");
+    let (code, why) = end(&["--config", "none.hcl"]);
+    assert!(code == Some(2) && why.contains("none.hcl"), "{why}");
+    std::fs::write(dir.path().join("worker.hcl"), "handler \"k\" { command = [\"no-such-program\"] }")
+        .unwrap();
+    let (code, why) = end(&["--check"]);
+    assert!(code == Some(2) && why.contains("there is no program no-such-program"), "{why}");
+}

@@ -1,0 +1,117 @@
+//! The loop of a worker with handlers in Rust.
+
+use laneway_client::protocol::ChatRequest;
+use laneway_client::{Attempt, Client, Failure, Form, Manner, Tally, Watch, Worker};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::common::{ended, serve, submit};
+
+/// A worker on a thread of this process, until the sender is used.
+fn start(worker: Worker) -> (oneshot::Sender<()>, JoinHandle<Tally>) {
+    let (stop, stopped) = oneshot::channel();
+    let working = tokio::spawn(async move { worker.run(async { drop(stopped.await) }).await.unwrap() });
+    (stop, working)
+}
+
+fn crew(client: &Client) -> Worker {
+    Worker::new(client.clone(), "own").lanes(["external", "agent:*"]).concurrency(4)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_results_failures_and_panics_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let client = &served.client;
+    let worker = crew(client)
+        .handler("steps", |attempt: Attempt| async move {
+            attempt.progress(json!({ "percent": 50 }));
+            // Goes on when the progress has been seen: the task is cancelled by whoever saw it.
+            let reason = attempt.stopped().await;
+            Err(Failure::new(reason))
+        })
+        .handler("double", |attempt: Attempt| async move {
+            let number = attempt.task().payload.as_i64().ok_or_else(|| Failure::fatal("no number"))?;
+            Ok(json!(number * 2))
+        })
+        .handler("panics", |_: Attempt| async move {
+            let nothing: Option<Value> = None;
+            Ok(nothing.expect("something"))
+        });
+    let (stop, working) = start(worker);
+
+    let steps = submit(client, "steps", Value::Null).await;
+    let mut events = client.events(Watch::task(&steps.id)).await.unwrap();
+    let mut told = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        if event.event == "progress" {
+            assert_eq!(event.data["progress"]["percent"], 50, "{}", event.data);
+            client.cancel(&steps.id).await.unwrap();
+        }
+        told.push(event.event);
+    }
+    assert_eq!(told.last().map(String::as_str), Some("done"), "{told:?}");
+    assert!(told.contains(&"progress".to_owned()) && told.contains(&"cancelled".to_owned()), "{told:?}");
+
+    let double = submit(client, "double", json!(21)).await;
+    assert_eq!(ended(client, &double.id).await.result, Some(json!(42)));
+    let wrong = ended(client, &submit(client, "double", json!("x")).await.id).await;
+    assert_eq!((wrong.status.as_str(), wrong.error.as_deref()), ("failed", Some("no number")));
+    let mut panics = crate::common::task("panics", Value::Null);
+    panics.retry = serde_json::from_value(json!({ "strategy": "none" })).unwrap();
+    let panicked = ended(client, &client.submit(&panics, None).await.unwrap().id).await;
+    assert_eq!(panicked.error.as_deref(), Some("its handler panicked"));
+
+    stop.send(()).unwrap();
+    let tally = working.await.unwrap();
+    assert_eq!(tally, Tally { claimed: 4, completed: 1, failed: 3, ..Tally::default() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_a_turn_reaches_its_handler() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
+    let client = &served.client;
+    let worker = crew(client).handler("agent:builder", |attempt: Attempt| async move {
+        attempt.progress(json!("listens"));
+        let said = attempt.next_steering().await;
+        Ok(json!(format!("heard: {said}")))
+    });
+    let (stop, working) = start(worker);
+    let request: ChatRequest = serde_json::from_value(json!({ "message": "build", "session": "s" })).unwrap();
+    let mut events = client.chat_events("builder", Form::Chat, &request, &Manner::default()).await.unwrap();
+    let task = events.task_id().expect("the task is named").to_owned();
+    let mut result = Value::Null;
+    while let Some(event) = events.next().await.unwrap() {
+        match event.event.as_str() {
+            "progress" => {
+                // Steering is taken from the first call on, which may come a moment after the progress.
+                while client.steer("s", "left, not right").await.is_err() {}
+            }
+            "completed" => result = event.data["result"].clone(),
+            _ => {}
+        }
+    }
+    assert_eq!(result, json!("heard: left, not right"), "{:?}", client.task(&task).await);
+    stop.send(()).unwrap();
+    working.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_could_never_work_says_so_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let never = std::future::pending::<()>;
+    let nothing = || Worker::new(served.client.clone(), "w");
+    let done = |_: Attempt| async { Ok(Value::Null) };
+    for (worker, why) in [
+        (nothing().handler("k", done), "at least one lane"),
+        (nothing().lanes(["external"]), "handler for at least one kind"),
+        (nothing().lanes(["external"]).handler("k", done).concurrency(0), "at least 1"),
+        (Worker::new(served.client.clone(), "").lanes(["external"]).handler("k", done), "INVALID"),
+    ] {
+        let error = worker.run(never()).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}

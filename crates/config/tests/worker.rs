@@ -1,0 +1,89 @@
+//! The file of a worker: what is read, and what is refused with why.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use laneway_config::{Protocol, WorkerConfig, WorkerProgram, WorkerRunner, parse_worker};
+
+fn read(text: &str) -> WorkerConfig {
+    parse_worker("worker.hcl", text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+fn program(config: &WorkerConfig) -> &WorkerProgram {
+    match &config.handlers[0].runner {
+        WorkerRunner::Program(program) => program,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_left_out_has_its_default_and_what_is_said_holds() {
+    let config = read("handler \"k\" { command = [\"cat\"] }");
+    assert_eq!((config.concurrency, config.lease, config.lanes.len()), (None, None, 0));
+    let plain = program(&config);
+    assert!(plain.stdin && !plain.limits.is_any() && plain.protocol == Protocol::Text);
+
+    let config = read(
+        "url = \"http://h:1\"\nlanes = [\"a\", \"session:*/execute\"]\nconcurrency = 3\nlease = \"2s\"\ndrainGraceMs = 500\n\
+         handler \"k\" { command = [\"a\", \"{{payload.x}}\"]  stdin = false  grace = \"1s\"  limits { memory_mb = 2  open_files = 9 } }",
+    );
+    assert_eq!(config.lanes, ["a", "session:*/execute"]);
+    assert_eq!((config.concurrency, config.lease), (Some(3), Some(Duration::from_secs(2))));
+    assert_eq!(config.drain_grace, Some(Duration::from_millis(500)));
+    let said = program(&config);
+    assert_eq!((said.stdin, said.grace), (false, Some(Duration::from_secs(1))));
+    assert_eq!((said.limits.memory_bytes, said.limits.open_files), (Some(2 * 1024 * 1024), Some(9)));
+    assert!(!said.command[1].is_fixed());
+}
+
+#[test]
+fn all_formats_say_the_same() {
+    let hcl = read("lanes = [\"a\"]\nhandler \"k\" { url = \"http://h/x\" }");
+    let json5 = parse_worker("w.json5", "{lanes: ['a'], handler: {k: {url: 'http://h/x'}}}").unwrap();
+    let toml = parse_worker("w.toml", "lanes = ['a']\n[handler.k]\nurl = 'http://h/x'").unwrap();
+    assert_eq!(hcl, json5);
+    assert_eq!(hcl, toml);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let samples = [
+        ("lanes = [\"a\"]", "a handler \"<kind>\" block for at least one kind"),
+        (
+            "\nhandler \"k\" { command = [\"{{payload.x}}\"] }",
+            "worker.hcl:2: handler \"k\": command: the program itself must be the same",
+        ),
+        ("handler \"k\" { command = [\"bash\", \"-c\", \"ls {{payload}}\"] }", "would be read as code"),
+        ("handler \"k\" { command = [\"a\", \"{{payload.x\"] }", "a {{ without its }}"),
+        (
+            "handler \"k\" { command = [\"a\", \"{{pay.x}}\"] }",
+            "{{pay.x}} is nothing of a task; there are payload",
+        ),
+        (
+            "handler \"k\" { command = [\"a\"]  cwd = \"/srv/{{payload.dir}}\" }",
+            "cwd must be the same directory for every task",
+        ),
+        ("handler \"k\" { command = [] }", "command must name a program"),
+        ("handler \"k\" { command = [\"a\"]  url = \"http://h\" }", "only one of command or url"),
+        ("handler \"k\" { external = true }", "external is not a setting"),
+        ("handler \"k\" { url = \"http://h\"  limits { cpu_seconds = 1 } }", "limits belongs to a command"),
+        (
+            "handler \"k\" { command = [\"a\"]  limits { cpu = 1 } }",
+            "limits.cpu is not a setting; did you mean limits.cpu_seconds?",
+        ),
+        (
+            "handler \"k\" { command = [\"a\"]  limits { open_files = 2 } }",
+            "limits.open_files must be a whole number from 3",
+        ),
+        ("lane = [\"a\"]\nhandler \"k\" { command = [\"a\"] }", "lane is not a setting; did you mean lanes?"),
+        ("lanes = [\"\\n\"]\nhandler \"k\" { command = [\"a\"] }", "worker.hcl:1: lanes"),
+        ("concurrency = 0\nhandler \"k\" { command = [\"a\"] }", "concurrency must be a whole number from 1"),
+        ("lease = \"1ms\"\nhandler \"k\" { command = [\"a\"] }", "lease"),
+        ("url = \"ftp://h\"\nhandler \"k\" { command = [\"a\"] }", "url must be an http:// or https:// URL"),
+        ("handler \"k\" { command = [\"a\"]  env = [\"A=b\"] }", "must be a list of names"),
+    ];
+    for (text, expected) in samples {
+        let told = parse_worker("worker.hcl", text).unwrap_err().to_string();
+        assert!(told.contains(expected), "{text}\n{told}");
+    }
+}
