@@ -21,6 +21,8 @@ pub(crate) enum Command {
     },
     /// Serves HTTP, SSE and WebSocket in front of agents
     Serve(Serve),
+    /// Speaks MCP on standard input and output, for clients that start a program, with a server that runs
+    Mcp(Mcp),
     /// Makes, lists and removes tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -56,6 +58,22 @@ pub(crate) struct Serve {
     /// How much to log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log: tracing::Level,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// The server; $LANEWAY_URL, or http://127.0.0.1:7717
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The token; better in $LANEWAY_TOKEN, where other users of the machine cannot read it
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The agent that asks, if it is one; $LANEWAY_AGENT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The running task that asks and waits, if it is one; $LANEWAY_TASK_ID
+    #[arg(long, value_name = "TASK")]
+    pub(crate) parent: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod logs;
+mod mcp;
 mod operate;
 mod scenario;
 mod serve;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Scenario { file: None } => scenario::tour().map_err(Trouble::Input),
         Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(Trouble::Input),
         Command::Serve(serve) => serve::serve(serve),
+        Command::Mcp(asked) => mcp::run(asked),
         Command::Token(TokenCommand::Create(new)) => operate::create_token(new),
         Command::Token(TokenCommand::List(place)) => operate::list_tokens(&place),
         Command::Token(TokenCommand::Remove { id, place }) => operate::remove_token(&id, &place),
