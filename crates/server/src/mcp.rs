@@ -31,6 +31,7 @@ use laneway_protocol::Code;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -52,9 +53,19 @@ const SESSION_ID: &str = "mcp-session-id";
 struct Mcp {
     service: StreamableHttpService<Tools, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    /// Whose session it is: another token cannot go on with it.
-    owners: Arc<Mutex<HashMap<String, String>>>,
+    open: Arc<Mutex<HashMap<String, Session>>>,
 }
+
+/// A session of an older client.
+struct Session {
+    /// Whose it is: another token cannot go on with it.
+    owner: String,
+    over: SessionOver,
+}
+
+/// Tells the calls of a session that their client has ended it.
+#[derive(Clone, Default)]
+struct SessionOver(CancellationToken);
 
 /// What is to be known of a message before it is read by the protocol.
 #[derive(Deserialize)]
@@ -75,7 +86,7 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
         .with_cancellation_token(app.closing.clone());
     let tools = Tools::new(Arc::clone(app));
     let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);
-    let mcp = Mcp { service, sessions, owners: Arc::default() };
+    let mcp = Mcp { service, sessions, open: Arc::default() };
     let serve = move |State(app): State<Arc<App>>, caller: Caller, request: Request| {
         let mcp = mcp.clone();
         async move { mcp.serve(&app, &caller, request).await }
@@ -85,10 +96,16 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
 
 impl Mcp {
     async fn serve(&self, app: &App, caller: &Caller, request: Request) -> Answer<Response> {
-        self.check_session(caller, request.headers())?;
+        let session = self.session(caller, request.headers())?;
         let is_post = *request.method() == Method::POST;
         let is_farewell = *request.method() == Method::DELETE;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if let Some(over) = session {
+            if is_farewell {
+                over.0.cancel();
+            }
+            parts.extensions.insert(over);
+        }
         let head = Request::from_parts(parts.clone(), body);
         let bytes = if is_post { extract::read(head, app).await? } else { Default::default() };
         let is_handshake = is_post
@@ -108,13 +125,14 @@ impl Mcp {
         Ok(response.map(Body::new))
     }
 
-    /// To anybody else a session is not there.
-    fn check_session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<()> {
-        let Some(session) = header_text(headers, SESSION_ID)? else { return Ok(()) };
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        match owners.get(session) {
-            Some(owner) if owner != caller.key_space() => Err(Refusal::not_found("session")),
-            _ => Ok(()),
+    /// The session that a request belongs to. To anybody but its owner it is not there.
+    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<Option<SessionOver>> {
+        let Some(id) = header_text(headers, SESSION_ID)? else { return Ok(None) };
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get(id) {
+            Some(session) if session.owner == caller.key_space() => Ok(Some(session.over.clone())),
+            Some(_) => Err(Refusal::not_found("session")),
+            None => Ok(None),
         }
     }
 
@@ -131,8 +149,9 @@ impl Mcp {
 
     async fn remember(&self, session: String, caller: &Caller) {
         let live = self.sessions.sessions.read().await;
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.retain(|id, _| live.contains_key(id.as_str()));
-        owners.insert(session, caller.key_space().to_owned());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|id, _| live.contains_key(id.as_str()));
+        let owner = caller.key_space().to_owned();
+        open.insert(session, Session { owner, over: SessionOver::default() });
     }
 }

@@ -59,7 +59,13 @@ impl Tools {
             }
             _ => None,
         };
-        match self.wait(&mut task, progress, &context).await {
+        let gone = async {
+            tokio::select! {
+                () = context.ct.cancelled() => {}
+                () = asker.over.cancelled() => {}
+            }
+        };
+        match self.wait(&mut task, progress, gone).await {
             Waited::Ended(ending) => {
                 let answer = answer(app, id, standing, ending?, &name).await?;
                 Ok(reply::answered(&answer).into())
@@ -79,7 +85,7 @@ impl Tools {
         &self,
         task: &mut TaskHandle,
         progress: Option<Progress>,
-        context: &RequestContext<RoleServer>,
+        gone: impl Future<Output = ()>,
     ) -> Waited {
         let telling = async {
             if let Some(progress) = progress {
@@ -90,7 +96,7 @@ impl Tools {
         tokio::select! {
             biased;
             ending = task.ended() => Waited::Ended(ending),
-            () = context.ct.cancelled() => Waited::Left,
+            () = gone => Waited::Left,
             () = tokio::time::sleep(self.app.limits.mcp_answer_within) => Waited::TooLong,
             () = telling => Waited::Left,
         }

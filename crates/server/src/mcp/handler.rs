@@ -15,12 +15,13 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::Path;
 use crate::mcp::tools::{self, Listed, Name};
-use crate::mcp::{reply, tasks};
+use crate::mcp::{SessionOver, reply, tasks};
 use crate::problem::{Answer, Refusal};
 use crate::{agents, tasks as routes};
 
@@ -39,6 +40,8 @@ pub(crate) struct Tools {
 pub(crate) struct Asker {
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
+    /// The session that the call belongs to, if there is one, is over.
+    pub(crate) over: CancellationToken,
 }
 
 impl Asker {
@@ -48,7 +51,8 @@ impl Asker {
         let caller = parts.and_then(|parts| Some((parts.extensions.get::<Caller>()?.clone(), parts)));
         let (caller, parts) =
             caller.ok_or_else(|| ErrorData::internal_error("nobody knows who asks", None))?;
-        Ok(Asker { caller, headers: parts.headers.clone() })
+        let over = parts.extensions.get::<SessionOver>().cloned().unwrap_or_default();
+        Ok(Asker { caller, headers: parts.headers.clone(), over: over.0 })
     }
 }
 

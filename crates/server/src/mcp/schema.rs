@@ -20,6 +20,14 @@ pub(crate) fn of<T: ToSchema + PartialSchema>() -> Described {
 }
 
 impl Described {
+    /// A list does not bring the schema of what is in it.
+    pub(crate) fn with<T: ToSchema + PartialSchema>(mut self) -> Described {
+        let Described { root, definitions } = of::<T>();
+        self.definitions.insert(T::name().into_owned(), root);
+        self.definitions.extend(definitions);
+        self
+    }
+
     /// As it is.
     pub(crate) fn alone(self) -> JsonObject {
         let Described { root, definitions } = self;

@@ -58,7 +58,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::GetTask,
             scope: Scope::Read,
-            tool: answering::<TaskView>(tool::<OfTask>(
+            tool: answering(schema::of::<TaskView>(), tool::<OfTask>(
                 "get_task",
                 "Look at a task",
                 "How a task stands: its place in line, its result or its error.",
@@ -68,7 +68,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::ListAgents,
             scope: Scope::Read,
-            tool: answering::<Page<AgentView>>(tool::<OfAll>(
+            tool: answering(schema::of::<Page<AgentView>>().with::<AgentView>(), tool::<OfAll>(
                 "list_agents",
                 "List agents",
                 "All agents by name, with how many of their turns run and wait.",
@@ -78,7 +78,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::QueueStatus,
             scope: Scope::Read,
-            tool: answering::<QueueView>(tool::<OfAgent>(
+            tool: answering(schema::of::<QueueView>(), tool::<OfAgent>(
                 "queue_status",
                 "Look at an agent's line",
                 "Whether an agent is busy, what it runs for whom, and who waits, in order.",
@@ -88,7 +88,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::CancelTask,
             scope: Scope::Submit,
-            tool: answering::<CancelAnswer>(tool::<OfTask>(
+            tool: answering(schema::of::<CancelAnswer>(), tool::<OfTask>(
                 "cancel_task",
                 "Cancel a task",
                 "Takes a task out of the line, or tells its run to stop.",
@@ -98,7 +98,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::ExplainTask,
             scope: Scope::Read,
-            tool: answering::<ExplainView>(tool::<OfTask>(
+            tool: answering(schema::of::<ExplainView>(), tool::<OfTask>(
                 "explain_task",
                 "Why a task waits",
                 "What holds a task up, and for how long it probably will.",
@@ -108,7 +108,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::ClearQueue,
             scope: Scope::Admin,
-            tool: answering::<ClearedQueue>(tool::<OfAgent>(
+            tool: answering(schema::of::<ClearedQueue>(), tool::<OfAgent>(
                 "clear_queue",
                 "Empty an agent's line",
                 "Cancels everything that waits for an agent; what runs is not touched.",
@@ -118,7 +118,7 @@ pub(crate) fn all() -> Vec<Listed> {
         Listed {
             name: Name::ReleaseAgent,
             scope: Scope::Admin,
-            tool: answering::<ReleasedQueue>(tool::<OfAgent>(
+            tool: answering(schema::of::<ReleasedQueue>(), tool::<OfAgent>(
                 "release_agent",
                 "Free an agent that hangs",
                 "Takes the slots away from what an agent runs, at once; whatever the old run still reports is refused.",
@@ -146,8 +146,8 @@ fn tool<Arguments: ToSchema + PartialSchema>(
 }
 
 /// A refusal is an answer as well.
-fn answering<T: ToSchema + PartialSchema>(tool: Tool) -> Tool {
-    let choices = [schema::of::<T>(), schema::of::<Problem>()];
+fn answering(answer: schema::Described, tool: Tool) -> Tool {
+    let choices = [answer, schema::of::<Problem>()];
     tool.with_raw_output_schema(Arc::new(schema::any_of(choices)))
 }
 
