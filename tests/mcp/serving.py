@@ -20,14 +20,15 @@ SCOPES = {"user": ["read", "submit"], "reader": ["read"], "admin": ["admin"], "a
 class Server:
     """`laneway serve` with a configuration of this folder, in a folder of its own, with a token for each subject."""
 
-    def __init__(self, folder: Path, config: str) -> None:
+    def __init__(self, folder: Path, config: str, with_tokens: bool = True) -> None:
         self.folder = folder
         for name in [config, "gate.sh", "chain.py"]:
             shutil.copy(HERE / name, folder)
         self.config = config
-        self.tokens = {subject: self._token(subject, scopes) for subject, scopes in SCOPES.items()}
+        wanted = SCOPES if with_tokens else {}
+        self.tokens = {subject: self._token(subject, scopes) for subject, scopes in wanted.items()}
         (folder / "program").write_text(PROGRAM)
-        (folder / "token").write_text(self.tokens["user"])
+        (folder / "token").write_text(self.tokens.get("user", ""))
         self.start()
 
     def _token(self, subject: str, scopes: list[str]) -> str:
