@@ -4,6 +4,7 @@ mod api;
 mod chaos;
 mod crash;
 mod dashboard;
+mod mcp;
 mod mutants;
 mod sdk;
 
@@ -89,7 +90,8 @@ fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
     dashboard::test()?;
-    sdk::test()
+    sdk::test()?;
+    mcp::test()
 }
 
 fn check() -> Result<(), String> {

@@ -7,7 +7,7 @@ mod work;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use beside::{
-    Audit, AuditCommand, ConfigCommand, Doctor, Export, Import, Man, NewToken, Place, Serve, Shell,
+    Audit, AuditCommand, ConfigCommand, Doctor, Export, Import, Man, Mcp, NewToken, Place, Serve, Shell,
     TokenCommand,
 };
 pub(crate) use lanes::{Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand};
@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Worker(crate::worker::WorkerArguments),
     #[command(hide = true)]
     Limited(crate::worker_limits::Limited),
+    /// Speaks MCP on standard input and output, for clients that start a program, with a server that runs
+    Mcp(Mcp),
     /// Submits a task
     Submit(Submit),
     /// Asks an agent, and shows its place in line and its answer as they come

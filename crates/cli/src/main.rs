@@ -21,6 +21,7 @@ mod lanes;
 mod letters;
 mod logs;
 mod manual;
+mod mcp;
 mod operate;
 mod output;
 mod progress;
@@ -78,6 +79,7 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Workers(verb) => block_on(tasks::workers(verb)),
         Command::Worker(verb) => worker::worker(verb),
         Command::Limited(verb) => worker_limits::limited(verb),
+        Command::Mcp(verb) => mcp::run(verb),
         Command::Submit(verb) => block_on(submit::submit(verb)),
         Command::Chat(verb) => block_on(submit::chat(verb)),
         Command::Explain(verb) => block_on(tasks::explain(verb)),

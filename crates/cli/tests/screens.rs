@@ -25,6 +25,8 @@ impl Terminal {
         let dir = tempfile::tempdir().unwrap();
         let terminal = Terminal { socket: dir.path().join("tmux").display().to_string(), dir };
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env PS1='$ ' sh"]);
+        // What is typed before the prompt is there would stand before it.
+        terminal.wait("prompt", |screen| screen.starts_with('$'));
         terminal
     }
 
@@ -272,8 +274,10 @@ fn many_dead_letters_are_redriven_with_a_bar_and_colours_are_for_terminals() {
     for (line, is_bold) in
         [("laneway lanes", true), ("NO_COLOR=1 laneway lanes", false), ("laneway lanes | cat", false)]
     {
-        terminal.line(&format!("clear; {line}"));
-        terminal.wait("table", |screen| screen.contains("flaky") && screen.contains("LANE  "));
+        terminal.line(&format!("clear; {line}; echo {}", line.len()));
+        terminal.wait("table", |screen| {
+            screen.contains("LANE  ") && screen.lines().any(|end| end == line.len().to_string())
+        });
         let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
         assert_eq!(screen.contains("\u{1b}[1mLANE"), is_bold, "{line}: {screen:?}");
     }

@@ -18,9 +18,9 @@ use crate::frame::Record;
 use crate::store::{BatchId, Head};
 
 /// The newest format of batches.
-pub const BATCH_FORMAT: u8 = 1;
+pub const BATCH_FORMAT: u8 = 2;
 /// The newest format of snapshots.
-pub const SNAPSHOT_FORMAT: u8 = 1;
+pub const SNAPSHOT_FORMAT: u8 = 2;
 /// The newest format of payloads and results.
 pub const PAYLOAD_FORMAT: u8 = 1;
 /// The newest format of the history of a task.

@@ -32,6 +32,22 @@ pub(crate) struct Serve {
     pub(crate) log: tracing::Level,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// The server; $LANEWAY_URL, or http://127.0.0.1:7717
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The token; better in $LANEWAY_TOKEN, where other users of the machine cannot read it
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The agent that asks, if it is one; $LANEWAY_AGENT
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The running task that asks and waits, if it is one; $LANEWAY_TASK_ID
+    #[arg(long, value_name = "TASK")]
+    pub(crate) parent: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Makes a token and prints it, once
