@@ -42,6 +42,9 @@ pub(crate) struct WorkerArguments {
     /// How many tasks to do at once; else the file's, or 1
     #[arg(long, value_name = "N")]
     concurrency: Option<u32>,
+    /// Ends when nothing runs and nothing waits, rather than working for ever
+    #[arg(long)]
+    until_idle: bool,
     /// Checks the file and the handlers' programs, and ends
     #[arg(long)]
     check: bool,
@@ -111,7 +114,8 @@ fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> R
         return Err(Trouble::Input("--concurrency must be at least 1".to_owned()));
     }
     let url: Arc<str> = client.url().into();
-    let mut worker = Worker::new(client, name).lanes(lanes).concurrency(concurrency as usize);
+    let mut worker =
+        Worker::new(client, name).lanes(lanes).concurrency(concurrency as usize).until_idle(asked.until_idle);
     if let Some(lease) = config.lease {
         worker = worker.lease(lease);
     }

@@ -203,6 +203,8 @@ fn place<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Result<Url,
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use super::*;
 
     #[test]

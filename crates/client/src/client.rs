@@ -156,6 +156,8 @@ fn is_this_machine(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use super::*;
 
     #[test]

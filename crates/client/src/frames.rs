@@ -79,6 +79,8 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use serde_json::json;
 
     use super::*;

@@ -6,7 +6,7 @@
 //! | what can go wrong, and what does that mean? | `error.rs` |
 //! | when is a call repeated by itself? | `patience.rs` |
 //! | following events | `events.rs`, `frames.rs` |
-//! | doing work: the loop, an attempt, its lease, its outcome | `worker.rs`, `attempt.rs`, `lease.rs`, `outcome.rs` |
+//! | doing work: the loop, an attempt, its lease, its outcome | `worker.rs`, `crew.rs`, `attempt.rs`, `attempting.rs`, `lease.rs`, `outcome.rs` |
 //! | asking an agent | `agents.rs` |
 //! | tasks, groups, batches, slots | `tasks.rs` |
 //! | claims, signs of life, outcomes | `claims.rs` |
@@ -25,9 +25,11 @@
 
 mod agents;
 mod attempt;
+mod attempting;
 mod call;
 mod claims;
 mod client;
+mod crew;
 mod error;
 mod events;
 mod frames;

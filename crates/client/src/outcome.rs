@@ -12,8 +12,8 @@ use crate::lease::is_stale;
 use crate::patience::{doubled, jittered};
 
 const RETRY_FIRST: Duration = Duration::from_millis(200);
-/// No wait between two tries is longer.
-const RETRY_MAX: Duration = Duration::from_secs(10);
+/// No wait between two tries is longer: when the server is back, the lease has not long to live.
+const RETRY_MAX: Duration = Duration::from_secs(3);
 
 /// What became of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

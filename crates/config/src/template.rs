@@ -144,6 +144,8 @@ fn is_interpreter(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use super::*;
 
     #[test]

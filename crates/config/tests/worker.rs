@@ -1,5 +1,5 @@
 //! The file of a worker: what is read, and what is refused with why.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 
@@ -68,15 +68,15 @@ fn what_is_wrong_is_told_with_its_place() {
         ("handler \"k\" { external = true }", "external is not a setting"),
         ("handler \"k\" { url = \"http://h\"  limits { cpu_seconds = 1 } }", "limits belongs to a command"),
         (
-            "handler \"k\" { command = [\"a\"]  limits { cpu = 1 } }",
-            "limits.cpu is not a setting; did you mean limits.cpu_seconds?",
+            "handler \"k\" { command = [\"a\"]  limits { cpu_secs = 1 } }",
+            "limits.cpu_secs is not a setting; did you mean limits.cpu_seconds?",
         ),
         (
             "handler \"k\" { command = [\"a\"]  limits { open_files = 2 } }",
             "limits.open_files must be a whole number from 3",
         ),
         ("lane = [\"a\"]\nhandler \"k\" { command = [\"a\"] }", "lane is not a setting; did you mean lanes?"),
-        ("lanes = [\"\\n\"]\nhandler \"k\" { command = [\"a\"] }", "worker.hcl:1: lanes"),
+        ("lanes = [\"a\\nb\"]\nhandler \"k\" { command = [\"a\"] }", "worker.hcl:1: lanes"),
         ("concurrency = 0\nhandler \"k\" { command = [\"a\"] }", "concurrency must be a whole number from 1"),
         ("lease = \"1ms\"\nhandler \"k\" { command = [\"a\"] }", "lease"),
         ("url = \"ftp://h\"\nhandler \"k\" { command = [\"a\"] }", "url must be an http:// or https:// URL"),

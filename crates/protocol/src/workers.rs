@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::time::At;
 
 /// What a worker asks for.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
     /// Who asks.
@@ -31,6 +31,13 @@ pub struct ClaimBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub lease_ms: Option<u64>,
+}
+
+impl ClaimBody {
+    /// One task of any kind from these home lanes, if there is one now.
+    pub fn new(worker: impl Into<String>, lanes: Vec<String>) -> ClaimBody {
+        ClaimBody { worker: worker.into(), lanes, ..ClaimBody::default() }
+    }
 }
 
 /// What a worker got.

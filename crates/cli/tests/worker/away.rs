@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::common::{HELD, ended, fifo, serve, serve_at, submit, worker, worker_with};
+use crate::common::{HELD, Process, ended, fifo, laneway, serve, serve_at, submit, worker, worker_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
@@ -36,7 +36,8 @@ async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
 async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
-    let worker = worker(dir.path(), &served, "w", &format!("concurrency = 4\n{HELD}"));
+    // One at a time, so that no claim is under way that could meet the signal.
+    let worker = worker(dir.path(), &served, "w", HELD);
     let pipe = fifo(dir.path(), "pipe");
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
     let mut write = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
@@ -96,4 +97,31 @@ fn a_server_that_is_away_is_asked_less_and_less_often() {
         let least = Duration::from_millis(100 << times);
         assert!(*gap >= least, "after {times} tries it waited {gap:?}: {gaps:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asked_to_work_until_idle_it_ends_when_all_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    for number in 0..7 {
+        submit(&served.client, "copy", json!(number)).await;
+    }
+    std::fs::write(dir.path().join("worker.hcl"), "handler \"copy\" { command = [\"cat\"] }").unwrap();
+    let mut command = laneway(dir.path());
+    let url = format!("http://{}", served.address);
+    command.args([
+        "worker",
+        "--until-idle",
+        "--json",
+        "--lanes",
+        "external",
+        "--concurrency",
+        "2",
+        "--url",
+        &url,
+    ]);
+    let (code, told) = Process::start(command).ends();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(told, json!({ "claimed": 7, "completed": 7, "failed": 0, "stale": 0, "left": 0 }));
 }

@@ -17,7 +17,14 @@ async fn everything_that_the_server_answers_is_understood() {
         dir.path(),
         "store = \"data\"\nqueue {}\nagent \"echo\" { echo = true }\nhandler \"no\" { command = [\"false\"] }",
     );
-    let client = &served.client;
+    agents(&served.client).await;
+    tasks(&served.client).await;
+    lanes(&served.client).await;
+    sessions(&served.client).await;
+    operations(&served.client).await;
+}
+
+async fn agents(client: &Client) {
     let manner = Manner { key: Some("k1".to_owned()), ..Manner::default() };
     let answer = client.chat("echo", Form::Chat, &ask("hello"), &manner).await.unwrap();
     assert_eq!((answer.response, answer.execution.attempt), (json!("hello"), 1));
@@ -28,7 +35,9 @@ async fn everything_that_the_server_answers_is_understood() {
     assert_eq!(client.queue("echo").await.unwrap().queue_length, 0);
     assert_eq!(client.clear_queue("echo").await.unwrap().status, "cleared");
     assert_eq!(client.release_queue("echo").await.unwrap().status, "released");
+}
 
+async fn tasks(client: &Client) {
     let waiting = submit(client, "elsewhere", json!({ "a": 1 })).await;
     assert_eq!(client.explain(&waiting.id).await.unwrap().blockers[0].kind, "unclaimed");
     let change = serde_json::from_value(json!({ "priority": 9 })).unwrap();
@@ -57,7 +66,9 @@ async fn everything_that_the_server_answers_is_understood() {
     let batch = client.batch(&serde_json::from_value(batch).unwrap()).await.unwrap();
     assert!(!batch.results[0].success);
     client.group("g").await.unwrap();
+}
 
+async fn lanes(client: &Client) {
     client.status().await.unwrap();
     assert_eq!(client.health().await.unwrap().status, "ok");
     assert_eq!(client.readiness().await.unwrap().status, "ready");
@@ -71,7 +82,9 @@ async fn everything_that_the_server_answers_is_understood() {
     let lane = client.change_lane("main", &json!({ "max_concurrency": 7 })).await.unwrap();
     assert_eq!(lane.max_concurrency, Some(7));
     client.history(&ChartQuery::default()).await.unwrap();
+}
 
+async fn sessions(client: &Client) {
     let message =
         serde_json::from_value(json!({ "agent": "echo", "text": "hi", "message_id": "m" })).unwrap();
     let sent = client.send_message("chat/1", &message).await.unwrap();
@@ -81,7 +94,9 @@ async fn everything_that_the_server_answers_is_understood() {
     client.sessions(None, None).await.unwrap();
     client.change_session("chat/1", &serde_json::from_value(json!({ "cap": 3 })).unwrap()).await.unwrap();
     client.clear_session("chat/1").await.unwrap();
+}
 
+async fn operations(client: &Client) {
     let new = json!({ "name": "n", "cron": "@daily", "agent": "echo", "message": "m" });
     client.create_schedule(&serde_json::from_value::<NewSchedule>(new).unwrap()).await.unwrap();
     assert_eq!(client.schedules().await.unwrap().items[0].name, "n");

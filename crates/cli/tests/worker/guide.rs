@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::{ended, laneway, serve, submit, worker};
+use crate::common::{Process, ended, laneway, serve, submit};
 
 const GUIDE: &str = include_str!("../../../../docs/worker.md");
 
@@ -32,14 +32,33 @@ fn the_refusals_in_the_guide_are_those_that_are_given() {
     assert_eq!(samples("text"), [String::from_utf8(output.stderr).unwrap()]);
 }
 
+/// The sample in Rust is the one that is compiled with the documentation of the crate.
+#[test]
+fn the_sample_in_rust_is_one_that_compiles() {
+    let source = include_str!("../../../client/src/worker.rs");
+    let compiled: String = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("///"))
+        .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+        .collect();
+    let [sample] = samples("rust")[..] else { panic!("one sample in Rust") };
+    assert!(compiled.contains(sample), "{compiled}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_file_does_what_the_guide_says() {
+async fn the_first_file_and_the_first_commands_do_what_the_guide_says() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"memory\"");
-    let _worker = worker(dir.path(), &served, "w", samples("hcl")[0]);
-    let greeted = submit(&served.client, "greet", json!({ "name": "Ann; rm -rf /" })).await;
-    let view = ended(&served.client, &greeted.id).await;
-    assert_eq!((view.status.as_str(), view.result), ("completed", Some(json!("hello Ann; rm -rf /\n"))));
+    std::fs::write(dir.path().join("worker.hcl"), samples("hcl")[0]).unwrap();
+    let commands = samples("sh")[0].replace("127.0.0.1:7717", &served.address);
+    let (start, ask) = commands.trim().split_once('\n').unwrap();
+    let mut worker = laneway(dir.path());
+    worker.args(start.split(' ').skip(1));
+    let _worker = Process::start(worker);
+    let asked = std::process::Command::new("sh").args(["-c", ask]).output().unwrap();
+    let accepted: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+    let view = ended(&served.client, accepted["id"].as_str().unwrap()).await;
+    assert_eq!((view.status.as_str(), view.result), ("completed", Some(json!("hello Ann\n"))));
     let sorted = submit(&served.client, "sort", json!("b\na\n")).await;
     assert_eq!(ended(&served.client, &sorted.id).await.result, Some(json!("a\nb\n")));
 }

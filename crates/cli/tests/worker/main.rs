@@ -9,3 +9,4 @@ mod ending;
 mod guide;
 mod injection;
 mod own_handlers;
+mod talking;

@@ -1,5 +1,7 @@
 //! The loop of a worker with handlers in Rust.
 
+use std::time::Duration;
+
 use laneway_client::protocol::ChatRequest;
 use laneway_client::{Attempt, Client, Failure, Form, Manner, Tally, Watch, Worker};
 use serde_json::{Value, json};
@@ -35,9 +37,8 @@ async fn progress_results_failures_and_panics_are_told() {
             let number = attempt.task().payload.as_i64().ok_or_else(|| Failure::fatal("no number"))?;
             Ok(json!(number * 2))
         })
-        .handler("panics", |_: Attempt| async move {
-            let nothing: Option<Value> = None;
-            Ok(nothing.expect("something"))
+        .handler("panics", |attempt: Attempt| async move {
+            Ok(attempt.task().payload.get("missing").cloned().expect("something"))
         });
     let (stop, working) = start(worker);
 
@@ -109,6 +110,7 @@ async fn a_worker_that_could_never_work_says_so_at_once() {
         (nothing().handler("k", done), "at least one lane"),
         (nothing().lanes(["external"]), "handler for at least one kind"),
         (nothing().lanes(["external"]).handler("k", done).concurrency(0), "at least 1"),
+        (nothing().lanes(["external"]).handler("k", done).poll(Duration::ZERO), "at least 100 ms"),
         (Worker::new(served.client.clone(), "").lanes(["external"]).handler("k", done), "INVALID"),
     ] {
         let error = worker.run(never()).await.unwrap_err().to_string();

@@ -1,0 +1,71 @@
+//! Handlers that are services, and programs that talk line by line.
+
+use laneway_client::protocol::ChatRequest;
+use laneway_client::{Form, Manner};
+use serde_json::{Value, json};
+
+use crate::common::{Process, ended, laneway, serve, submit};
+
+/// Says how far it is, waits for what is said to it, and says what it heard.
+const LISTENER: &str = r#"read -r first
+echo "{\"type\": \"progress\", \"step\": \"listens\"}"
+read -r second
+heard=$(printf '%s' "$second" | sed 's/.*"text":"\([^"]*\)".*/\1/')
+echo "{\"type\": \"result\", \"result\": {\"first\": $first, \"heard\": \"$heard\"}}"
+"#;
+
+/// A worker for all lanes of agents, and the lane `external`.
+fn start(dir: &std::path::Path, address: &str, file: &str) -> Process {
+    std::fs::write(dir.join("worker.hcl"), file).unwrap();
+    let mut command = laneway(dir);
+    command.args(["worker", "--lanes", "external,agent:*", "--name", "w"]);
+    command.env("LANEWAY_URL", format!("http://{address}"));
+    Process::start(command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_gets_the_payload_and_its_answer_is_the_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"\nagent \"echo\" { echo = true }");
+    let chat = format!("http://{}/api/agents/echo/chat", served.address);
+    let gone = "http://127.0.0.1:1/";
+    let file = format!("handler \"ask\" {{ url = \"{chat}\" }}\nhandler \"gone\" {{ url = \"{gone}\" }}");
+    let _worker = start(dir.path(), &served.address, &file);
+    let client = &served.client;
+    let asked = submit(client, "ask", json!({ "message": "is anybody there?" })).await;
+    let view = ended(client, &asked.id).await;
+    assert_eq!(view.result.unwrap()["response"], "is anybody there?");
+    let wrong = ended(client, &submit(client, "ask", json!({ "no": "message" })).await.id).await;
+    assert_eq!((wrong.status.as_str(), wrong.error.as_deref()), ("failed", Some("the service answered 400")));
+    let away = ended(client, &submit(client, "gone", Value::Null).await.id).await;
+    assert_eq!(away.error.as_deref(), Some("the service cannot be reached"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said_to_its_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"\nagent \"builder\" { external = true }");
+    let client = &served.client;
+    let script = dir.path().join("listener");
+    std::fs::write(&script, LISTENER).unwrap();
+    let file = format!(
+        "handler \"agent:builder\" {{ command = [\"sh\", \"{}\"]  protocol = \"jsonl\" }}\n\
+         handler \"odd\" {{ command = [\"echo\", \"no JSON\"]  protocol = \"jsonl\" }}",
+        script.display()
+    );
+    let _worker = start(dir.path(), &served.address, &file);
+    let request: ChatRequest = serde_json::from_value(json!({ "message": "build", "session": "s" })).unwrap();
+    let mut events = client.chat_events("builder", Form::Chat, &request, &Manner::default()).await.unwrap();
+    let mut result = Value::Null;
+    while let Some(event) = events.next().await.unwrap() {
+        match event.event.as_str() {
+            "progress" => while client.steer("s", "left, not right").await.is_err() {},
+            "completed" => result = event.data["result"].clone(),
+            _ => {}
+        }
+    }
+    assert_eq!(result["heard"], "left, not right", "{result}");
+    assert_eq!((&result["first"]["type"], &result["first"]["message"]), (&json!("message"), &json!("build")));
+    let odd = ended(client, &submit(client, "odd", Value::Null).await.id).await;
+    assert!(odd.error.as_deref().is_some_and(|error| error.contains("no JSON object")), "{odd:?}");
+}
