@@ -102,28 +102,32 @@ async fn it_answers_only_known_tokens_hosts_and_origins() {
 
 #[tokio::test]
 async fn a_parent_that_does_not_run_is_refused_and_one_that_runs_is_the_parent() {
-    let gate = Gate::open().await;
-    let agents =
-        format!("agent \"coder\" {{ url = \"{0}\" }}\nagent \"helper\" {{ url = \"{0}\" }}", gate.url);
+    let (of_parent, of_child) = (Gate::open().await, Gate::open().await);
+    let agents = format!(
+        "agent \"coder\" {{ url = \"{}\" }}\nagent \"helper\" {{ url = \"{}\" }}",
+        of_parent.url, of_child.url
+    );
     let server = serve(&agents).await;
     let prefer = [("prefer", "respond-async")];
     let parent = server.send_with("POST", "/api/agents/coder/chat", json!({"message": "1"}), &prefer).await;
     let parent = parent.json()["execution"]["id"].as_str().unwrap().to_owned();
-    gate.arrival().await;
+    of_parent.arrival().await;
     let arguments = json!({"agent_name": "helper", "message": "2"});
-    let calling = call(&server, "chat_with_agent", arguments.clone(), &[("x-laneway-parent", &parent)]);
+    let header = [("x-laneway-parent", parent.as_str())];
+    let calling = call(&server, "chat_with_agent", arguments.clone(), &header);
     let looking = async {
-        gate.arrival().await;
+        of_child.arrival().await;
         let queue = server.get("/api/agents/helper/queue").await.json();
         let child = queue["current_execution"]["id"].as_str().unwrap().to_owned();
         let view = server.get(&format!("/api/tasks/{child}")).await.json();
-        gate.let_go(2);
+        of_child.let_go(1);
         view
     };
     let (answer, view) = tokio::join!(calling, looking);
     assert_eq!(answer["structuredContent"]["response"], "answer to 2");
     assert_eq!((&view["parent"], &view["source"]), (&json!(parent), &json!("agent")));
+    of_parent.let_go(1);
     server.until_numbers((0, 0)).await;
-    let late = call(&server, "chat_with_agent", arguments, &[("x-laneway-parent", &parent)]).await;
+    let late = call(&server, "chat_with_agent", arguments, &header).await;
     assert_eq!(late["isError"], true, "{late}");
 }
