@@ -131,3 +131,29 @@ async fn a_parent_that_does_not_run_is_refused_and_one_that_runs_is_the_parent()
     let late = call(&server, "chat_with_agent", arguments, &header).await;
     assert_eq!(late["isError"], true, "{late}");
 }
+
+#[tokio::test]
+async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
+    let server = serve("").await;
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    let accept = [("accept", "application/json, text/event-stream")];
+    let mut last = String::new();
+    for number in 0..1024 {
+        let answer = server.send_with("POST", "/mcp", hello.clone(), &accept).await;
+        assert_eq!(answer.status, 200, "{number}");
+        last = answer.header("mcp-session-id").to_owned();
+    }
+    let refused = server.send_with("POST", "/mcp", hello.clone(), &accept).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, "5"));
+    assert_eq!(refused.json()["code"], "RATE_LIMITED");
+    // The current revision needs none.
+    assert_eq!(ask(&server, "tools/list", json!({}), &[]).await.status, 200);
+    let ended = server.send_with("DELETE", "/mcp", json!({}), &[("mcp-session-id", &last)]).await;
+    assert_eq!(ended.status, 204);
+    assert_eq!(server.send_with("POST", "/mcp", hello, &accept).await.status, 200);
+}
