@@ -18,6 +18,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   api               asks a running server everything that its OpenAPI document allows, and more
+  mcp               the official MCP clients in Python and TypeScript against the real program
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["api"] => api::fuzz(),
+        ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),

@@ -48,7 +48,8 @@ pub(crate) fn run(asked: Mcp) -> Result<(), Trouble> {
         let passing = bridge.run(BufReader::new(tokio::io::stdin()));
         tokio::select! {
             done = passing => done,
-            written = writing => Ok(drop(written)),
+            // Nobody reads any more.
+            _ = writing => Ok(()),
             () = asked_to_stop() => Ok(()),
         }
     });

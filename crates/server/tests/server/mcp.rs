@@ -102,28 +102,58 @@ async fn it_answers_only_known_tokens_hosts_and_origins() {
 
 #[tokio::test]
 async fn a_parent_that_does_not_run_is_refused_and_one_that_runs_is_the_parent() {
-    let gate = Gate::open().await;
-    let agents =
-        format!("agent \"coder\" {{ url = \"{0}\" }}\nagent \"helper\" {{ url = \"{0}\" }}", gate.url);
+    let (of_parent, of_child) = (Gate::open().await, Gate::open().await);
+    let agents = format!(
+        "agent \"coder\" {{ url = \"{}\" }}\nagent \"helper\" {{ url = \"{}\" }}",
+        of_parent.url, of_child.url
+    );
     let server = serve(&agents).await;
     let prefer = [("prefer", "respond-async")];
     let parent = server.send_with("POST", "/api/agents/coder/chat", json!({"message": "1"}), &prefer).await;
     let parent = parent.json()["execution"]["id"].as_str().unwrap().to_owned();
-    gate.arrival().await;
+    of_parent.arrival().await;
     let arguments = json!({"agent_name": "helper", "message": "2"});
-    let calling = call(&server, "chat_with_agent", arguments.clone(), &[("x-laneway-parent", &parent)]);
+    let header = [("x-laneway-parent", parent.as_str())];
+    let calling = call(&server, "chat_with_agent", arguments.clone(), &header);
     let looking = async {
-        gate.arrival().await;
+        of_child.arrival().await;
         let queue = server.get("/api/agents/helper/queue").await.json();
         let child = queue["current_execution"]["id"].as_str().unwrap().to_owned();
         let view = server.get(&format!("/api/tasks/{child}")).await.json();
-        gate.let_go(2);
+        of_child.let_go(1);
         view
     };
     let (answer, view) = tokio::join!(calling, looking);
     assert_eq!(answer["structuredContent"]["response"], "answer to 2");
     assert_eq!((&view["parent"], &view["source"]), (&json!(parent), &json!("agent")));
+    of_parent.let_go(1);
     server.until_numbers((0, 0)).await;
-    let late = call(&server, "chat_with_agent", arguments, &[("x-laneway-parent", &parent)]).await;
+    let late = call(&server, "chat_with_agent", arguments, &header).await;
     assert_eq!(late["isError"], true, "{late}");
+}
+
+#[tokio::test]
+async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
+    let server = serve("").await;
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    let accept = [("accept", "application/json, text/event-stream")];
+    let mut last = String::new();
+    for number in 0..1024 {
+        let answer = server.send_with("POST", "/mcp", hello.clone(), &accept).await;
+        assert_eq!(answer.status, 200, "{number}");
+        last = answer.header("mcp-session-id").to_owned();
+    }
+    let refused = server.send_with("POST", "/mcp", hello.clone(), &accept).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, "5"));
+    assert_eq!(refused.json()["code"], "RATE_LIMITED");
+    // The current revision needs none.
+    assert_eq!(ask(&server, "tools/list", json!({}), &[]).await.status, 200);
+    let ended = server.send_with("DELETE", "/mcp", json!({}), &[("mcp-session-id", &last)]).await;
+    assert_eq!(ended.status, 204);
+    assert_eq!(server.send_with("POST", "/mcp", hello, &accept).await.status, 200);
 }
