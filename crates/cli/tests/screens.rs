@@ -56,13 +56,13 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Looks until the screen is as it must be.
+    /// Looks until the screen is as it must be, twice in a row: a look may come while it is drawn.
     #[track_caller]
     fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
-            if is_there(&screen) {
+            if is_there(&screen) && self.screen() == screen {
                 return screen;
             }
             assert!(Instant::now() < end, "no {what} on this screen:\n{screen}");
@@ -131,8 +131,11 @@ fn top_shows_lanes_obeys_keys_after_a_yes_and_outlives_the_server() {
     // The server goes and comes back.
     let address = served.url.trim_start_matches("http://").to_owned();
     drop(served);
-    let screen = terminal.wait("sign that it is away", |screen| screen.contains("AWAY: trying again"));
-    assert!(screen.contains("what is shown is old") && screen.contains("gpu"), "{screen}");
+    terminal.wait("sign that it is away", |screen| {
+        screen.contains("AWAY: trying again")
+            && screen.contains("what is shown is old")
+            && screen.contains("gpu")
+    });
     let served = serve(dir.path(), &address);
     terminal.wait("sign that it is back", |screen| screen.contains("waiting 2") && !screen.contains("AWAY"));
     terminal.keys(&["c", "y"]);
