@@ -7,6 +7,7 @@ mod events;
 mod keys;
 mod leaving;
 mod lists;
+mod mcp;
 mod operating;
 mod programs;
 mod schedules;
