@@ -6,6 +6,7 @@ mod crash;
 mod dashboard;
 mod mutants;
 mod sdk;
+mod sim;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ cargo xtask <chore>
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  sim --seeds N --seed S  histories of replicas, workers and clients under faults, on virtual time; S alone: that one, explained
+  sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),

@@ -236,7 +236,7 @@ impl Engine {
         let context =
             Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
-        self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
+        self.tasks.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
     }
 
     fn tell_watchers(&self, turn: Turn) {

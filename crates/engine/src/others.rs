@@ -153,7 +153,7 @@ impl Engine {
     pub(crate) fn tell_waiters_later(&mut self, task: TaskId, ending: Ending) {
         let Some(waiters) = self.waiters.remove(&task) else { return };
         let journal = self.journal.clone();
-        self.runtime.spawn(async move {
+        self.tasks.spawn(async move {
             let mut pause = std::time::Duration::from_millis(50);
             let found = loop {
                 match journal.finished(task).await {

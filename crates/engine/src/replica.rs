@@ -19,7 +19,7 @@
 //! it goes when its replica has appended nothing for the length of a lease. One that waits for slots and has nothing to
 //! append appends an empty batch from time to time.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use laneway_core::{CancelReason, Command, Event, Millis, Name, Reply, Selector, TaskView, Timestamp};
@@ -36,7 +36,7 @@ use crate::turn::Turn;
 const TARDINESS_MAX_MS: u64 = 25;
 
 /// The number of a replica, chosen at random at its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReplicaId(pub(crate) u64);
 
 /// What an engine knows as one of several.
@@ -51,7 +51,7 @@ pub(crate) struct Replica {
     /// How many batches of others have been read.
     heard: u64,
     /// The others that have slots, waiting or running: how many, and when they appended last.
-    others: HashMap<ReplicaId, Other>,
+    others: BTreeMap<ReplicaId, Other>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -145,7 +145,7 @@ impl Engine {
 impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
-        Replica { id, rewind: Rewind::default(), follower, lease, shown, heard: 0, others: HashMap::new() }
+        Replica { id, rewind: Rewind::default(), follower, lease, shown, heard: 0, others: BTreeMap::new() }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.
