@@ -252,6 +252,8 @@ impl Engine {
     fn due_at(&self) -> Option<Timestamp> {
         let is_waiting = self.outage.is_some() || self.broken.is_some();
         let wakeup = self.scheduler.next_wakeup().map(|at| at + self.tardiness());
+        #[cfg(feature = "planted")]
+        let wakeup = wakeup.filter(|_| !crate::planted::is(crate::planted::Bug::LapseUnseen));
         let due = [wakeup, self.runs.next_renewal(), self.replica_due_at()];
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
@@ -287,6 +289,8 @@ impl Engine {
         self.sort(calls, &mut asks, &mut looks);
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
+        #[cfg(feature = "planted")]
+        let renewals = if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
         let buried = self.bury(now).await;
         let own = renewals.into_iter().chain(buried);
         asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));

@@ -37,6 +37,8 @@ mod message;
 mod options;
 mod others;
 mod outbox;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod positions;
 mod reading;
 mod recovery;

@@ -97,9 +97,25 @@ impl Engine {
                 break;
             }
             is_news = true;
+            #[cfg(feature = "planted")]
+            let batches = self.skip_some(batches);
             batches.into_iter().for_each(|(head, batch)| self.take_over(head, batch));
         }
         Ok(is_news)
+    }
+
+    /// What planted bugs leave of what was read.
+    #[cfg(feature = "planted")]
+    fn skip_some(&mut self, mut batches: Vec<(Head, Batch)>) -> Vec<(Head, Batch)> {
+        use crate::planted::{Bug, is};
+        let own = self.replica.as_ref().map(|replica| replica.id);
+        if is(Bug::TailSkipped) && batches.len() > 1 {
+            batches.remove(0);
+        }
+        if is(Bug::OwnBatchSkipped) && batches.len() == 1 && own == Some(ReplicaId::of_batch(batches[0].1.id)) {
+            batches[0].1.events.clear();
+        }
+        batches
     }
 
     /// Forgets what was decided and not kept, and reads what was kept instead.
@@ -214,6 +230,10 @@ impl Engine {
         }
         if let Err(error) = self.catch_up(None).await {
             self.give_up(error, Vec::new());
+            return Vec::new();
+        }
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::DeadNotBuried) {
             return Vec::new();
         }
         self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default()

@@ -20,6 +20,8 @@ pub(crate) struct Checker {
     last_fence: u64,
     pub(crate) live: BTreeMap<TaskId, Seen>,
     pub(crate) ended: BTreeMap<TaskId, End>,
+    /// Under which fence tasks ended that ran when they did.
+    pub(crate) ended_under: BTreeMap<TaskId, u64>,
     /// Every attempt that was granted, and by whose batch.
     pub(crate) grants: BTreeMap<(TaskId, u64), u64>,
     running: BTreeMap<LaneName, u32>,
@@ -79,6 +81,7 @@ impl Checker {
             last_fence: 0,
             live: BTreeMap::new(),
             ended: BTreeMap::new(),
+            ended_under: BTreeMap::new(),
             grants: BTreeMap::new(),
             running: BTreeMap::new(),
             last_started: BTreeMap::new(),
@@ -257,8 +260,9 @@ impl Checker {
     }
 
     fn end(&mut self, id: TaskId, end: &End) {
-        let is_running = self.live.get(&id).is_some_and(|seen| seen.run.is_some());
-        if *end == End::Completed && !is_running {
+        let fence = self.live.get(&id).and_then(|seen| seen.run.as_ref()).map(|run| run.fence);
+        self.ended_under.extend(fence.map(|fence| (id, fence)));
+        if *end == End::Completed && fence.is_none() {
             self.wrong(format!("{id} was completed and did not run"));
         }
         self.over(id, None, *end == End::Lost);

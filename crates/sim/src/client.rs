@@ -63,9 +63,17 @@ async fn ask(sim: &Sim, step: Step) {
     }
 }
 
+/// How long something runs: now and then for longer than a lease.
+fn run_ms(much: u64) -> u64 {
+    match (much >> 24) % 6 {
+        0 => LEASE_MS + much % 3000,
+        _ => much % 1200,
+    }
+}
+
 /// Asks for a task, so many times at least and until somebody has heard.
 async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, times: usize) {
-    let payload = json!({ "ms": much % 1200, "fate": (much >> 16) % 8 });
+    let payload = json!({ "ms": run_ms(much), "fate": (much >> 16) % 8 });
     let task = task.kind("work").payload(payload);
     for time in 0..times {
         let (book, task) = (sim.clone(), task.clone());
@@ -101,19 +109,21 @@ async fn run_slot(sim: &Sim, replica: usize, much: u64) {
         place.handle.clone().map(|handle| (handle, Arc::clone(&place.host)))
     };
     let Some((handle, host)) = place else { return };
-    let sim = sim.clone();
-    host.start(async move {
-        let Ok(slot) = handle.take(Task::new("slots")).await else { return };
-        sim.world().count(Kind::RunSlot);
-        let run = Run::begin(&sim, slot.task(), slot.fence(), "a slot");
-        tokio::select! {
-            biased;
-            _ = slot.stop().wait() => {}
-            () = pass(much % 1500) => {}
-        }
-        drop(run);
-        drop(slot);
-    });
+    for number in 0..1 + much % 3 {
+        let (sim, handle) = (sim.clone(), handle.clone());
+        host.start(async move {
+            let Ok(slot) = handle.take(Task::new("slots")).await else { return };
+            sim.world().count(Kind::RunSlot);
+            let run = Run::begin(&sim, slot.task(), slot.fence(), "a slot");
+            tokio::select! {
+                biased;
+                _ = slot.stop().wait() => {}
+                () = pass(run_ms(much.rotate_left(number as u32 * 8))) => {}
+            }
+            drop(run);
+            drop(slot);
+        });
+    }
 }
 
 /// Changes something of what is there.

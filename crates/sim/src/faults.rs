@@ -46,7 +46,9 @@ impl Sim {
             let place = &mut world.replicas[replica];
             place.host.crash();
             place.life += 1;
-            place.handle.take()
+            let handle = place.handle.take();
+            world.bury(replica);
+            handle
         };
         drop(handle);
     }
@@ -252,7 +254,9 @@ impl World {
         self.shared.ahead += sign * jump as i64;
         self.count(kind);
         self.note(|| format!("{} by {jump} ms", kind.name()));
-        self.trouble_for_all(now + jump + CLOCK_ASKED_MS);
+        // Time stands still until the clock has come to where the log is.
+        let behind = self.checker.scheduler.now().0.saturating_sub(self.log_time());
+        self.trouble_for_all(now + jump + behind + 2 * CLOCK_ASKED_MS);
     }
 
     fn jump_replica(&mut self, kind: Kind, replica: usize, much: u64) {
@@ -264,6 +268,7 @@ impl World {
         self.replicas[replica].ahead.fetch_add(sign * jump as i64, Ordering::Relaxed);
         self.count(kind);
         self.note(|| format!("{} by {jump} ms at replica {replica}", kind.name()));
-        self.trouble_for_all(now + jump);
+        let behind = self.checker.scheduler.now().0.saturating_sub(self.log_time());
+        self.trouble_for_all(now + jump + behind);
     }
 }

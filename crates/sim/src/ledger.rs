@@ -70,6 +70,10 @@ impl World {
         if !self.ledger.completed.insert(task) {
             self.wrong(format!("{task} was completed twice, the second time under fence {}", fence.0));
         }
+        let under = self.checker.ended_under.get(&task).copied();
+        if under.is_some_and(|under| under != fence.0) && self.ledger.set_backs == 0 {
+            self.wrong(format!("{task} #{under:?} was ended by whoever had fence {}", fence.0));
+        }
         if !self.checker.ended.contains_key(&task)
             && !self.ledger.gone.contains(&task)
             && self.ledger.set_backs == 0

@@ -19,7 +19,7 @@
 //! | who takes part? | `host.rs`, `replica.rs`, `worker.rs`, `client.rs` |
 //! | what lies between them? | `net.rs`, `link.rs`, `wire.rs`, `shared.rs` |
 //! | what goes wrong? | `faults.rs` |
-//! | what must hold? | `check.rs`, `ledger.rs`, `world.rs`, `run.rs` |
+//! | what must hold? | `check.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
 //! | how is a failure made short, and many seeds told of? | `shrink.rs`, `report.rs`, `summary.rs` |
 
 mod chance;
@@ -27,11 +27,14 @@ mod check;
 mod client;
 mod faults;
 mod host;
+mod judge;
 mod kind;
 mod ledger;
 mod link;
 mod net;
 mod plan;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod replica;
 mod report;
 mod run;

@@ -22,6 +22,9 @@ use crate::world::{Sim, World};
 /// How long the log may have grown before a replica that heard nothing looks itself.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long an engine waits at most before it tries a store again that was away.
+const PAUSE_MAX_MS: u64 = 5000;
+
 /// The store as one replica sees it, in one of its lives.
 pub(crate) struct Link {
     pub(crate) sim: Sim,
@@ -88,7 +91,9 @@ impl World {
             let now = self.now();
             self.note(|| format!("{} at replica {replica} ({} ms)", kind.name(), fate.there_ms));
             // What goes wrong goes wrong three times at most, and then the store is tried again.
-            self.trouble(replica, now + fate.there_ms + fate.back_ms + 3 * ANSWER_MS);
+            // After an outage the next try may be a while away.
+            let pause = if now < self.trouble_until + PAUSE_MAX_MS { PAUSE_MAX_MS } else { 0 };
+            self.trouble(replica, now + fate.there_ms + fate.back_ms + 3 * ANSWER_MS + pause);
         }
         fate
     }

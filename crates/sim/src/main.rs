@@ -64,3 +64,20 @@ fn planted(_: &Asked) -> ExitCode {
     eprintln!("this program was built without planted bugs: cargo xtask sim --planted");
     ExitCode::from(2)
 }
+
+/// Plants each bug in turn and says which seed shows it.
+#[cfg(feature = "planted")]
+fn planted(asked: &Asked) -> ExitCode {
+    let seeds = asked.seeds.unwrap_or(1000);
+    let mut is_missed = false;
+    for planted in laneway_sim::planted::Planted::all() {
+        match planted.found(seeds) {
+            Some((seed, violation)) => println!("{:<20} seed {seed:>4}: {violation}", planted.name()),
+            None => {
+                is_missed = true;
+                println!("{:<20} not found in {seeds} seeds", planted.name());
+            }
+        }
+    }
+    if is_missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -43,11 +43,7 @@ impl Plan {
         let faults: Vec<Kind> =
             Kind::faults().iter().copied().filter(|kind| chance.hits(share * odds(*kind), 40)).collect();
         let share = chance.between(3, 9);
-        let mut asks: Vec<Kind> = Kind::asks()
-            .iter()
-            .copied()
-            .filter(|kind| *kind != Kind::Redrive && chance.hits(share, 9))
-            .collect();
+        let mut asks: Vec<Kind> = Kind::asks().iter().copied().filter(|_| chance.hits(share, 9)).collect();
         asks.push(Kind::SubmitTurn);
         let mut steps = Vec::new();
         for _ in 0..chance.between(15, 70) {

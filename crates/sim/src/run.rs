@@ -43,6 +43,8 @@ pub struct Outcome {
     pub millis: u64,
     /// How many batches the log had.
     pub batches: u64,
+    /// For how long something of a dead replica was left, in milliseconds; and where somebody else was in trouble too.
+    pub left_ms: (u64, u64),
 }
 
 /// Runs a history.
@@ -66,7 +68,11 @@ async fn drive(sim: &Sim, plan: &Plan) {
     sim.start_replica(0);
     begin(sim).await;
     (1..plan.replicas).for_each(|replica| sim.start_replica(replica));
-    (0..WORKERS).for_each(|worker| sim.start_worker(worker));
+    if plan.steps.iter().any(|step| step.kind == Kind::SubmitExternal) {
+        // Workers ask all the time, and with each question the time is looked at: where they have nothing to do,
+        // nobody does it for the others.
+        (0..WORKERS).for_each(|worker| sim.start_worker(worker));
+    }
     for step in &plan.steps {
         sleep_until(start + Duration::from_millis(step.at)).await;
         if !sim.world().violations.is_empty() {
@@ -265,5 +271,6 @@ async fn end(sim: &Sim) -> Outcome {
         timeline: world.timeline.take().unwrap_or_default(),
         millis,
         batches: world.checker.head.version.0,
+        left_ms: world.left_ms,
     }
 }

@@ -22,6 +22,8 @@ pub struct Summary {
     pub batches: u64,
     /// How long the histories took in their own time.
     pub millis: u64,
+    /// For how long something of a dead replica was left, in milliseconds; and where somebody else was in trouble too.
+    pub left_ms: (u64, u64),
     /// How long that took.
     pub took: Duration,
     /// The smallest seed that failed, and why.
@@ -58,6 +60,8 @@ impl Summary {
         self.seeds += 1;
         self.batches += outcome.batches;
         self.millis += outcome.millis;
+        self.left_ms.0 = self.left_ms.0.max(outcome.left_ms.0);
+        self.left_ms.1 = self.left_ms.1.max(outcome.left_ms.1);
         for (kind, count) in outcome.counts {
             *self.counts.entry(kind).or_default() += count;
         }
@@ -93,6 +97,13 @@ impl fmt::Display for Summary {
             self.seeds,
             self.batches,
             self.took.as_secs_f64()
+        )?;
+        let (alone, others) = self.left_ms;
+        writeln!(
+            f,
+            "of a dead replica something was left for {alone} ms at most, {others} ms with others in trouble (leases of \
+             {} ms)",
+            crate::LEASE_MS
         )?;
         match &self.failed {
             None => write!(f, "no violation"),

@@ -14,7 +14,7 @@ use crate::net::Silence;
 use crate::world::Sim;
 
 /// How often a report is repeated whose fate is unknown.
-const REPORTS_MAX: usize = 8;
+const REPORTS_MAX: usize = 60;
 
 impl Sim {
     /// Begins the next life of a worker.

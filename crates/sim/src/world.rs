@@ -1,25 +1,23 @@
 //! Everything there is: the store, the machines, and the book in which all that happens is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::FixedState;
-use laneway_core::{State, TaskId};
 use laneway_engine::Handle;
-use laneway_store::{Append, Head, StoreError, StoredSnapshot};
 use tokio::time::Instant;
 
 use crate::chance::Chance;
-use crate::check::{Checker, Holder};
+use crate::check::Checker;
 use crate::host::Host;
 use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::shared::SharedLog;
 use crate::wire::Wire;
-use crate::{EPOCH_MS, LEASE_MS, StoreBug};
+use crate::{EPOCH_MS, StoreBug};
 
 /// How many workers and clients there are.
 pub(crate) const WORKERS: usize = 2;
@@ -45,13 +43,17 @@ pub(crate) struct World {
     pub(crate) checker: Checker,
     pub(crate) ledger: Ledger,
     /// Who appends under which number: which replica, in which of its lives.
-    authors: BTreeMap<u64, (usize, u32)>,
+    pub(crate) authors: BTreeMap<u64, (usize, u32)>,
     /// Until when something is wrong for everybody.
     pub(crate) trouble_until: u64,
     /// Until when calls are slow or lost.
     pub(crate) calls_until: u64,
     /// When the last fault is over.
     pub(crate) fault_end: u64,
+    /// When those died who appended under these numbers.
+    pub(crate) deaths: BTreeMap<u64, u64>,
+    /// For how long something of them was left: where all others were well, and where not.
+    pub(crate) left_ms: (u64, u64),
     /// Until when somebody who shuts down may have left work for the others.
     pub(crate) leaving_until: u64,
     pub(crate) counts: BTreeMap<Kind, u64>,
@@ -102,6 +104,8 @@ impl Sim {
             trouble_until: 0,
             calls_until: 0,
             fault_end: 0,
+            deaths: BTreeMap::new(),
+            left_ms: (0, 0),
             leaving_until: 0,
             counts: BTreeMap::new(),
             violations: Vec::new(),
@@ -152,7 +156,7 @@ impl World {
         self.digest = FixedState::with_seed(self.digest).hash_one((now, what));
     }
 
-    fn stir_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn stir_bytes(&mut self, bytes: &[u8]) {
         let mut hasher = FixedState::with_seed(self.digest).build_hasher();
         hasher.write(bytes);
         self.digest = hasher.finish();
@@ -187,147 +191,4 @@ impl World {
     pub(crate) fn tell_all(&self) {
         self.wires.iter().for_each(|wire| wire.told.notify_waiters());
     }
-
-    pub(crate) fn append(
-        &mut self,
-        replica: usize,
-        life: u32,
-        mut append: Append,
-    ) -> Result<Head, StoreError> {
-        if self.bug == Some(StoreBug::VersionNotChecked) {
-            append.expected = self.shared.head();
-        }
-        self.authors.insert((append.batch.0 >> 64) as u64, (replica, life));
-        let (before, record) = (self.shared.head(), append.record.clone());
-        let (answer, has_grown) = self.shared.append(append);
-        if has_grown {
-            self.stir_bytes(&record);
-            self.check_after(before, replica);
-            self.tell_all();
-        }
-        answer
-    }
-
-    fn check_after(&mut self, before: Head, replica: usize) {
-        let batches = match self.shared.after(before) {
-            Ok(batches) => batches,
-            Err(error) => return self.wrong(format!("the log cannot be read: {error}")),
-        };
-        for (head, batch) in batches {
-            self.note(|| {
-                let events = batch.events.iter().map(crate::report::event);
-                let events = events.collect::<Vec<_>>().join(", ");
-                format!("replica {replica} appends {} at {}: {events}", head.version, batch.at.0 - EPOCH_MS)
-            });
-            self.checker.take(head, &batch);
-            self.judge();
-        }
-    }
-
-    /// Takes over what the checker found.
-    pub(crate) fn judge(&mut self) {
-        let is_leaving = self.now() < self.leaving_until;
-        for wrong in std::mem::take(&mut self.checker.wrong) {
-            // Whoever shuts down grants nothing more; the others do when they look.
-            if !(is_leaving && wrong.ends_with("could run")) {
-                self.wrong(wrong);
-            }
-        }
-        for lapse in std::mem::take(&mut self.checker.lapses) {
-            if self.is_sound(&lapse.holder) {
-                let (task, fence, holder) = (lapse.task, lapse.fence, lapse.holder);
-                self.wrong(format!("the lease of {task} #{fence} lapsed although {holder:?} was well"));
-            }
-        }
-    }
-
-    /// Whether nothing was wrong with somebody for longer than a lease and a second.
-    fn is_sound(&self, holder: &Holder) -> bool {
-        let aheads =
-            || self.replicas.iter().map(|place| place.ahead.load(std::sync::atomic::Ordering::Relaxed));
-        if !self.has_clock && aheads().min() != aheads().max() {
-            // Without a clock that all go by, a lease is as long as the clocks of those who look at it say.
-            return false;
-        }
-        let (place, until) = match holder {
-            Holder::Replica(author) => match self.authors.get(author) {
-                Some((replica, life)) if self.replicas[*replica].life == *life => {
-                    (&self.replicas[*replica], self.trouble_until)
-                }
-                _ => return false,
-            },
-            Holder::Worker(name) => {
-                let mut words = name.split('-').skip(1).map(str::parse::<u32>);
-                let (Some(Ok(worker)), Some(Ok(life))) = (words.next(), words.next()) else { return false };
-                // A worker speaks through any replica.
-                let replicas = self.replicas.iter().map(|place| place.trouble_until).max().unwrap_or(0);
-                match self.workers.get(worker as usize) {
-                    Some(place) if place.life == life => {
-                        (place, self.trouble_until.max(self.calls_until).max(replicas))
-                    }
-                    _ => return false,
-                }
-            }
-        };
-        !place.host.is_paused() && self.now() > place.trouble_until.max(until) + LEASE_MS + 1000
-    }
-
-    /// Who appends under this number, if it is alive.
-    pub(crate) fn is_alive(&self, author: u64) -> bool {
-        let known = self.authors.get(&author);
-        known.is_some_and(|(replica, life)| self.replicas[*replica].life == *life)
-    }
-
-    /// A replica saves its state: it must be the one that the log leads to.
-    pub(crate) fn save(&mut self, replica: usize, snapshot: StoredSnapshot) -> Result<(), StoreError> {
-        let wire = &mut self.wires[replica];
-        if std::mem::take(&mut wire.loses_snapshot) {
-            self.count(Kind::SnapshotLost);
-            return Ok(());
-        }
-        let head = snapshot.head;
-        self.shared.save(snapshot.clone())?;
-        let mut known = Checker::new();
-        for (at, batch) in self.shared.all()?.into_iter().take_while(|(at, _)| at.version <= head.version) {
-            known.take(at, &batch);
-        }
-        if let Some((at, saved)) = self.shared.newest_snapshot()?
-            && at == head
-            && let Some(difference) = difference(&saved, &known.state())
-        {
-            let version = head.version;
-            self.wrong(format!(
-                "the state of replica {replica} at {version} is not that of the log: {difference}"
-            ));
-        }
-        Ok(())
-    }
-
-    /// The store forgets the end of its log.
-    pub(crate) fn lose_tail(&mut self, batches: usize) -> usize {
-        let lost = self.shared.lose_tail(batches);
-        let mut checker = Checker::new();
-        for (head, batch) in self.shared.all().unwrap_or_default() {
-            checker.take(head, &batch);
-        }
-        let gone: BTreeSet<TaskId> = self.checker.missing_in(&checker);
-        let messages = self.checker.messages.keys().filter(|id| !checker.messages.contains_key(id));
-        let messages = messages.copied().collect();
-        let head = checker.head.version;
-        self.note(|| format!("the log is back at {head}; lost {gone:?}"));
-        self.ledger.set_back(gone, messages);
-        self.checker = checker;
-        self.tell_all();
-        lost
-    }
-}
-
-/// Where two states differ, beside the time of the last look at them: who only looks, or is refused, appends nothing.
-fn difference(saved: &State, known: &State) -> Option<String> {
-    let words = |state: &State| format!("{state:?}").split_once(", ").map(|(_, rest)| rest.to_owned());
-    let (saved, known) = (words(saved)?, words(known)?);
-    let at = saved.bytes().zip(known.bytes()).position(|(one, other)| one != other);
-    let at = at.or((saved.len() != known.len()).then(|| saved.len().min(known.len())))?;
-    let part = |text: &str| text.chars().skip(at.saturating_sub(200)).take(260).collect::<String>();
-    Some(format!("{} | and not | {}", part(&saved), part(&known)))
 }
