@@ -290,7 +290,8 @@ impl Engine {
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
         #[cfg(feature = "planted")]
-        let renewals = if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
+        let renewals =
+            if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
         let buried = self.bury(now).await;
         let own = renewals.into_iter().chain(buried);
         asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));

@@ -112,7 +112,8 @@ impl Engine {
         if is(Bug::TailSkipped) && batches.len() > 1 {
             batches.remove(0);
         }
-        if is(Bug::OwnBatchSkipped) && batches.len() == 1 && own == Some(ReplicaId::of_batch(batches[0].1.id)) {
+        if is(Bug::OwnBatchSkipped) && batches.len() == 1 && own == Some(ReplicaId::of_batch(batches[0].1.id))
+        {
             batches[0].1.events.clear();
         }
         batches
@@ -151,6 +152,16 @@ impl Engine {
         let Some(replica) = &mut self.replica else { return };
         self.flow.reach(turn.at);
         replica.note(author, turn);
+        for event in &turn.events {
+            let Event::Granted { task, fence, .. } = event else { continue };
+            // Most grants are of no slot, or nobody else has any.
+            let origin = || self.scheduler.task(*task).and_then(|view| ReplicaId::of_kind(&view.kind));
+            if (author != replica.id || replica.has_others())
+                && let Some(origin) = origin()
+            {
+                replica.note_grant(author, origin, *task, *fence);
+            }
+        }
         replica.rewind.note(turn.at, &turn.events, &self.scheduler);
         replica.follower.has_read(self.head.version);
     }
