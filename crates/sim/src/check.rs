@@ -107,7 +107,7 @@ impl Checker {
             self.event(author, event);
         }
         self.batches += 1;
-        if self.batches % LOOK_EVERY == 0 {
+        if self.batches.is_multiple_of(LOOK_EVERY) {
             self.look();
         }
     }
@@ -272,18 +272,18 @@ impl Checker {
     }
 
     fn session(&mut self, change: &SessionChange) {
-        match change {
+        let (message, is_right, wrong) = match change {
             SessionChange::Accepted { message, .. } => {
-                if self.messages.insert(message.id, false).is_some() {
-                    self.wrong(format!("message {} was accepted twice", message.id));
-                }
+                (message.id, self.messages.insert(message.id, false).is_none(), "was accepted twice")
             }
             SessionChange::Ended { message, .. } => {
-                if self.messages.insert(*message, true) != Some(false) {
-                    self.wrong(format!("message {message} ended twice, or was never accepted"));
-                }
+                let is_first = self.messages.insert(*message, true) == Some(false);
+                (*message, is_first, "ended twice, or was never accepted")
             }
-            _ => {}
+            _ => return,
+        };
+        if !is_right {
+            self.wrong(format!("message {message} {wrong}"));
         }
     }
 
