@@ -7,6 +7,7 @@ mod dashboard;
 mod mcp;
 mod mutants;
 mod sdk;
+mod sim;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ cargo xtask <chore>
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  sim --seeds N --seed S  histories of replicas, workers and clients under faults, on virtual time; S alone: that one, explained
+  sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),

@@ -17,6 +17,7 @@ pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
         session: verb.which.session,
         kind: verb.which.kind,
         group: verb.which.group,
+        parent: None,
     };
     let is_some = [&which.lane, &which.session, &which.kind, &which.group].iter().any(|word| word.is_some());
     if is_some {

@@ -205,6 +205,8 @@ impl Scheduler {
             self.now = at;
             self.elapse();
         }
+        // A look in between that changed nothing is in no log: whoever did not look must come to the same state.
+        self.now = at;
         self.change(at, event);
     }
 

@@ -237,7 +237,7 @@ impl Engine {
             Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
         let kept_max = self.tools.payloads_kept_max;
-        self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace, kept_max));
+        self.tasks.spawn(handler::run(handler, context, journal, payload, self.stop_grace, kept_max));
     }
 
     fn tell_watchers(&self, turn: Turn) {

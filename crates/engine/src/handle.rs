@@ -24,6 +24,7 @@ use crate::spot::Asked;
 use crate::store_clock::StoreClock;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
+use crate::tasks::Tasks;
 use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
 use crate::watch::{Filter, Updates, Watchers};
@@ -117,7 +118,8 @@ impl Handle {
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         engine.recover(settings).await?;
-        tokio::spawn(engine.run());
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
         Ok(handle)
     }
 
@@ -129,14 +131,16 @@ impl Handle {
     pub async fn join(store: Arc<dyn Store>, mut options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
         if let Some(clock) = StoreClock::ask(&*store).await? {
-            tokio::spawn(clock.clone().keep_right(Arc::downgrade(&store)));
+            let tasks = Tasks::new(options.tasks.clone());
+            tasks.spawn(clock.clone().keep_right(Arc::downgrade(&store)));
             options.clock = Box::new(clock);
         }
         options.shares = Some(Arc::clone(&store));
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         engine.join(settings).await?;
-        tokio::spawn(engine.run());
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
         Ok(handle)
     }
 

@@ -14,6 +14,7 @@ use crate::command;
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::handler::{Handlers, typed};
+use crate::tasks::Spawn;
 
 /// How an engine is set up. The defaults suit a program that embeds it.
 pub struct Options {
@@ -46,6 +47,10 @@ pub struct Options {
     /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
     pub replica_lease: Duration,
     pub(crate) handlers: Arc<Handlers>,
+    /// Where ids come from, if not from chance.
+    pub(crate) seed: Option<u64>,
+    /// Who starts the engine's tasks, if not the runtime.
+    pub(crate) tasks: Option<Arc<dyn Spawn>>,
     /// The store, if others share it.
     pub(crate) shares: Option<Arc<dyn Store>>,
 }
@@ -81,6 +86,14 @@ impl Options {
         Ok(self)
     }
 
+    /// For a simulation: all ids come from this seed, no two engines having the same, all tasks are started by `tasks`,
+    /// and nothing is done on another thread. With time that stands still until it is needed, one seed is one history.
+    #[must_use]
+    pub fn simulated(mut self, seed: u64, tasks: Arc<dyn Spawn>) -> Options {
+        (self.seed, self.tasks) = (Some(seed), Some(tasks));
+        self
+    }
+
     /// Whether tasks of this kind have a handler already.
     pub fn has_handler(&self, kind: &Name) -> bool {
         self.handlers.get(kind).is_some()
@@ -102,6 +115,8 @@ impl Default for Options {
             clock: Box::new(SteadyClock::start()),
             replica_lease: Duration::from_secs(10),
             shares: None,
+            seed: None,
+            tasks: None,
             handlers: Arc::default(),
         }
     }

@@ -66,6 +66,16 @@ impl Engine {
                     self.saver.count(events, &self.journal, self.head, &self.scheduler);
                     return;
                 }
+                #[cfg(feature = "planted")]
+                Err(StoreError::Conflict { current, .. })
+                    if crate::planted::is(crate::planted::Bug::StaleGrant) && !turn.events.is_empty() =>
+                {
+                    self.head = current;
+                    if let Ok(head) = self.keep(&turn).await {
+                        self.head = head;
+                        return self.publish(asks, turn);
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     if let Err(error) = self.give_way(&error).await {
                         return self.give_up(error, asks);
@@ -105,6 +115,10 @@ impl Engine {
     }
 
     pub(crate) fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
+        #[cfg(feature = "planted")]
+        if let Some(believed) = self.believe(ask) {
+            return Ok(believed);
+        }
         let finishing = match &ask.command {
             Command::Finish { task, .. } if ask.result.is_some() || ask.work.is_some() => Some(*task),
             _ => None,
@@ -130,6 +144,21 @@ impl Engine {
             turn.works.extend(ask.work.clone().map(|work| (task, work)));
         }
         reply
+    }
+
+    /// What a planted bug makes of a report: another fence, or an answer that it should not get.
+    #[cfg(feature = "planted")]
+    fn believe(&self, ask: &mut Ask) -> Option<Reply> {
+        use crate::planted::{Bug, is};
+        let Command::Finish { task, fence, .. } = &mut ask.command else { return None };
+        match self.scheduler.task(*task) {
+            None if is(Bug::CompletedTwice) => return Some(Reply::Done),
+            Some(view) if is(Bug::FenceIgnored) => {
+                *fence = view.running.map_or(*fence, |running| running.fence);
+            }
+            _ => {}
+        }
+        None
     }
 
     /// Whether this program can do what is asked; the scheduler does not know what runs here.
@@ -190,6 +219,15 @@ impl Engine {
             match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
+                    #[cfg(feature = "planted")]
+                    if crate::planted::is(crate::planted::Bug::AppendedTwice)
+                        && let Some(log) = self.journal.log().cloned()
+                        && let Ok(head) = log.store().head().await
+                    {
+                        self.head = head;
+                        let entry = self.entry(turn);
+                        sealed = self.journal.seal(head, entry)?;
+                    }
                 }
                 (done, _) => return done,
             }

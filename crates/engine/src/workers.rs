@@ -128,6 +128,7 @@ impl Handle {
                 return Ok(claims);
             }
             tokio::select! {
+                biased;
                 () = offered => {}
                 () = self.closed() => return Err(Error::Closed),
             }

@@ -59,7 +59,8 @@ async fn full() -> Log {
         let submit = Command::Submit { task: TaskId(number + 1), spec: Box::new(spec) };
         scheduler.step(Timestamp(5), submit, &mut events).unwrap();
         let payload = Bytes::from(format!("payload {number}"));
-        let result = Some(Bytes::from(format!("result {number}")));
+        let payload: None,
+        result = Some(Bytes::from(format!("result {number}")));
         let entry = Entry {
             batch: Batch { id: BatchId(77 + number), at: Timestamp(5), events },
             payloads: vec![(blob(number), payload)],

@@ -135,6 +135,7 @@ async fn worker(client: Client, name: String, mut chance: Chance) {
         worker: name,
         lanes: vec!["external".to_owned(), "agent:builder".to_owned()],
         kinds: Vec::new(),
+        ids: Vec::new(),
         max: Some(1),
         wait_ms: Some(CLAIM_WAIT_MS),
         lease_ms: None,
