@@ -43,6 +43,7 @@ fn finished(number: u128) -> Finished {
         attempts: 1,
         end: End::Completed,
         tries: Vec::new(),
+        payload: None,
     }
 }
 
@@ -59,8 +60,7 @@ async fn full() -> Log {
         let submit = Command::Submit { task: TaskId(number + 1), spec: Box::new(spec) };
         scheduler.step(Timestamp(5), submit, &mut events).unwrap();
         let payload = Bytes::from(format!("payload {number}"));
-        let payload: None,
-        result = Some(Bytes::from(format!("result {number}")));
+        let result = Some(Bytes::from(format!("result {number}")));
         let entry = Entry {
             batch: Batch { id: BatchId(77 + number), at: Timestamp(5), events },
             payloads: vec![(blob(number), payload)],
