@@ -41,7 +41,6 @@ mod worker;
 mod worker_http;
 mod worker_limits;
 mod worker_program;
-mod worker_speech;
 mod worker_words;
 
 use std::process::ExitCode;

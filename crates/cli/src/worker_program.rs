@@ -2,12 +2,12 @@
 
 use laneway_client::{Attempt, Failure};
 use laneway_config::{Protocol, WorkerProgram};
-use laneway_process::{Done, Input, News, Program, StartError};
+use laneway_process::jsonl::{self, Answer, Said, Speech};
+use laneway_process::{Done, News, Program, StartError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::worker_limits;
-use crate::worker_speech::{Lines, Speech};
 use crate::worker_words::words;
 
 /// How much a program may write before it is stopped, where nothing is said.
@@ -130,17 +130,12 @@ fn log_stderr(stderr: &str, attempt: &Attempt) {
 /// A JSON object on each line, both ways: as the server talks to its own programs.
 async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt) -> Result<Value, Failure> {
     let mut running = program.start().map_err(not_started)?;
-    let mut first = attempt.task().payload.clone();
-    match first.as_object_mut() {
-        Some(object) => drop(object.insert("type".to_owned(), "message".into())),
-        None => first = json!({ "type": "message", "payload": first }),
-    }
-    let mut input = running.input().filter(|_| configured.stdin).map(writer);
+    let mut input = running.input().filter(|_| configured.stdin).map(jsonl::writer);
     if let Some(input) = &input {
         // There is room for one, and this is the first.
-        drop(input.try_send(format!("{first}\n")));
+        drop(input.try_send(jsonl::first_line(attempt.task().payload.clone())));
     }
-    let (mut lines, mut speech) = (Lines::default(), Speech::new(output_max(configured)));
+    let mut speech = Speech::new(output_max(configured));
     let mut is_stopping = false;
     let exit = loop {
         tokio::select! {
@@ -151,8 +146,10 @@ async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt)
             }
             news = running.next() => match news {
                 News::Output(bytes) => {
-                    for line in lines.push(&bytes)? {
-                        speech.hear(&line, attempt)?;
+                    for said in speech.hear(&bytes).map_err(Failure::fatal)? {
+                        if let Said::Progress(how_far) = said {
+                            attempt.progress(how_far);
+                        }
                     }
                     if speech.is_over() {
                         // Its input ends, so that it can end by itself.
@@ -167,21 +164,13 @@ async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt)
             () = pass_steering(input.as_ref(), attempt) => {}
         }
     };
-    speech.outcome(exit, attempt.stop_reason())
-}
-
-/// Writes lines to a program until there are no more, then closes its input. One line may wait.
-fn writer(mut input: Input) -> mpsc::Sender<String> {
-    let (lines, mut waiting) = mpsc::channel::<String>(1);
-    tokio::spawn(async move {
-        while let Some(line) = waiting.recv().await {
-            // A program that does not read is free not to.
-            if input.write(line.as_bytes()).await.is_err() {
-                break;
-            }
-        }
-    });
-    lines
+    match (attempt.stop_reason(), speech.answer()) {
+        (Some(reason), _) => Err(Failure::new(reason)),
+        (None, Answer::Error { error, retryable }) => Err(Failure { error, retryable }),
+        (None, _) if !exit.is_success() => Err(Failure::new(format!("the program ended with {exit}"))),
+        (None, Answer::Result(result)) => Ok(result),
+        (None, Answer::Text(text)) => Ok(Value::String(text)),
+    }
 }
 
 /// Passes on one thing that is said to the run. It is taken only when it can be passed on.

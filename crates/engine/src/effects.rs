@@ -73,6 +73,14 @@ impl Engine {
             self.tell_watchers(turn);
             self.tell_positions(has_changed);
         }
+        self.begin_runs();
+    }
+
+    /// Runs the handlers of what was started: after those who watch have heard so, since they hear next what the runs say.
+    pub(crate) fn begin_runs(&mut self) {
+        for start in std::mem::take(&mut self.starts) {
+            self.start_handler(start);
+        }
     }
 
     fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
@@ -192,7 +200,8 @@ impl Engine {
         }
     }
 
-    /// Starts what was granted: whoever waits for the slot has it, else the handler of its kind runs it.
+    /// Starts what was granted: whoever waits for the slot has it, else the handler of its kind runs it, once
+    /// [`begin_runs`](Engine::begin_runs) is called.
     pub(crate) fn start(&mut self, grant: Grant, now: Timestamp) {
         let Grant { task, fence, timeout_at, .. } = grant;
         let stop = self.runs.insert(task, fence, grant.lease, now);
@@ -211,7 +220,7 @@ impl Engine {
         }
         let (kind, payload) = (view.kind, self.payload_of(task, view.payload));
         let (deadline, lanes) = (view.deadline, view.lanes.into());
-        self.start_handler(Start { kind, payload, grant, deadline, lanes, stop });
+        self.starts.push(Start { kind, payload, grant, deadline, lanes, stop });
     }
 
     /// What a task's handler gets: its own payload, or the messages that it answers.
@@ -222,7 +231,7 @@ impl Engine {
     }
 
     /// Runs the handler of the kind.
-    pub(crate) fn start_handler(&mut self, start: Start) {
+    fn start_handler(&mut self, start: Start) {
         let Some(handle) = self.handle() else { return };
         let Some(handler) = self.tools.handlers.get(&start.kind) else {
             // It was removed, or the task is older than this program: the dead letter can be run again.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::call::{Ask, Call, Ending, Look, Report, Wants};
 use crate::clock::{Flow, millis};
+use crate::effects::Start;
 use crate::error::{Error, RunError};
 use crate::follow::Follower;
 use crate::handle::{Handle, Shared, Toolbox};
@@ -63,6 +64,8 @@ pub(crate) struct Engine {
     pub(crate) waiters: ByTask<Vec<oneshot::Sender<Ending>>>,
     /// What to tell when the engine is free.
     pub(crate) outbox: Vec<Told>,
+    /// Handlers that are to run when everybody has been told.
+    pub(crate) starts: Vec<Start>,
     /// The turn of whoever decides on the spot, empty but for its room.
     pub(crate) spare: Option<Box<Turn>>,
     /// Somebody watched when the last turn was decided.
@@ -140,6 +143,7 @@ impl Engine {
             slots: ByTask::default(),
             waiters: ByTask::default(),
             outbox: Vec::new(),
+            starts: Vec::new(),
             spare: None,
             is_watched: true,
             runs: Runs::default(),

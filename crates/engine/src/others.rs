@@ -217,6 +217,7 @@ impl Engine {
             let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
             self.start(grant, self.scheduler.now());
         }
+        self.begin_runs();
         self.tell_missed_ends().await
     }
 

@@ -168,6 +168,7 @@ impl Engine {
                 self.runs.tell(view.id, run.fence, reason);
             }
         }
+        self.begin_runs();
         self.tell_missed_ends().await
     }
 

@@ -59,6 +59,7 @@ impl Engine {
         for event in &turn.events {
             self.effect(event, &turn, 0);
         }
+        self.begin_runs();
         self.may_be_late |= turn.events.len() > 1;
         self.end_turn(turn);
     }

@@ -56,6 +56,23 @@ async fn a_watcher_sees_everything_in_order_down_to_the_last_release() {
     assert_eq!(told(&mut own), ["progress 50", "delta hel", "delta lo", "ended"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_heard_only_after_its_start() {
+    let lanes = lanes();
+    let eager = |context: Context, _: Value| async move {
+        context.delta("at once");
+        Ok(())
+    };
+    lanes.handler("eager", eager).unwrap();
+    let mut all = lanes.subscribe(Filter { task: None, lane: Some(lane("cron")) });
+    for round in 0..2000 {
+        lanes.submit(Task::new("cron").kind("eager")).await.unwrap().wait().await.unwrap();
+        let heard = told(&mut all);
+        let place = |what: &str| heard.iter().position(|word| word == what);
+        assert!(place("granted") < place("delta at once"), "in round {round}: {heard:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_lags_is_told_how_many_it_missed() {
     let mut options = Options::default();

@@ -29,6 +29,7 @@
 
 mod done;
 mod group;
+pub mod jsonl;
 mod program;
 mod running;
 mod text;

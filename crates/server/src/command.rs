@@ -2,15 +2,15 @@
 
 use laneway_config::Program as Configured;
 use laneway_engine::Failure;
+use laneway_process::jsonl::{self, Answer, Said, Speech};
 use laneway_process::{Exit, News, Program, Running, Text};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::runners::Run;
 
 /// How much a program may write before it is stopped.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long a line of the `jsonl` protocol may be.
-const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 fn program(configured: &Configured, run: &Run) -> Result<Program, Failure> {
     let mut program = Program::new(configured.command.iter()).map_err(Failure::fatal)?;
@@ -102,58 +102,32 @@ fn succeeded(exit: &Exit) -> Result<(), Failure> {
     }
 }
 
-/// A JSON object on each line, both ways.
-///
-/// In: first `{"type": "message", …}` with all of the turn, then `{"type": "steer", "text"}` as it comes. Out:
-/// `{"type": "delta", "text"}`, `{"type": "progress", …}`, and last `{"type": "result", "result"}` or
-/// `{"type": "error", "error", "retryable"?}`. Without a result the deltas together are the answer.
+/// A JSON object on each line, both ways: see [`jsonl`](laneway_process::jsonl).
 pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
-    let mut first = run.body();
-    if let Some(object) = first.as_object_mut() {
-        object.insert("type".to_owned(), "message".into());
-    } else {
-        first = json!({ "type": "message", "payload": first });
+    let mut input = running.input().map(jsonl::writer);
+    if let Some(input) = &input {
+        // There is room for one, and this is the first.
+        drop(input.try_send(jsonl::first_line(run.body())));
     }
-    let mut input = running.input();
-    let mut lines = Lines::default();
-    let mut speech = Speech::default();
-    let mut line = Some(format!("{first}\n").into_bytes());
+    let mut speech = Speech::new(OUTPUT_BYTES_MAX);
     let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
     if is_turn {
         // One that cannot be told is one that is over already.
         drop(run.context.set_steering(true).await);
     }
     let exit = loop {
-        let can_take = is_turn && line.is_none() && !speech.is_over();
-        let writing = async {
-            match (&mut input, &mut line) {
-                (Some(input), Some(bytes)) => drop(input.write(bytes).await),
-                _ => std::future::pending().await,
-            }
-        };
-        // What was said is taken only when it can be passed on.
-        let steering = async {
-            match can_take {
-                true => run.context.next_steering().await,
-                false => std::future::pending().await,
-            }
-        };
         let news = tokio::select! {
             news = next(&mut running, &run) => news,
-            () = writing => {
-                line = None;
-                continue;
-            }
-            steered = steering => {
-                line = steered.ok().map(|messages| steer_lines(&messages));
-                continue;
-            }
+            () = pass_steering(input.as_ref().filter(|_| is_turn), &run) => continue,
         };
         match news {
             News::Output(bytes) => {
-                for line in lines.push(&bytes)? {
-                    speech.hear(&line, &run)?;
+                for said in speech.hear(&bytes).map_err(Failure::fatal)? {
+                    match said {
+                        Said::Delta(text) => run.context.delta(text),
+                        Said::Progress(how_far) => run.context.progress(how_far),
+                    }
                 }
                 if speech.is_over() {
                     // Its input ends, so that it can end by itself.
@@ -163,80 +137,27 @@ pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Fa
             News::Ended { exit, stderr } => break told(exit, &stderr, &run),
         }
     };
-    if let Some(failure) = speech.failure {
-        return Err(failure);
+    match speech.answer() {
+        Answer::Error { error, retryable } => Err(Failure { error, retryable }),
+        Answer::Result(result) => succeeded(&exit).map(|()| result),
+        Answer::Text(text) => succeeded(&exit).map(|()| run.output(text)),
     }
-    succeeded(&exit)?;
-    Ok(speech.result.unwrap_or_else(|| run.output(speech.text)))
 }
 
-fn steer_lines(messages: &[laneway_engine::SteeringMessage]) -> Vec<u8> {
+/// Passes on what is said to the run. It is taken only when it can be passed on.
+async fn pass_steering(input: Option<&mpsc::Sender<String>>, run: &Run) {
+    let Some(input) = input else { return std::future::pending().await };
+    let Ok(room) = input.reserve().await else { return std::future::pending().await };
+    match run.context.next_steering().await {
+        Ok(messages) => room.send(steer_lines(&messages)),
+        // The run is over, which it will hear.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn steer_lines(messages: &[laneway_engine::SteeringMessage]) -> String {
     let line = |message: &laneway_engine::SteeringMessage| {
         format!("{}\n", json!({ "type": "steer", "text": message.text, "sender_name": message.sender_name }))
     };
-    messages.iter().map(line).collect::<String>().into_bytes()
-}
-
-/// Cuts what a program writes into lines.
-#[derive(Default)]
-struct Lines(Vec<u8>);
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-        self.0.extend_from_slice(bytes);
-        let mut lines = Vec::new();
-        while let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
-            let rest = self.0.split_off(end + 1);
-            lines.push(std::mem::replace(&mut self.0, rest));
-        }
-        match self.0.len() > LINE_BYTES_MAX {
-            true => {
-                Err(Failure::fatal(format!("the program wrote a line of more than {LINE_BYTES_MAX} bytes")))
-            }
-            false => Ok(lines),
-        }
-    }
-}
-
-/// What a program has said.
-#[derive(Default)]
-struct Speech {
-    text: String,
-    result: Option<Value>,
-    failure: Option<Failure>,
-}
-
-impl Speech {
-    fn is_over(&self) -> bool {
-        self.result.is_some() || self.failure.is_some()
-    }
-
-    fn hear(&mut self, line: &[u8], run: &Run) -> Result<(), Failure> {
-        if line.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        let wrong = || Failure::fatal("the program wrote a line that is no JSON object with a known type");
-        let said: Value = serde_json::from_slice(line).map_err(|_| wrong())?;
-        match said.get("type").and_then(Value::as_str) {
-            Some("delta") => {
-                let text = said.get("text").and_then(Value::as_str).ok_or_else(wrong)?;
-                if self.text.len() + text.len() > OUTPUT_BYTES_MAX {
-                    return Err(Failure::fatal(format!(
-                        "the program wrote more than {OUTPUT_BYTES_MAX} bytes"
-                    )));
-                }
-                self.text.push_str(text);
-                run.context.delta(text);
-            }
-            Some("progress") => run.context.progress(said),
-            Some("result") => self.result = Some(said.get("result").cloned().unwrap_or_default()),
-            Some("error") => {
-                let error = said.get("error").and_then(Value::as_str).unwrap_or("the program says it failed");
-                let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(true);
-                self.failure = Some(Failure { error: error.to_owned(), retryable });
-            }
-            _ => return Err(wrong()),
-        }
-        Ok(())
-    }
+    messages.iter().map(line).collect()
 }

@@ -86,6 +86,43 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     assert_eq!(events.next_named("completed").await.data["result"], json!({"steered": "left"}));
 }
 
+/// Talks all the time while it reads, slowly, and says what it read.
+const TALKS_WHILE_IT_READS: &str = r#"
+import json, os, sys, threading, time
+stop = threading.Event()
+lock = threading.Lock()
+def say(what):
+    with lock:
+        print(json.dumps(what), flush=True)
+def talk():
+    while not stop.is_set():
+        say({"type": "progress", "percent": 1})
+        time.sleep(0.001)
+threading.Thread(target=talk).start()
+read = b""
+while not read.endswith(b"\n"):
+    read += os.read(0, 4096)
+    time.sleep(0.002)
+stop.set()
+lines = read.decode().splitlines()
+say({"type": "result", "result": [len(lines), len(json.loads(lines[0])["message"])]})
+"#;
+
+#[tokio::test]
+async fn a_long_message_is_written_once_to_a_program_that_talks_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agent.py");
+    std::fs::write(&file, TALKS_WHILE_IT_READS).unwrap();
+    let config = format!(
+        "agent \"p\" {{\n command = [\"python3\", \"{}\"]\n protocol = \"jsonl\"\n}}",
+        file.display()
+    );
+    let server = serve(&config).await;
+    let long = "x".repeat(300_000);
+    let answer = server.post("/api/agents/p/chat", json!({ "message": long })).await.json();
+    assert_eq!(answer["response"], json!([1, 300_000]), "{answer}");
+}
+
 #[tokio::test]
 async fn tool_calls_of_one_turn_come_back_in_their_order() {
     let tools = "handler \"read\" { command = [\"cat\"] }\nhandler \"bash\" { command = [\"sh\", \"-c\", \"exit 1\"] }";
