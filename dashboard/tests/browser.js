@@ -38,3 +38,19 @@ export async function act(page, button, action) {
   await button.click();
   if (action) await page.getByRole("dialog").getByRole("button", { name: action }).click();
 }
+
+/** Loads the overview for the first time: the page, the bytes and files that it took, and when it first showed something (ms). */
+export async function load(browser, server) {
+  const page = await visit(browser, "about:blank");
+  const client = await page.context().newCDPSession(page);
+  await client.send("Network.enable");
+  const weighed = { bytes: 0, files: 0 };
+  client.on("Network.loadingFinished", ({ encodedDataLength }) => {
+    weighed.bytes += encodedDataLength;
+    weighed.files += 1;
+  });
+  await page.goto(`${server.url}/`);
+  await page.getByText("Running", { exact: true }).waitFor();
+  const [painted, filled] = await page.evaluate(() => [performance.getEntriesByName("first-contentful-paint")[0]?.startTime, performance.now()]);
+  return { page, ...weighed, painted, filled };
+}

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { leave, open, visit } from "./browser.js";
+import { leave, load, open, visit } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -25,11 +25,11 @@ const PAGES = [
   ["tasks", ["running", "queued", "agent:coder", "slow", "breaks"]],
   ["tasks?status=queued&lane=tools", ["7 shown", "#1", "slow"]],
   ["sessions", ["trip", "busy", "2 wait"]],
-  ["sessions/trip", ["with 1 message", "By train", "With a dog", "debounce_ms", "Turns"]],
+  ["sessions/trip", ["with 1 message", "Plan the trip", "By train", "With a dog", "debounce_ms", "Turns"]],
   ["agents", ["coder", "busy", "Refactor the parser", "Add a test", "3 of 3 places in line", "echo", "idle"]],
   ["dead-letters", ["breaks", "2 dead letters of 2 shown", "Payload"]],
   ["schedules", ["standup", "Monday to Friday at 09:00", "Europe/Berlin", "next, your time", "Post the standup"]],
-  ["workers", ["worker-1", "Waiting for a worker", "agent:builder"]],
+  ["workers", ["worker-1", "heard", "lease until", "Waiting for a worker", "agent:builder"]],
   ["audit", ["pause", "provider:llm", "local"]],
   ["settings", ["No tokens", "max_concurrency", "laneway.hcl"]],
   ["nowhere", ["No such page"]],
@@ -53,6 +53,22 @@ for (const [width, scheme] of [[1280, "dark"], [390, "light"]]) {
   });
 }
 
+test("waits and refusals are charted, over five minutes, an hour and a day", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  const drawn = (name) => page.getByRole("img", { name });
+  await drawn(/^Waited before starting, seconds: p50 [\d.]+, p99 [\d.]+$/).waitFor();
+  await drawn(/^Refused per minute, by code: AT_CAPACITY [\d.]+$/).waitFor();
+  for (const [name, range] of [["1 h", "1h"], ["24 h", "24h"], ["5 min", "5m"]]) {
+    const asked = page.waitForResponse((response) => response.url().includes(`api/history?metric=wait_p99&range=${range}`));
+    await page.getByRole("tablist", { name: "Time shown" }).or(page.getByLabel("Time shown")).first().getByText(name, { exact: true }).click();
+    const { step_ms: step } = await (await asked).json();
+    assert.equal(step, { "5m": 10000, "1h": 60000, "24h": 300000 }[range]);
+    await page.waitForURL((url) => url.hash.includes(`span=${range}`));
+    await drawn(/^Refused per minute, by code: AT_CAPACITY/).waitFor();
+  }
+  await leave(page);
+});
+
 test("a task that waits says why, and one that is over tells its life", async () => {
   const page = await visit(browser, `${server.url}/`);
   const { items } = await server.ask("GET", "/api/tasks?status=queued&lane=tools");
@@ -67,6 +83,70 @@ test("a task that waits says why, and one that is over tells its life", async ()
   await page.locator(".timeline").getByText("completed").waitFor();
   await page.getByText("Result").click();
   await page.getByText("hello").first().waitFor();
+  await page.getByText("Payload").click();
+  await page.getByText('"message"').waitFor();
+  await leave(page);
+});
+
+test("every attempt at a task is in its life, and its children are listed", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  const retry = { strategy: "fixed", max_retries: 2, initial_delay_ms: 1, fixed_delay_ms: 1 };
+  const { id: dead } = await server.task("breaks", ["attempts"], {}, { retry });
+  await server.until(`/api/tasks/${dead}`, ({ status }) => status === "failed");
+  await page.goto(`${server.url}/#/tasks/${dead}`);
+  for (const said of ["attempt 1 started", "attempt 1 failed: ", "attempt 2 failed: ", "attempt 3 started", "failed: "]) {
+    await page.locator(".timeline").getByText(said).first().waitFor();
+  }
+  const { id: parent } = await server.task("slow", ["family"]);
+  await server.until(`/api/tasks/${parent}`, ({ status }) => status === "running");
+  const children = [];
+  for (const kind of ["child-a", "child-b"]) children.push(await server.task(kind, ["external"], {}, { parent }));
+  await page.goto(`${server.url}/#/tasks/${parent}`);
+  const list = page.getByRole("list", { name: "Children" });
+  for (const kind of ["child-a", "child-b"]) await list.getByText(kind).waitFor();
+  assert.equal(await list.getByRole("listitem").count(), children.length);
+  await server.ask("DELETE", `/api/tasks/${parent}`);
+  await list.getByText("cancelled").first().waitFor();
+  await leave(page);
+});
+
+test("a conversation shows what its turn was asked, with messages or directly", async () => {
+  const page = await visit(browser, `${server.url}/#/sessions/trip`);
+  const now = page.getByRole("region", { name: "The turn that runs" });
+  await now.getByText("Plan the trip").waitFor();
+  await server.chat("writer", "Write a poem", { session: "poem" });
+  await page.goto(`${server.url}/#/sessions/poem`);
+  await now.getByText("Write a poem").waitFor();
+  await leave(page);
+});
+
+test("a lane's line stands in its own order, those at home elsewhere included", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  await server.ask("POST", "/api/lanes/quay/pause");
+  for (const [lanes, priority] of [[["quay"], 1], [["quay"], 5], [["pier", "quay"], 3]]) await server.task("slow", lanes, {}, { priority });
+  await page.goto(`${server.url}/#/lanes/quay`);
+  const line = page.getByRole("region", { name: "The line" });
+  await line.getByText("#3").waitFor();
+  const shown = await line.locator("[data-row]").evaluateAll((rows) => rows.map((row) => [row.querySelector(".c-place").textContent, row.querySelector(".c-prio").textContent.trim()]));
+  assert.deepEqual(shown, [["#1", "p5"], ["#2", "p3"], ["#3", "p1"]]);
+  await line.getByText("at home in pier, #1 there").waitFor();
+  await server.ask("POST", "/api/lanes/quay/clear");
+  await leave(page);
+});
+
+test("a worker's heartbeat shows", async () => {
+  await server.task("beats", ["external"]);
+  const { tasks } = await server.ask("POST", "/api/claim", { worker: "beater", lanes: ["external"], kinds: ["beats"], lease_ms: 60000 });
+  const before = (await server.ask("GET", "/api/workers")).items.find((one) => one.worker === "beater").last_heartbeat;
+  const page = await visit(browser, `${server.url}/#/workers`);
+  const exact = page.getByRole("row", { name: /beater/ }).locator("time").first();
+  assert.ok((await exact.getAttribute("title")).includes(before.slice(0, 19)));
+  await server.until("/api/workers", () => new Date().toISOString().slice(0, 19) > before.slice(0, 19));
+  await server.ask("POST", `/api/tasks/${tasks[0].id}/heartbeat`, { fence: tasks[0].fence });
+  const { last_heartbeat: after } = (await server.ask("GET", "/api/workers")).items.find((one) => one.worker === "beater");
+  assert.ok(after > before);
+  await page.waitForFunction((heard) => document.querySelector(`time[title*="${heard}"]`), after.slice(0, 19));
+  await server.ask("POST", `/api/tasks/${tasks[0].id}/complete`, { fence: tasks[0].fence, success: true });
   await leave(page);
 });
 
@@ -82,21 +162,9 @@ test("the text of a running task shows as it streams", async () => {
   await leave(page);
 });
 
-test("the first load weighs at most 250 KB over the wire and paints within a second", async () => {
-  const page = await visit(browser, "about:blank");
-  const client = await page.context().newCDPSession(page);
-  await client.send("Network.enable");
-  let bytes = 0;
-  let files = 0;
-  client.on("Network.loadingFinished", ({ encodedDataLength }) => {
-    bytes += encodedDataLength;
-    files += 1;
-  });
-  await page.goto(`${server.url}/`);
-  await page.getByText("Running", { exact: true }).waitFor();
-  const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+test("the first load weighs at most 250 KB over the wire", async () => {
+  const { page, bytes, files } = await load(browser, server);
   assert.ok(files > 10 && bytes < 250_000, `${bytes} bytes in ${files} files`);
-  assert.ok(painted < 1000, `first paint after ${painted} ms`);
   await leave(page);
 });
 

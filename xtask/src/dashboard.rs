@@ -24,6 +24,14 @@ pub(crate) fn screenshots() -> Result<(), String> {
     run("node", &[&script, "docs/images"], &[("LANEWAY_PROGRAM", &program)])
 }
 
+/// Measures the first look at a server with much work in it.
+pub(crate) fn bench() -> Result<(), String> {
+    run("cargo", &["build", "--release", "--package", "laneway-cli"], &[])?;
+    prepare()?;
+    let program = built("release");
+    run("node", &[&format!("{TESTS}/paint.js")], &[("LANEWAY_PROGRAM", &program)])
+}
+
 fn prepare() -> Result<(), String> {
     ensure("node", "nodejs")?;
     ensure("npm", "npm")?;
@@ -33,6 +41,10 @@ fn prepare() -> Result<(), String> {
 
 /// The program as `cargo` leaves it.
 fn program() -> String {
+    built("debug")
+}
+
+fn built(profile: &str) -> String {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    root().join(target).join("debug").join("laneway").display().to_string()
+    root().join(target).join(profile).join("laneway").display().to_string()
 }

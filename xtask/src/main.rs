@@ -4,8 +4,10 @@ mod api;
 mod chaos;
 mod crash;
 mod dashboard;
+mod mcp;
 mod mutants;
 mod sdk;
+mod sim;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   api               asks a running server everything that its OpenAPI document allows, and more
+  mcp               the official MCP clients in Python and TypeScript against the real program
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
@@ -24,8 +27,11 @@ cargo xtask <chore>
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
+  bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz [CASES]      the texts of sessions on random input, a million cases or so many
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  sim --seeds N --seed S  histories of replicas, workers and clients under faults, on virtual time; S alone: that one, explained
+  sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
 ";
@@ -37,6 +43,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["api"] => api::fuzz(),
+        ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
@@ -47,9 +54,11 @@ fn main() -> ExitCode {
         ["bench", "engine", word] => bench_engine(word),
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
+        ["bench", "dashboard"] => dashboard::bench(),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", cases] => fuzz(cases),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
         ["mutants", word] => mutants::run(&root(), word),
@@ -89,7 +98,8 @@ fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
     dashboard::test()?;
-    sdk::test()
+    sdk::test()?;
+    mcp::test()
 }
 
 fn check() -> Result<(), String> {
@@ -123,7 +133,10 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
 fn engines() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
-    ensure("setpriv", "util-linux")
+    ensure("setpriv", "util-linux")?;
+    // Reads the unit of the package.
+    ensure("systemd-analyze", "systemd")?;
+    ensure("tmux", "tmux")
 }
 
 fn bench_sessions() -> Result<(), String> {

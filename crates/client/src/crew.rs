@@ -84,6 +84,7 @@ impl Crew {
     fn request(&self, max: usize) -> ClaimBody {
         let worker = &self.worker;
         ClaimBody {
+            ids: Vec::new(),
             kinds: worker.handlers.keys().cloned().collect(),
             max: u32::try_from(max).ok(),
             wait_ms: Some(self.poll().as_millis() as u64),

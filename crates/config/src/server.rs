@@ -20,6 +20,9 @@ pub struct Server {
     /// Where tokens, schedules and the audit log are kept. Default: `server` in the store's directory, and
     /// `./laneway-server` where the store is no directory.
     pub state: Option<PathBuf>,
+    /// The OpenTelemetry collector that gets a trace of each task, over OTLP and HTTP. Default: as
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, else none.
+    pub otlp: Option<String>,
     /// The longest body, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
     /// How long a body may take to arrive. Default 30 s.
@@ -32,6 +35,8 @@ pub struct Server {
     pub drain_grace: Millis,
     /// Whether `/readyz` says yes while `global` is full. Default true.
     pub ready_when_full: bool,
+    /// How long a tool call over MCP may take before it is answered with the task's id. Default 25 s.
+    pub mcp_answer_within: Millis,
     /// How many finished tasks are remembered. Default 10 000.
     pub history_max: u32,
     /// How often each token may ask in a minute. Default: any number of times.
@@ -51,12 +56,14 @@ impl Default for Server {
             origins: Vec::new(),
             url: None,
             state: None,
+            otlp: None,
             body_bytes_max: 4 * 1024 * 1024,
             body_timeout: Millis::from_secs(30),
             header_timeout: Millis::from_secs(10),
             connections_max: 16_384,
             drain_grace: Millis::from_secs(30),
             ready_when_full: true,
+            mcp_answer_within: Millis::from_secs(25),
             history_max: 10_000,
             token_requests_per_minute: None,
             token_bytes_per_minute: None,
@@ -75,12 +82,14 @@ pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
     set(&mut server.origins, fields.texts(report, "origins", "[\"https://chat.example\"]"));
     server.url = fields.text(report, "url");
     server.state = fields.text(report, "state").map(PathBuf::from);
+    server.otlp = fields.text(report, "otlp");
     set(&mut server.body_bytes_max, fields.count(report, "body_bytes_max", 1024));
     set(&mut server.body_timeout, fields.duration(report, "body_timeout", moment));
     set(&mut server.header_timeout, fields.duration(report, "header_timeout", moment));
     set(&mut server.connections_max, fields.count(report, "connections_max", 1));
     set(&mut server.drain_grace, fields.duration(report, "drain_grace", Millis(0)));
     set(&mut server.ready_when_full, fields.truth(report, "ready_when_full"));
+    set(&mut server.mcp_answer_within, fields.duration(report, "mcp_answer_within", moment));
     set(&mut server.history_max, fields.count(report, "history_max", 0));
     server.token_requests_per_minute = fields.count(report, "token_requests_per_minute", 1);
     server.token_bytes_per_minute = fields.count(report, "token_bytes_per_minute", 1);
@@ -115,12 +124,14 @@ pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
             "state",
             server.state.as_ref().map_or("beside the store".to_owned(), |dir| dir.display().to_string()),
         ),
+        ("otlp", server.otlp.clone().unwrap_or_else(|| "as OTEL_EXPORTER_OTLP_ENDPOINT says".to_owned())),
         ("body_bytes_max", server.body_bytes_max.to_string()),
         ("body_timeout", server.body_timeout.to_string()),
         ("header_timeout", server.header_timeout.to_string()),
         ("connections_max", server.connections_max.to_string()),
         ("drain_grace", server.drain_grace.to_string()),
         ("ready_when_full", server.ready_when_full.to_string()),
+        ("mcp_answer_within", server.mcp_answer_within.to_string()),
         ("history_max", server.history_max.to_string()),
         ("token_requests_per_minute", count(server.token_requests_per_minute)),
         ("token_bytes_per_minute", count(server.token_bytes_per_minute)),

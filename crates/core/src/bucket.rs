@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 /// A token bucket by the generic cell rate algorithm: one moment says it all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// When it will be full again, in nanoseconds.
     full_at: u64,
 }
@@ -20,6 +20,22 @@ impl Bucket {
         let period = rate.per.millis().0 * NANOS;
         let cost = (period / u64::from(rate.max)).max(1);
         (cost, period.saturating_sub(cost))
+    }
+
+    /// Pays for so many grants at once, or says when they can be paid for. More than the whole bucket is paid for by a full
+    /// one, which then owes the rest.
+    pub fn take(&mut self, now: Timestamp, rate: RateLimit, grants: u32) -> Result<(), Timestamp> {
+        let period = rate.per.millis().0 * NANOS;
+        let price = (u128::from(period) * u128::from(grants)).div_ceil(u128::from(rate.max.max(1)));
+        let price = u64::try_from(price).unwrap_or(u64::MAX);
+        let now = now.0.saturating_mul(NANOS);
+        let full_at = self.full_at.max(now).saturating_add(price);
+        let reach = period.max(price);
+        if full_at > now.saturating_add(reach) {
+            return Err(Timestamp(full_at.saturating_sub(reach).div_ceil(NANOS)));
+        }
+        self.full_at = full_at;
+        Ok(())
     }
 
     /// When a grant may next be paid for.
@@ -80,6 +96,29 @@ mod tests {
             [500_000, 500_999, 501_000, 505_500, 900_000].map(|now| bucket.tokens(Timestamp(now), rate));
         assert_eq!(tokens, [0, 0, 1, 5, 60]);
         assert_eq!(bucket.full_at(), Timestamp(560_000));
+    }
+
+    #[test]
+    fn many_are_paid_for_at_once_or_not_at_all_and_more_than_a_bucket_by_a_full_one() {
+        let rate = RateLimit { per: Period::Minute, max: 60 };
+        let mut bucket = Bucket::default();
+        assert_eq!(bucket.take(Timestamp(0), rate, 60), Ok(()));
+        assert_eq!(bucket.take(Timestamp(0), rate, 1), Err(Timestamp(1000)));
+        assert_eq!(bucket.take(Timestamp(999), rate, 1), Err(Timestamp(1000)));
+        assert_eq!(bucket.take(Timestamp(1000), rate, 1), Ok(()));
+        assert_eq!(bucket.take(Timestamp(1000), rate, 1000), Err(Timestamp(61_000)));
+        assert_eq!(bucket.take(Timestamp(61_000), rate, 1000), Ok(()));
+        assert_eq!(bucket.take(Timestamp(61_000), rate, 1), Err(Timestamp(61_000 + 941_000)));
+        assert_eq!(bucket.take(Timestamp(61_000), rate, 0), Err(Timestamp(61_000 + 940_000)));
+        // Whoever pays one by one is let in as by the rule for lanes.
+        let (mut by_one, mut of_lane) = (Bucket::default(), Bucket::default());
+        for now in (0..200_000).step_by(333).map(Timestamp) {
+            let is_ready = of_lane.ready_at(rate) <= now;
+            assert_eq!(by_one.take(now, rate, 1).is_ok(), is_ready, "{now:?}");
+            if is_ready {
+                of_lane.pay(now, rate);
+            }
+        }
     }
 
     #[test]

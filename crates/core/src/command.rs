@@ -69,6 +69,15 @@ pub enum Command {
         /// For how long without a sign of life; default: the home lane's lease.
         lease: Option<Millis>,
     },
+    /// Hand these external tasks to a worker, whoever stands before them: those of them that may run now.
+    ClaimThese {
+        /// Who asks.
+        worker: Name,
+        /// Which tasks, 1 to 1000.
+        tasks: Vec<TaskId>,
+        /// For how long without a sign of life; default: the home lane's lease.
+        lease: Option<Millis>,
+    },
     /// A sign of life: renews the lease.
     Heartbeat {
         /// Which task.
@@ -200,6 +209,9 @@ pub struct Selector {
     pub kind: Option<Name>,
     /// They carry this label.
     pub group: Option<Name>,
+    /// This task asked for them.
+    #[serde(default)]
+    pub parent: Option<TaskId>,
 }
 
 /// How an attempt went, as told by whoever ran it.

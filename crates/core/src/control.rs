@@ -78,14 +78,7 @@ impl Scheduler {
                 found => found,
             },
         };
-        let fits = |slot: u32| {
-            let task = &self.tasks[slot];
-            let group = task.rare.as_ref().and_then(|rare| rare.group.as_ref());
-            task.attempt().is_none()
-                && lane.is_none_or(|lane| self.lanes.route(task.route).lanes.contains(&lane))
-                && which.kind.as_ref().is_none_or(|kind| self.kinds.name(task.kind) == kind)
-                && (which.group.is_none() || group == which.group.as_ref())
-        };
+        let fits = |slot: u32| self.tasks[slot].attempt().is_none() && self.fits(slot, lane, which);
         let mut slots = self.candidates(lane);
         slots.retain(|slot| fits(*slot));
         slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);

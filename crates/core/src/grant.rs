@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::command::Reply;
 use crate::event::Event;
-use crate::id::Fence;
+use crate::id::{Fence, TaskId};
 use crate::line::{EXTERNAL, INTERNAL, NONE};
 use crate::name::{Name, Pattern};
 use crate::rejection::{BadTask, Rejection};
@@ -17,6 +17,14 @@ use crate::time::{Millis, Timestamp};
 const PASSED_OVER_MAX: u32 = 64;
 /// The most tasks that one claim can take.
 const CLAIM_MAX: u32 = 1000;
+
+fn check_lease(lease: Option<Millis>) -> Result<(), Rejection> {
+    match lease {
+        Some(Millis(0)) => Err(Rejection::BadTask(BadTask::Zero("lease"))),
+        Some(length) if length > Millis::MAX => Err(Rejection::BadTask(BadTask::TooLong("lease"))),
+        _ => Ok(()),
+    }
+}
 
 impl Scheduler {
     /// Starts everything that may run, best first.
@@ -81,13 +89,7 @@ impl Scheduler {
         if lanes.is_empty() || max == 0 {
             return Err(Rejection::BadTask(BadTask::EmptyClaim));
         }
-        match lease {
-            Some(Millis(0)) => return Err(Rejection::BadTask(BadTask::Zero("lease"))),
-            Some(length) if length > Millis::MAX => {
-                return Err(Rejection::BadTask(BadTask::TooLong("lease")));
-            }
-            _ => {}
-        }
+        check_lease(lease)?;
         let mut claimed = Vec::new();
         while claimed.len() < max.min(CLAIM_MAX) as usize {
             let fits = |leaf: &(u32, u32)| {
@@ -104,6 +106,39 @@ impl Scheduler {
             self.start(slot, Some(worker.clone()), lease, events);
         }
         Ok(Reply::Claimed(claimed))
+    }
+
+    /// Hands those of these external tasks that may run now to a worker.
+    pub(crate) fn claim_these(
+        &mut self,
+        worker: &Name,
+        tasks: &[TaskId],
+        lease: Option<Millis>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if tasks.is_empty() || tasks.len() > CLAIM_MAX as usize {
+            return Err(Rejection::BadTask(BadTask::EmptyClaim));
+        }
+        check_lease(lease)?;
+        let mut claimed = Vec::new();
+        for id in tasks {
+            let Some(slot) = self.tasks.find(*id) else { continue };
+            let task = &self.tasks[slot];
+            let is_offered = task.handler == Handler::External && matches!(task.phase, Phase::Waiting);
+            if is_offered && self.may_run(slot) {
+                claimed.push(*id);
+                self.start(slot, Some(worker.clone()), lease, events);
+            }
+        }
+        Ok(Reply::Claimed(claimed))
+    }
+
+    /// Whether each lane of a waiting task has a slot for it.
+    pub(crate) fn may_run(&self, slot: u32) -> bool {
+        let parent = self.parent_of(slot);
+        self.lanes.route(self.tasks[slot].route).lanes.iter().all(|lane| {
+            self.lanes[*lane].open || self.lanes[*lane].passable && self.lender(parent, *lane).is_some()
+        })
     }
 
     fn start(&mut self, slot: u32, worker: Option<Name>, lease: Option<Millis>, events: &mut Vec<Event>) {

@@ -84,6 +84,7 @@ mod view;
 mod violation;
 mod waiting;
 
+pub use bucket::Bucket;
 pub use collected::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
 pub use directive::{Directive, Reading, read_directive};
@@ -92,6 +93,7 @@ pub use explain::{Blocker, Explanation};
 pub use id::{BlobId, Fence, TaskId};
 pub use lane::Gate;
 pub use letters::DeadLetter;
+pub use listing::InLine;
 pub use message::{
     AGENT_LANES_MAX, Address, Agent, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message,
     MessageEnd, MessageId, MessageStatus, Otherwise, PERMISSIONS_MAX, Place, Sender, Steer, TEXT_BYTES_MAX,

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::event::{End, Event};
 use crate::line::NONE;
 use crate::scheduler::Scheduler;
+use crate::settings::Handler;
 use crate::task::{Attempt, Phase};
 use crate::time::{Millis, Timestamp};
 
@@ -59,11 +60,13 @@ impl Scheduler {
         }
     }
 
-    /// Whoever is granted is the first of its level that needs the same lanes under the same key.
+    /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
+    /// asked for that very task.
     fn check_turn(&mut self, slot: u32) {
         let task = &self.tasks[slot];
         // A slot that is kept for one task may be given to a child of running work, whoever came first.
         if self.reservations.is_empty()
+            && task.handler != Handler::External
             && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
         {
             let earlier = self.tasks[earlier].id;
@@ -232,9 +235,7 @@ impl Scheduler {
             self.end_waiting(slot, end);
         }
         self.unlink(slot);
-        if matches!(end, End::Cancelled { .. }) {
-            self.free_key(slot);
-        }
+        self.free_key(slot, end);
         let task = self.tasks.remove(slot);
         self.ended += 1;
         self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);

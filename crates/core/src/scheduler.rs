@@ -121,6 +121,9 @@ pub(crate) struct RememberedKey {
     pub(crate) task: TaskId,
     pub(crate) fingerprint: u64,
     pub(crate) until: Timestamp,
+    /// The end of the task frees the key, whatever that is.
+    #[serde(default)]
+    pub(crate) until_end: bool,
 }
 
 impl Scheduler {
@@ -202,6 +205,8 @@ impl Scheduler {
             self.now = at;
             self.elapse();
         }
+        // A look in between that changed nothing is in no log: whoever did not look must come to the same state.
+        self.now = at;
         self.change(at, event);
     }
 
@@ -270,6 +275,7 @@ impl Scheduler {
             Command::Claim { worker, lanes, kinds, max, lease } => {
                 self.claim(&worker, &lanes, &kinds, max, lease, events)
             }
+            Command::ClaimThese { worker, tasks, lease } => self.claim_these(&worker, &tasks, lease, events),
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence, events),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome, events),
             Command::Lapse { task, fence } => self.lapse_now(task, fence, events),

@@ -52,6 +52,8 @@ pub struct TurnView {
     pub pending: Vec<MessageId>,
     /// Messages that it took.
     pub steered: Vec<MessageId>,
+    /// All of these, whole.
+    pub said: Vec<Message>,
 }
 
 /// What a turn is about: what its agent is prompted with.
@@ -182,12 +184,14 @@ impl Scheduler {
     fn turn_view(&self, turn: &Turn) -> TurnView {
         let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
         let ids = |list: &[crate::session::Steered]| list.iter().map(|steered| steered.message.id).collect();
+        let steered = turn.more.pending.iter().chain(&turn.more.steered).map(|steered| &steered.message);
         TurnView {
             task: turn.task,
             messages: turn.messages.iter().map(|message| message.id).collect(),
             takes_steering: attempt.is_some_and(|attempt| turn.more.steering == Some(attempt.fence)),
             pending: ids(&turn.more.pending),
             steered: ids(&turn.more.steered),
+            said: turn.messages.iter().chain(steered).cloned().collect(),
         }
     }
 }

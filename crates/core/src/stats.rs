@@ -60,6 +60,16 @@ impl Histogram {
         Millis(self.sum)
     }
 
+    /// What was recorded after `earlier`, which is this histogram as it once was.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let counts = self.counts.iter().zip(&earlier.counts).map(|(now, then)| now.saturating_sub(*then));
+        Histogram {
+            counts: counts.collect(),
+            samples: self.samples.saturating_sub(earlier.samples),
+            sum: self.sum.saturating_sub(earlier.sum),
+        }
+    }
+
     /// A duration that `percent` of the samples do not exceed, rounded down to its bucket.
     pub fn percentile(&self, percent: u32) -> Option<Millis> {
         if self.samples == 0 {
@@ -155,6 +165,17 @@ mod tests {
         }
         assert_eq!(histogram.counts.len(), BUCKETS);
         assert_eq!(Histogram::default().percentile(50), None);
+    }
+
+    #[test]
+    fn what_was_recorded_since_stands_alone() {
+        let mut histogram = Histogram::default();
+        histogram.record(Millis(1_000_000));
+        let earlier = histogram.clone();
+        assert_eq!(histogram.since(&earlier).percentile(50), None);
+        (0..3).for_each(|_| histogram.record(Millis(2)));
+        let since = histogram.since(&earlier);
+        assert_eq!((since.samples(), since.sum(), since.percentile(99)), (3, Millis(6), Some(Millis(2))));
     }
 
     #[test]

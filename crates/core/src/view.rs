@@ -73,6 +73,8 @@ pub struct Running {
     pub started: Timestamp,
     /// When its lease lapses.
     pub lease_until: Timestamp,
+    /// When it was last heard of: at its start, or when it last renewed the lease.
+    pub heard: Timestamp,
     /// When it has taken too long.
     pub timeout_at: Option<Timestamp>,
     /// It was told to stop.
@@ -147,6 +149,7 @@ impl Scheduler {
                 fence: attempt.fence,
                 started: attempt.started,
                 lease_until: attempt.lease_until,
+                heard: Timestamp(attempt.lease_until.0.saturating_sub(attempt.lease.0)),
                 timeout_at: is_set(attempt.timeout_at),
                 stopping: attempt.stopping.is_some(),
                 worker: attempt.worker.clone(),

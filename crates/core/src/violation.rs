@@ -162,14 +162,6 @@ impl Scheduler {
         (!agree).then(|| "a fair key is wrong about who waits".to_owned())
     }
 
-    /// Whether each lane of a waiting task has a slot for it.
-    fn may_run(&self, slot: u32) -> bool {
-        let parent = self.parent_of(slot);
-        self.lanes.route(self.tasks[slot].route).lanes.iter().all(|lane| {
-            self.lanes[*lane].open || self.lanes[*lane].passable && self.lender(parent, *lane).is_some()
-        })
-    }
-
     /// No task that may run waits.
     fn runnable_but_waiting(&self) -> Option<String> {
         if self.is_stopped {

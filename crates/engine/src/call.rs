@@ -40,11 +40,11 @@ pub(crate) enum Report {
         fence: Fence,
         outcome: Outcome,
         result: Option<Bytes>,
+        /// What it was to do, if that is to be remembered.
+        work: Option<Bytes>,
     },
     /// Somebody who waited for a slot, or for a task that he wanted to be cancelled without him, has gone.
-    Leave {
-        task: TaskId,
-    },
+    Leave { task: TaskId },
 }
 
 /// A command with all that belongs to it.
@@ -54,6 +54,8 @@ pub(crate) struct Ask {
     pub(crate) payloads: Vec<(BlobId, Bytes)>,
     /// What the attempt that this ends produced.
     pub(crate) result: Option<Bytes>,
+    /// What it was to do, if that is to be remembered.
+    pub(crate) work: Option<Bytes>,
     pub(crate) wants: Wants,
 }
 
@@ -83,7 +85,7 @@ pub(crate) type Waiter = oneshot::Receiver<Ending>;
 
 impl Ask {
     pub(crate) fn new(command: Command, wants: Wants) -> Ask {
-        Ask { command, payloads: Vec::new(), result: None, wants }
+        Ask { command, payloads: Vec::new(), result: None, work: None, wants }
     }
 
     /// Whether this would bring new work.
@@ -92,7 +94,8 @@ impl Ask {
             Command::Submit { .. }
             | Command::SubmitBatch(_)
             | Command::Redrive { .. }
-            | Command::Claim { .. } => true,
+            | Command::Claim { .. }
+            | Command::ClaimThese { .. } => true,
             Command::Session(command) => matches!(**command, SessionCommand::Send(_)),
             _ => false,
         }

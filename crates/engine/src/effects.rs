@@ -229,14 +229,15 @@ impl Engine {
             let error = Error::NoHandler { kind: start.kind }.to_string().into();
             let (task, fence) = (start.grant.task, start.grant.fence);
             let outcome = Outcome::Failure { error, retryable: false };
-            return handle.report_later(Report::Finish { task, fence, outcome, result: None });
+            return handle.report_later(Report::Finish { task, fence, outcome, result: None, work: None });
         };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
         let Start { payload, deadline, lanes, stop, .. } = start;
         let context =
             Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
         let journal = self.journal.clone();
-        self.runtime.spawn(handler::run(handler, context, journal, payload, self.stop_grace));
+        let kept_max = self.tools.payloads_kept_max;
+        self.tasks.spawn(handler::run(handler, context, journal, payload, self.stop_grace, kept_max));
     }
 
     fn tell_watchers(&self, turn: Turn) {

@@ -26,6 +26,7 @@ use crate::runs::{Run, Runs};
 use crate::saver::Saver;
 use crate::slot::Slot;
 use crate::stop::Stopped;
+use crate::tasks::Tasks;
 use crate::turn::Turn;
 
 /// The most that is decided and kept together.
@@ -49,7 +50,7 @@ pub(crate) struct Engine {
     pub(crate) tools: Toolbox,
     shared: Weak<Shared>,
     /// Where handlers run, whoever has the engine.
-    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) tasks: Tasks,
     /// When whoever keeps the time comes next.
     alarm: Option<Timestamp>,
     /// Something was decided on the spot that the alarm may be too late for.
@@ -100,14 +101,18 @@ impl Engine {
         let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
         // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
-        let ids = Ids::new();
+        let ids = options.seed.map_or_else(Ids::new, Ids::seeded);
+        let tasks = Tasks::new(options.tasks);
         let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
         let runner = if is_shared { ids.runner() } else { None };
         let mut scheduler = Scheduler::new(ids.seed());
         scheduler.keep_departed();
         scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
-        let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::start(store)));
+        let replica = options.shares.map(|store| {
+            let follower = Follower::start(store, &tasks);
+            Replica::new(ids.replica(), lease, follower)
+        });
         let tools = Toolbox {
             slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
             ids: Arc::new(ids),
@@ -116,6 +121,7 @@ impl Engine {
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
+            payloads_kept_max: options.payloads_kept_max,
             refusals: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
@@ -126,7 +132,7 @@ impl Engine {
             journal,
             tools,
             shared: handle.downgrade(),
-            runtime: tokio::runtime::Handle::current(),
+            tasks: tasks.clone(),
             alarm: None,
             may_be_late: false,
             calls: calls_in,
@@ -150,6 +156,7 @@ impl Engine {
                 options.history_max,
                 options.history_for,
                 replica.is_some(),
+                tasks,
             ),
             closing: None,
             stop_grace: options.stop_grace,
@@ -246,6 +253,8 @@ impl Engine {
     fn due_at(&self) -> Option<Timestamp> {
         let is_waiting = self.outage.is_some() || self.broken.is_some();
         let wakeup = self.scheduler.next_wakeup().map(|at| at + self.tardiness());
+        #[cfg(feature = "planted")]
+        let wakeup = wakeup.filter(|_| !crate::planted::is(crate::planted::Bug::LapseUnseen));
         let due = [wakeup, self.runs.next_renewal(), self.replica_due_at()];
         due.into_iter().flatten().min().filter(|_| !is_waiting)
     }
@@ -281,6 +290,9 @@ impl Engine {
         self.sort(calls, &mut asks, &mut looks);
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
+        #[cfg(feature = "planted")]
+        let renewals =
+            if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
         let buried = self.bury(now).await;
         let own = renewals.into_iter().chain(buried);
         asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));
@@ -332,7 +344,7 @@ impl Engine {
     pub(crate) fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
-            Report::Finish { task, fence, outcome, result } => {
+            Report::Finish { task, fence, outcome, result, work } => {
                 let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
                 // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
                 let command = match outcome {
@@ -342,7 +354,7 @@ impl Engine {
                     outcome => Command::Finish { task, fence, outcome },
                 };
                 let mut ask = Ask::new(command, Wants::Nothing);
-                ask.result = result;
+                (ask.result, ask.work) = (result, work);
                 Some(ask)
             }
         }
@@ -379,7 +391,8 @@ impl Engine {
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
         // Closing a store may wait for its threads, which must not hold up other tasks. The join only fails when
         // the runtime ends, and the store with it.
-        drop(tokio::task::spawn_blocking(move || drop(self)).await);
+        let tasks = self.tasks.clone();
+        let _over = tasks.blocking(move || drop(self)).await;
         for done in done {
             // Whoever does not listen any more need not be told.
             let _gone = done.send(());

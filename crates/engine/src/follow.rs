@@ -7,6 +7,8 @@ use laneway_store::{ErrorKind, Store, StoreError, Version};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::tasks::Tasks;
+
 /// How long to wait before a store that is away is asked again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
@@ -28,10 +30,10 @@ pub(crate) enum News {
 }
 
 impl Follower {
-    pub(crate) fn start(store: Arc<dyn Store>) -> Follower {
+    pub(crate) fn start(store: Arc<dyn Store>, tasks: &Tasks) -> Follower {
         let (told, news) = mpsc::channel(1);
         let read = watch::Sender::new(None);
-        let task = tokio::spawn(follow(store, read.subscribe(), told));
+        let task = tasks.spawn(follow(store, read.subscribe(), told));
         Follower { read, news, task }
     }
 

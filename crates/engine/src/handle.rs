@@ -24,6 +24,7 @@ use crate::spot::Asked;
 use crate::store_clock::StoreClock;
 use crate::task::Task;
 use crate::task_handle::TaskHandle;
+use crate::tasks::Tasks;
 use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
 use crate::watch::{Filter, Updates, Watchers};
@@ -82,6 +83,8 @@ pub(crate) struct Toolbox {
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.
     pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// How long a payload may be that is remembered with a finished task.
+    pub(crate) payloads_kept_max: usize,
     /// What was refused, and how often.
     pub(crate) refusals: Arc<Mutex<Counts>>,
 }
@@ -115,7 +118,8 @@ impl Handle {
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         engine.recover(settings).await?;
-        tokio::spawn(engine.run());
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
         Ok(handle)
     }
 
@@ -127,14 +131,16 @@ impl Handle {
     pub async fn join(store: Arc<dyn Store>, mut options: Options) -> Result<Handle, Error> {
         let durability = store.durability();
         if let Some(clock) = StoreClock::ask(&*store).await? {
-            tokio::spawn(clock.clone().keep_right(Arc::downgrade(&store)));
+            let tasks = Tasks::new(options.tasks.clone());
+            tasks.spawn(clock.clone().keep_right(Arc::downgrade(&store)));
             options.clock = Box::new(clock);
         }
         options.shares = Some(Arc::clone(&store));
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
         engine.join(settings).await?;
-        tokio::spawn(engine.run());
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
         Ok(handle)
     }
 
@@ -160,6 +166,10 @@ impl Handle {
 
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Handle {
         Handle(shared)
+    }
+
+    pub(crate) fn payloads_kept_max(&self) -> usize {
+        self.0.tools.payloads_kept_max
     }
 
     /// What has become of a task when it is accepted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -97,16 +97,23 @@ pub(crate) async fn run(
     journal: Journal,
     payload: Payload,
     grace: Duration,
+    kept_max: usize,
 ) {
     let (handle, stop) = (context.handle().clone(), context.stop().clone());
     let (task, fence) = (context.task(), context.fence());
     let grace = handler.grace.unwrap_or(grace);
+    let kept = OnceLock::new();
     let (outcome, result) = {
+        let kept = &kept;
         let work = async move {
+            let has_payload = !matches!(payload, Payload::Stored(None));
             let payload = match payload {
                 Payload::Ready(payload) => payload,
                 Payload::Stored(payload) => load(&journal, payload).await?,
             };
+            if has_payload && payload.len() <= kept_max {
+                kept.get_or_init(|| payload.clone());
+            }
             handler.start(context, payload).await
         };
         let mut work = std::pin::pin!(work);
@@ -125,7 +132,7 @@ pub(crate) async fn run(
             Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
         }
     };
-    handle.report(Report::Finish { task, fence, outcome, result });
+    handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
 }
 
 /// How long to wait before a payload is asked for again, at first and at most.

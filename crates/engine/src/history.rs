@@ -1,14 +1,14 @@
 //! What has been: finished work, and the attempts of every task. Never consulted to decide anything.
 
 use std::fmt;
-use std::num::NonZeroU128;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Fence, LaneName, Name, TaskId, TaskView, Timestamp};
+use laneway_core::{Fence, LaneName, Name, TaskId, TaskView, Timestamp};
 use laneway_store::{
     Entry, Finished, HistoryQuery, Place, StoreError, Try, Version, decode_tries, encode_tries, label,
+    tries_blob,
 };
 
 use crate::engine::Engine;
@@ -33,6 +33,8 @@ pub struct HistoryFilter {
     pub session: Option<String>,
     /// They carried this label.
     pub group: Option<Name>,
+    /// This task asked for them.
+    pub parent: Option<TaskId>,
     /// They come after this place of an earlier list. Default: from the newest on.
     pub after: Option<Cursor>,
     /// At most so many, 1 to 1000. Default 0, which means 100.
@@ -86,7 +88,8 @@ pub struct TaskRecord {
     pub finished: Option<Finished>,
     /// The attempts after which another followed, in order; the newest hundred.
     pub tries: Vec<Try>,
-    /// What it was to do, as JSON, as long as it is live.
+    /// What it was to do, as JSON: as long as it is live, and after that as
+    /// [`Options::payloads_kept_max`](crate::Options::payloads_kept_max) says.
     pub payload: Option<Bytes>,
     /// What it produced, as JSON.
     pub result: Option<Bytes>,
@@ -101,6 +104,7 @@ impl Handle {
         labels.extend(filter.lane.map(|lane| label("lane", lane.as_str())));
         labels.extend(filter.kind.map(|kind| label("kind", kind.as_str())));
         labels.extend(filter.group.map(|group| label("group", group.as_str())));
+        labels.extend(filter.parent.map(|parent| label("parent", &parent.to_string())));
         if let Some(key) = &filter.session {
             // As it stands in the names of lanes.
             let lane = LaneName::session(key)?;
@@ -130,8 +134,8 @@ impl Handle {
         }
         // It may have ended since, so the history is asked last.
         let over = |(mut finished, result): (Finished, Option<Bytes>)| {
-            let tries = std::mem::take(&mut finished.tries);
-            TaskRecord { live: None, finished: Some(finished), tries, payload: None, result }
+            let (tries, payload) = (std::mem::take(&mut finished.tries), finished.payload.take());
+            TaskRecord { live: None, finished: Some(finished), tries, payload, result }
         };
         Ok(journal.finished(task).await?.map(over))
     }
@@ -178,13 +182,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// Where the attempts of a live task are kept: no other payload has an id like this, because those are UUIDs of version
-/// 7 and this is one of version 8.
-fn tries_blob(task: TaskId) -> BlobId {
-    let id = task.0 & !(0xf << 76) | 0x8 << 76;
-    BlobId(NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN))
 }
 
 impl EndState {

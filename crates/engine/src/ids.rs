@@ -17,9 +17,11 @@ pub(crate) type ByTask<V> = HashMap<TaskId, V, FixedState>;
 
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
 pub(crate) struct Ids {
-    /// From the operating system's randomness.
+    /// From the operating system's randomness, unless it was given.
     seed: u64,
     chance: FixedState,
+    /// No clock is read where ids come from a seed.
+    reads_clock: bool,
     made: AtomicU32,
 }
 
@@ -29,8 +31,14 @@ impl Ids {
         Ids {
             seed,
             chance: FixedState::with_seed(RandomState::new().hash_one("ids")),
+            reads_clock: true,
             made: AtomicU32::new(0),
         }
+    }
+
+    /// The same ids for the same seed.
+    pub(crate) fn seeded(seed: u64) -> Ids {
+        Ids { seed, chance: FixedState::with_seed(seed), reads_clock: false, made: AtomicU32::new(0) }
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -61,7 +69,9 @@ impl Ids {
 
     /// 48 bits of time, a counter of 32 bits, 42 bits of chance, and the six bits that say what it is.
     fn uuid(&self) -> u128 {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let since_1970 =
+            || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let millis = if self.reads_clock { since_1970() } else { 0 };
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let chance = u128::from(self.chance.hash_one((millis, number)) >> 22);
         let (high, low) = (u128::from(number >> 20), u128::from(number & 0xf_ffff));

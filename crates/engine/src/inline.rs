@@ -34,9 +34,9 @@ pub(crate) struct Inline {
 impl Inline {
     /// Takes over an engine and keeps its time, until the last handle is gone.
     pub(crate) fn adopt(&self, engine: Engine, shared: Weak<Shared>) {
-        let runtime = engine.runtime.clone();
+        let tasks = engine.tasks.clone();
         *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
-        runtime.spawn(keep_time(shared, Arc::clone(&self.alarm)));
+        tasks.spawn(keep_time(shared, Arc::clone(&self.alarm)));
     }
 
     /// Has everything decided that is there, here or by whoever is at it.
@@ -90,8 +90,8 @@ impl Inline {
                 self.alarm.notify_one();
             }
             if let Some(ended) = ended {
-                let runtime = ended.runtime.clone();
-                runtime.spawn(ended.end());
+                let tasks = ended.tasks.clone();
+                tasks.spawn(ended.end());
             }
             if is_gone {
                 return;

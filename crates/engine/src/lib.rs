@@ -15,7 +15,7 @@
 //! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
 //! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
 //! | what has been? | `history.rs`, `journal.rs` |
-//! | who reads the clock? | `clock.rs`, `store_clock.rs` |
+//! | who reads the clock, throws the dice and starts tasks? | `clock.rs`, `store_clock.rs`, `ids.rs`, `tasks.rs` |
 
 mod call;
 mod catch;
@@ -37,6 +37,8 @@ mod message;
 mod options;
 mod others;
 mod outbox;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod positions;
 mod reading;
 mod recovery;
@@ -53,6 +55,7 @@ mod store_clock;
 mod submission;
 mod task;
 mod task_handle;
+mod tasks;
 mod teaching;
 mod tool_lanes;
 mod tools;
@@ -78,6 +81,7 @@ pub use stop::{StopSignal, Stopped};
 pub use submission::Standing;
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
+pub use tasks::Spawn;
 pub use tool_lanes::{ToolCalls, ToolLanes};
 pub use tools::{ToolResult, ToolUse, Tools};
 pub use turn_payload::{SteeringMessage, TurnPayload};

@@ -14,6 +14,7 @@ use crate::command;
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::handler::{Handlers, typed};
+use crate::tasks::Spawn;
 
 /// How an engine is set up. The defaults suit a program that embeds it.
 pub struct Options {
@@ -27,6 +28,9 @@ pub struct Options {
     /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
     /// Default `None`: for any time.
     pub history_for: Option<Duration>,
+    /// What a task of those was to do is remembered with it when an attempt of it reports its end, unless it is longer than
+    /// so many bytes. Default 0: none is.
+    pub payloads_kept_max: usize,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,
     /// How long a handler that was told to stop may go on before its future is dropped. Default 1 s; the scheduler
@@ -43,6 +47,10 @@ pub struct Options {
     /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
     pub replica_lease: Duration,
     pub(crate) handlers: Arc<Handlers>,
+    /// Where ids come from, if not from chance.
+    pub(crate) seed: Option<u64>,
+    /// Who starts the engine's tasks, if not the runtime.
+    pub(crate) tasks: Option<Arc<dyn Spawn>>,
     /// The store, if others share it.
     pub(crate) shares: Option<Arc<dyn Store>>,
 }
@@ -78,6 +86,14 @@ impl Options {
         Ok(self)
     }
 
+    /// For a simulation: all ids come from this seed, no two engines having the same, all tasks are started by `tasks`,
+    /// and nothing is done on another thread. With time that stands still until it is needed, one seed is one history.
+    #[must_use]
+    pub fn simulated(mut self, seed: u64, tasks: Arc<dyn Spawn>) -> Options {
+        (self.seed, self.tasks) = (Some(seed), Some(tasks));
+        self
+    }
+
     /// Whether tasks of this kind have a handler already.
     pub fn has_handler(&self, kind: &Name) -> bool {
         self.handlers.get(kind).is_some()
@@ -91,6 +107,7 @@ impl Default for Options {
             snapshot_every: 10_000,
             history_max: 10_000,
             history_for: None,
+            payloads_kept_max: 0,
             updates_max: 1024,
             stop_grace: Duration::from_secs(1),
             settings: None,
@@ -98,6 +115,8 @@ impl Default for Options {
             clock: Box::new(SteadyClock::start()),
             replica_lease: Duration::from_secs(10),
             shares: None,
+            seed: None,
+            tasks: None,
             handlers: Arc::default(),
         }
     }

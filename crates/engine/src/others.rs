@@ -97,9 +97,26 @@ impl Engine {
                 break;
             }
             is_news = true;
+            #[cfg(feature = "planted")]
+            let batches = self.skip_some(batches);
             batches.into_iter().for_each(|(head, batch)| self.take_over(head, batch));
         }
         Ok(is_news)
+    }
+
+    /// What planted bugs leave of what was read.
+    #[cfg(feature = "planted")]
+    fn skip_some(&mut self, mut batches: Vec<(Head, Batch)>) -> Vec<(Head, Batch)> {
+        use crate::planted::{Bug, is};
+        let own = self.replica.as_ref().map(|replica| replica.id);
+        if is(Bug::TailSkipped) && batches.len() > 1 {
+            batches.remove(0);
+        }
+        if is(Bug::OwnBatchSkipped) && batches.len() == 1 && own == Some(ReplicaId::of_batch(batches[0].1.id))
+        {
+            batches[0].1.events.clear();
+        }
+        batches
     }
 
     /// Forgets what was decided and not kept, and reads what was kept instead.
@@ -135,6 +152,16 @@ impl Engine {
         let Some(replica) = &mut self.replica else { return };
         self.flow.reach(turn.at);
         replica.note(author, turn);
+        for event in &turn.events {
+            let Event::Granted { task, fence, .. } = event else { continue };
+            // Most grants are of no slot, or nobody else has any.
+            let origin = || self.scheduler.task(*task).and_then(|view| ReplicaId::of_kind(&view.kind));
+            if (author != replica.id || replica.has_others())
+                && let Some(origin) = origin()
+            {
+                replica.note_grant(author, origin, *task, *fence);
+            }
+        }
         replica.rewind.note(turn.at, &turn.events, &self.scheduler);
         replica.follower.has_read(self.head.version);
     }
@@ -153,7 +180,7 @@ impl Engine {
     pub(crate) fn tell_waiters_later(&mut self, task: TaskId, ending: Ending) {
         let Some(waiters) = self.waiters.remove(&task) else { return };
         let journal = self.journal.clone();
-        self.runtime.spawn(async move {
+        self.tasks.spawn(async move {
             let mut pause = std::time::Duration::from_millis(50);
             let found = loop {
                 match journal.finished(task).await {
@@ -214,6 +241,10 @@ impl Engine {
         }
         if let Err(error) = self.catch_up(None).await {
             self.give_up(error, Vec::new());
+            return Vec::new();
+        }
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Bug::DeadNotBuried) {
             return Vec::new();
         }
         self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default()

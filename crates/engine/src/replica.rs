@@ -17,12 +17,15 @@
 //!
 //! **Who is dead.** A running attempt has its lease, which only its replica renews. A slot that is waited for has no lease:
 //! it goes when its replica has appended nothing for the length of a lease. One that waits for slots and has nothing to
-//! append appends an empty batch from time to time.
+//! append appends an empty batch from time to time, and so does one that another has granted a slot to. So a slot that was
+//! granted to a dead replica goes with those that wait for it, and not a lease later.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use laneway_core::{CancelReason, Command, Event, Millis, Name, Reply, Selector, TaskView, Timestamp};
+use laneway_core::{
+    CancelReason, Command, Event, Fence, Millis, Name, Reply, Selector, TaskId, TaskView, Timestamp,
+};
 use laneway_store::{BatchId, StoreError};
 
 use crate::engine::Engine;
@@ -36,7 +39,7 @@ use crate::turn::Turn;
 const TARDINESS_MAX_MS: u64 = 25;
 
 /// The number of a replica, chosen at random at its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReplicaId(pub(crate) u64);
 
 /// What an engine knows as one of several.
@@ -48,15 +51,21 @@ pub(crate) struct Replica {
     lease: Millis,
     /// When we appended last.
     shown: Timestamp,
+    /// Another has granted us a slot, and nobody can know that we heard of it.
+    owes_sign: bool,
     /// How many batches of others have been read.
     heard: u64,
     /// The others that have slots, waiting or running: how many, and when they appended last.
-    others: HashMap<ReplicaId, Other>,
+    others: BTreeMap<ReplicaId, Other>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Other {
     slots: usize,
+    /// The slots that others have granted it since it appended last.
+    unanswered: Vec<(TaskId, Fence)>,
+    /// It was silent for too long, and has been since.
+    is_dead: bool,
     /// `None`: not since we began to look.
     seen: Option<Timestamp>,
 }
@@ -87,14 +96,18 @@ impl ReplicaId {
 impl Engine {
     /// Whether something must be appended, so that nobody takes us for dead.
     pub(crate) fn must_show(&self, now: Timestamp) -> bool {
-        let is_waited_for = !self.slots.is_empty();
-        self.replica.as_ref().is_some_and(|replica| is_waited_for && replica.must_show_at() <= now)
+        self.owes_sign() && self.replica.as_ref().is_some_and(|replica| replica.must_show_at() <= now)
+    }
+
+    /// Whether others go by our signs of life: we wait for slots, or were granted one that has not been renewed yet.
+    fn owes_sign(&self) -> bool {
+        !self.slots.is_empty() || self.replica.as_ref().is_some_and(|replica| replica.owes_sign)
     }
 
     /// When we must show that we live, or somebody else has not for too long.
     pub(crate) fn replica_due_at(&self) -> Option<Timestamp> {
         let replica = self.replica.as_ref()?;
-        let show = (!self.slots.is_empty()).then(|| replica.must_show_at());
+        let show = self.owes_sign().then(|| replica.must_show_at());
         [show, replica.next_death()].into_iter().flatten().min()
     }
 
@@ -145,7 +158,8 @@ impl Engine {
 impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
-        Replica { id, rewind: Rewind::default(), follower, lease, shown, heard: 0, others: HashMap::new() }
+        let (rewind, others) = (Rewind::default(), BTreeMap::new());
+        Replica { id, rewind, follower, lease, shown, owes_sign: false, heard: 0, others }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.
@@ -177,13 +191,31 @@ impl Replica {
             self.count(&view.kind, -1);
         }
         if author == self.id {
-            self.shown = turn.at;
+            (self.shown, self.owes_sign) = (turn.at, false);
             return;
         }
         self.heard += 1;
         if let Some(other) = self.others.get_mut(&author) {
-            other.seen = Some(turn.at);
+            (other.seen, other.is_dead) = (Some(turn.at), false);
+            other.unanswered.clear();
         }
+    }
+
+    /// Takes note of a slot that a replica was granted by another.
+    pub(crate) fn note_grant(&mut self, author: ReplicaId, origin: ReplicaId, task: TaskId, fence: Fence) {
+        if author == origin {
+            return;
+        }
+        if origin == self.id {
+            self.owes_sign = true;
+        } else if let Some(other) = self.others.get_mut(&origin) {
+            other.unanswered.push((task, fence));
+        }
+    }
+
+    /// Whether somebody else has slots, so that grants of slots matter here.
+    pub(crate) fn has_others(&self) -> bool {
+        !self.others.is_empty()
     }
 
     /// When we have to append something, so that nobody takes us for dead.
@@ -194,30 +226,47 @@ impl Replica {
     /// When somebody may turn out to be dead.
     pub(crate) fn next_death(&self) -> Option<Timestamp> {
         // Of one that was not seen yet the time begins with the next look.
-        let at = |other: &Other| other.seen.map_or(Timestamp(0), |seen| seen + self.lease);
+        let at = |other: &Other| match other.seen {
+            Some(seen) if !other.must_be_buried() => seen + self.lease,
+            _ => Timestamp(0),
+        };
         self.others.values().map(at).min()
     }
 
     /// The store was away, so that nobody could be heard.
     pub(crate) fn forgive(&mut self) {
-        self.others.values_mut().for_each(|other| other.seen = None);
+        for other in self.others.values_mut() {
+            (other.seen, other.is_dead) = (None, false);
+        }
     }
 
-    /// What follows from the silence of others: what waits for them does not wait any more.
+    /// What follows from the silence of others: what waits for them does not wait any more, and what they were granted
+    /// since is taken back. What they have shown to run has a lease of its own.
     pub(crate) fn bury(&mut self, now: Timestamp) -> Vec<Command> {
         let mut commands = Vec::new();
         for (id, other) in &mut self.others {
             let seen = *other.seen.get_or_insert(now);
             if seen + self.lease <= now {
-                // Looked at again after another lease: what runs there has a lease of its own.
-                other.seen = Some(now);
+                // Looked at again after another lease, for what is there then.
+                (other.seen, other.is_dead) = (Some(now), true);
                 if let Ok(kind) = Name::new(id.slot_kind()) {
                     let which = Selector { kind: Some(kind), ..Selector::default() };
                     commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
                 }
             }
+            if other.is_dead {
+                let unanswered = other.unanswered.drain(..);
+                commands.extend(unanswered.map(|(task, fence)| Command::Lapse { task, fence }));
+            }
         }
         commands
+    }
+}
+
+impl Other {
+    /// Whether the dead were granted something, in the very moment of their burial at the latest.
+    fn must_be_buried(&self) -> bool {
+        self.is_dead && !self.unanswered.is_empty()
     }
 }
 

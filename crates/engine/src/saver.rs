@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::millis;
 use crate::journal::Journal;
+use crate::tasks::Tasks;
 
 /// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
 const BATCHES_LEFT: u64 = 64;
@@ -24,12 +25,19 @@ pub(crate) struct Saver {
     /// Events since the last snapshot.
     events: u64,
     saving: Option<JoinHandle<()>>,
+    tasks: Tasks,
 }
 
 impl Saver {
-    pub(crate) fn new(every: u64, history_max: u64, history_for: Option<Duration>, is_shared: bool) -> Saver {
+    pub(crate) fn new(
+        every: u64,
+        history_max: u64,
+        history_for: Option<Duration>,
+        is_shared: bool,
+        tasks: Tasks,
+    ) -> Saver {
         let batches_left = if is_shared { BATCHES_LEFT_SHARED } else { BATCHES_LEFT };
-        Saver { every: every.max(1), history_max, batches_left, history_for, events: 0, saving: None }
+        Saver { every: every.max(1), history_max, batches_left, history_for, events: 0, saving: None, tasks }
     }
 
     /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
@@ -43,10 +51,10 @@ impl Saver {
         }
         self.events = 0;
         let (log, state, keep) = (log.clone(), scheduler.state(), self.keep(scheduler.now()));
-        let left = self.batches_left;
-        self.saving = Some(tokio::spawn(async move {
+        let (left, tasks) = (self.batches_left, self.tasks.clone());
+        self.saving = Some(self.tasks.spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
-            drop(save(&log, head, state, keep, left).await);
+            drop(save(&log, head, state, keep, left, &tasks).await);
         }));
     }
 
@@ -74,16 +82,23 @@ impl Saver {
         }
         if let (Some(log), Some(state)) = (journal.log(), last) {
             // As above.
-            drop(save(log, head, state, self.keep(now), self.batches_left).await);
+            drop(save(log, head, state, self.keep(now), self.batches_left, &self.tasks).await);
         }
     }
 }
 
-async fn save(log: &Log, head: Head, state: State, keep: Retention, left: u64) -> Result<(), StoreError> {
+async fn save(
+    log: &Log,
+    head: Head,
+    state: State,
+    keep: Retention,
+    left: u64,
+    tasks: &Tasks,
+) -> Result<(), StoreError> {
     // A large state takes a while to encode, which must not hold up the tasks of this runtime.
     let encoder = log.clone();
-    let sealed = tokio::task::spawn_blocking(move || encoder.seal_snapshot(head, &state)).await;
-    let Ok(sealed) = sealed else { return Ok(()) };
+    let sealed = tasks.blocking(move || encoder.seal_snapshot(head, &state)).await;
+    let Some(sealed) = sealed else { return Ok(()) };
     log.store().save_snapshot(sealed?).await?;
     log.store().trim(Version(head.version.0.saturating_sub(left))).await?;
     log.store().trim_history(keep).await.map(drop)

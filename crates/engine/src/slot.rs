@@ -103,7 +103,7 @@ impl Drop for Slot {
             outcome = Outcome::Failure { error: "panicked".into(), retryable: false };
         }
         let (task, fence) = (self.task, self.fence);
-        self.handle.report(Report::Finish { task, fence, outcome, result: None });
+        self.handle.report(Report::Finish { task, fence, outcome, result: None, work: None });
     }
 }
 

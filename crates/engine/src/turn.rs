@@ -33,6 +33,8 @@ pub(crate) struct Turn {
     pub(crate) departed: Vec<TaskView>,
     /// What the attempts that ended here produced.
     pub(crate) results: ByTask<Bytes>,
+    /// What those that may end with this were to do, if that is to be remembered.
+    pub(crate) works: ByTask<Bytes>,
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
     /// It was read from the log, and not just decided here.
     pub(crate) is_read: bool,
@@ -63,6 +65,16 @@ impl Engine {
                     self.publish(asks, turn);
                     self.saver.count(events, &self.journal, self.head, &self.scheduler);
                     return;
+                }
+                #[cfg(feature = "planted")]
+                Err(StoreError::Conflict { current, .. })
+                    if crate::planted::is(crate::planted::Bug::StaleGrant) && !turn.events.is_empty() =>
+                {
+                    self.head = current;
+                    if let Ok(head) = self.keep(&turn).await {
+                        self.head = head;
+                        return self.publish(asks, turn);
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     if let Err(error) = self.give_way(&error).await {
@@ -103,8 +115,12 @@ impl Engine {
     }
 
     pub(crate) fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
+        #[cfg(feature = "planted")]
+        if let Some(believed) = self.believe(ask) {
+            return Ok(believed);
+        }
         let finishing = match &ask.command {
-            Command::Finish { task, .. } if ask.result.is_some() => Some(*task),
+            Command::Finish { task, .. } if ask.result.is_some() || ask.work.is_some() => Some(*task),
             _ => None,
         };
         let reply = self.admit(ask).and_then(|()| {
@@ -123,10 +139,26 @@ impl Engine {
         {
             turn.payloads.extend(ask.payloads.iter().cloned());
         }
-        if let (Ok(_), Some(task), Some(result)) = (&reply, finishing, &ask.result) {
-            turn.results.insert(task, result.clone());
+        if let (Ok(_), Some(task)) = (&reply, finishing) {
+            turn.results.extend(ask.result.clone().map(|result| (task, result)));
+            turn.works.extend(ask.work.clone().map(|work| (task, work)));
         }
         reply
+    }
+
+    /// What a planted bug makes of a report: another fence, or an answer that it should not get.
+    #[cfg(feature = "planted")]
+    fn believe(&self, ask: &mut Ask) -> Option<Reply> {
+        use crate::planted::{Bug, is};
+        let Command::Finish { task, fence, .. } = &mut ask.command else { return None };
+        match self.scheduler.task(*task) {
+            None if is(Bug::CompletedTwice) => return Some(Reply::Done),
+            Some(view) if is(Bug::FenceIgnored) => {
+                *fence = view.running.map_or(*fence, |running| running.fence);
+            }
+            _ => {}
+        }
+        None
     }
 
     /// Whether this program can do what is asked; the scheduler does not know what runs here.
@@ -187,6 +219,15 @@ impl Engine {
             match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
+                    #[cfg(feature = "planted")]
+                    if crate::planted::is(crate::planted::Bug::AppendedTwice)
+                        && let Some(log) = self.journal.log().cloned()
+                        && let Ok(head) = log.store().head().await
+                    {
+                        self.head = head;
+                        let entry = self.entry(turn);
+                        sealed = self.journal.seal(head, entry)?;
+                    }
                 }
                 (done, _) => return done,
             }
@@ -226,7 +267,9 @@ impl Engine {
                     if !is_slot(&view.kind) {
                         let result = turn.result_of(*task, end);
                         let tries = self.take_tries(*task, &mut entry);
-                        entry.finished.push((finished(view, end, turn.at, tries), result));
+                        let payload = turn.works.get(task).cloned();
+                        let finished = Finished { payload, ..finished(view, end, turn.at, tries) };
+                        entry.finished.push((finished, result));
                     }
                 }
                 _ => {}
@@ -252,6 +295,7 @@ impl Turn {
         self.replies.clear();
         self.departed.clear();
         self.results.clear();
+        self.works.clear();
         self.payloads.clear();
     }
 
@@ -286,5 +330,6 @@ fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finis
         attempts: view.attempts,
         end: end.clone(),
         tries,
+        payload: None,
     }
 }

@@ -20,6 +20,8 @@ pub struct ClaimRequest {
     worker: Result<Name, Error>,
     lanes: Result<Vec<Pattern>, Error>,
     kinds: Result<Vec<Name>, Error>,
+    /// These and no others.
+    these: Vec<TaskId>,
     max: u32,
     lease: Option<Duration>,
 }
@@ -54,7 +56,13 @@ impl ClaimRequest {
     ) -> ClaimRequest {
         let lanes = lanes.into_iter().map(|lane| Pattern::new(lane).map_err(Error::from)).collect();
         let worker = Name::new(worker).map_err(Error::from);
-        ClaimRequest { worker, lanes, kinds: Ok(Vec::new()), max: 1, lease: None }
+        ClaimRequest { worker, lanes, kinds: Ok(Vec::new()), these: Vec::new(), max: 1, lease: None }
+    }
+
+    /// These tasks, whoever stands before them: those of them that may run now. At most 1000.
+    pub fn these(worker: impl Into<std::sync::Arc<str>>, tasks: Vec<TaskId>) -> ClaimRequest {
+        let lanes: [&str; 0] = [];
+        ClaimRequest { these: tasks, ..ClaimRequest::new(worker, lanes) }
     }
 
     /// Only tasks of this kind, or of another that was named so.
@@ -82,7 +90,10 @@ impl ClaimRequest {
     fn command(self) -> Result<Command, Error> {
         let lease = self.lease.map(millis);
         let (worker, lanes, kinds) = (self.worker?, self.lanes?, self.kinds?);
-        Ok(Command::Claim { worker, lanes, kinds, max: self.max, lease })
+        match self.these.is_empty() {
+            true => Ok(Command::Claim { worker, lanes, kinds, max: self.max, lease }),
+            false => Ok(Command::ClaimThese { worker, tasks: self.these, lease }),
+        }
     }
 }
 
@@ -117,6 +128,7 @@ impl Handle {
                 return Ok(claims);
             }
             tokio::select! {
+                biased;
                 () = offered => {}
                 () = self.closed() => return Err(Error::Closed),
             }
@@ -151,6 +163,16 @@ impl Handle {
         self.finish(task, fence, Outcome::Stopped, None).await
     }
 
+    /// What a task is to do, if that is to be remembered when it has ended.
+    async fn work_of(&self, task: TaskId) -> Result<Option<Bytes>, Error> {
+        let max = self.payloads_kept_max();
+        if max == 0 {
+            return Ok(None);
+        }
+        let Some(payload) = self.task(task).await?.and_then(|view| view.payload) else { return Ok(None) };
+        Ok(self.journal()?.payload(payload).await?.filter(|work| work.len() <= max))
+    }
+
     async fn finish(
         &self,
         task: TaskId,
@@ -161,6 +183,7 @@ impl Handle {
         let (answer, reply) = oneshot::channel();
         let mut ask = Ask::new(Command::Finish { task, fence, outcome }, Wants::Reply(answer));
         ask.result = result;
+        ask.work = self.work_of(task).await?;
         self.send(ask).await?;
         reply.await.map_err(|_| Error::Closed)?.map(drop)
     }

@@ -93,8 +93,15 @@ pub struct HistoryPoints {
     pub metric: String,
     /// Of which lane.
     pub lane: String,
+    /// How far back: `5m`, `1h` or `24h`.
+    pub range: String,
+    /// How far points are apart; the newest may be nearer.
+    pub step_ms: u64,
     /// The points, the oldest first.
     pub points: Vec<HistoryPoint>,
+    /// Of `refused`: the points of each code by itself.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_code: BTreeMap<String, Vec<HistoryPoint>>,
 }
 
 /// One point of a chart.

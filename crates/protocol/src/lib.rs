@@ -13,11 +13,13 @@
 //! | sessions and their messages | `sessions.rs` |
 //! | schedules, tokens, audit | `operations.rs` |
 //! | events | `events.rs` |
+//! | the tools of MCP | `mcp.rs` |
 
 mod agents;
 mod code;
 mod events;
 mod lanes;
+mod mcp;
 mod operations;
 mod problem;
 mod sessions;
@@ -36,6 +38,7 @@ pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
 };
+pub use mcp::{AgentBusy, ChatWithAgent, OfAgent, OfAll, OfTask, StillGoing};
 pub use operations::{
     AuditEntry, CreatedToken, Me, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
     TokenView,
@@ -46,7 +49,7 @@ pub use sessions::{
     SessionSummary, SteerRequest, ToolLaneStats,
 };
 pub use tasks::{
-    AcceptedTask, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
+    AcceptedTask, AttemptView, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
     CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,
     TaskChange, TaskRequest, TaskView,
 };
@@ -56,5 +59,5 @@ pub use words::{
 };
 pub use workers::{
     ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, DeadLetterView, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, LettersSelector, RedriveAnswer, WorkerView,
+    HeartbeatBody, LeaseView, LettersSelector, RedriveAnswer, WorkerView,
 };

@@ -114,7 +114,8 @@ pub struct SessionSummary {
     pub typing: bool,
     /// How messages are queued, each value with where it came from.
     pub settings: BTreeMap<String, Value>,
-    /// The turn that is under way.
+    /// The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into
+    /// it, whether it `takes_steering`, and what was `said` in all of these.
     pub current_turn: Option<Value>,
     /// The messages that wait, in order.
     pub messages: Vec<MessageView>,

@@ -121,7 +121,8 @@ pub struct TaskView {
     /// The conversation that it is a turn of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What whoever runs it gets, while it is live.
+    /// What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no
+    /// longer than 16 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
     /// What it produced.
@@ -142,9 +143,15 @@ pub struct TaskView {
     pub effective_priority: Option<u8>,
     /// How many attempts have started.
     pub attempts: u32,
+    /// The newest of them, the last one included, in order. Lists leave it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempt_list: Vec<AttemptView>,
     /// Its place in line, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
+    /// Its place among all that wait in the lane that was asked for, counted from one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane_position: Option<u64>,
     /// When it will probably start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_ms: Option<u64>,
@@ -188,6 +195,27 @@ pub struct TaskView {
     pub traceparent: Option<String>,
 }
 
+/// One attempt at a task.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AttemptView {
+    /// Which one, counted from one.
+    pub number: u32,
+    /// `running`, `failed` when another followed it, or how it ended the task.
+    pub outcome: String,
+    /// When it started, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<At>,
+    /// When it was over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<At>,
+    /// The worker that had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// A change of a waiting task.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -221,6 +249,9 @@ pub struct CancelManyRequest {
     /// They carry this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// This task asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
 }
 
 /// How many tasks were cancelled.

@@ -13,9 +13,14 @@ pub struct ClaimBody {
     /// Who asks.
     #[schema(min_length = 1, max_length = 128)]
     pub worker: String,
-    /// From which home lanes: names or patterns.
-    #[schema(min_items = 1)]
+    /// From which home lanes: names or patterns. At least one, unless `ids` are given.
+    #[serde(default)]
     pub lanes: Vec<String>,
+    /// These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without
+    /// `lanes`, `kinds` and `max`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 1000)]
+    pub ids: Vec<String>,
     /// Of which kinds. Default: any.
     #[serde(default)]
     pub kinds: Vec<String>,
@@ -150,6 +155,25 @@ pub struct WorkerView {
     /// What it has.
     pub tasks: Vec<String>,
     /// When the first of its leases lapses.
+    pub lease_until: At,
+    /// When it was last heard of.
+    pub last_heartbeat: At,
+    /// Its leases, one for each task.
+    pub leases: Vec<LeaseView>,
+}
+
+/// What a worker has of one task.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeaseView {
+    /// Which task.
+    pub task: String,
+    /// What sort of work it is.
+    pub kind: String,
+    /// Since when the worker has it.
+    pub started_at: At,
+    /// When the worker last said that it is at it.
+    pub last_heartbeat: At,
+    /// When the lease lapses.
     pub lease_until: At,
 }
 

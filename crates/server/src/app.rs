@@ -30,6 +30,7 @@ pub(crate) struct App {
     pub(crate) schedules: Schedules,
     pub(crate) slots: Arc<Slots>,
     pub(crate) charts: Charts,
+    pub(crate) traces: crate::otlp::Traces,
     pub(crate) refusals: crate::metrics::Refusals,
     pub(crate) limits: Limits,
     pub(crate) overrides: crate::lanes::Overrides,

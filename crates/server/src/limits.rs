@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use laneway_config::Server;
-use laneway_core::Timestamp;
+use laneway_core::{Bucket, Period, RateLimit, Timestamp};
 use laneway_protocol::Code;
 
 use crate::problem::{Answer, Refusal};
@@ -19,8 +19,9 @@ pub(crate) struct Limits {
     pub(crate) connections_max: usize,
     pub(crate) ready_when_full: bool,
     pub(crate) drain_grace: Duration,
+    pub(crate) mcp_answer_within: Duration,
     pub(crate) token_requests_per_minute: Option<u32>,
-    pub(crate) token_bytes_per_minute: Option<u64>,
+    pub(crate) token_bytes_per_minute: Option<u32>,
     pub(crate) token_connections: Option<u32>,
     pub(crate) token_waiting: Option<u32>,
 }
@@ -34,8 +35,9 @@ impl Limits {
             connections_max: server.connections_max as usize,
             ready_when_full: server.ready_when_full,
             drain_grace: Duration::from_millis(server.drain_grace.0),
+            mcp_answer_within: Duration::from_millis(server.mcp_answer_within.0),
             token_requests_per_minute: server.token_requests_per_minute,
-            token_bytes_per_minute: server.token_bytes_per_minute.map(u64::from),
+            token_bytes_per_minute: server.token_bytes_per_minute,
             token_connections: server.token_connections,
             token_waiting: server.token_waiting,
         }
@@ -53,26 +55,11 @@ struct Usage {
     bytes: Bucket,
 }
 
-/// When the bucket will be full again, in milliseconds: everything about it.
-#[derive(Default)]
-struct Bucket {
-    full_at: f64,
-}
-
-const MINUTE_MS: f64 = 60_000.0;
-
-impl Bucket {
-    /// Takes `amount` out of a bucket that holds `max` and fills in a minute; else how many milliseconds to wait.
-    fn take(&mut self, now: Timestamp, amount: f64, max: f64) -> Result<(), u64> {
-        let now = now.0 as f64;
-        let full_at = self.full_at.max(now) + amount / max * MINUTE_MS;
-        // What is larger than the whole bucket passes when the bucket is full.
-        if full_at > now + MINUTE_MS.max(amount / max * MINUTE_MS) {
-            return Err((full_at - now - MINUTE_MS).ceil().max(1.0) as u64);
-        }
-        self.full_at = full_at;
-        Ok(())
-    }
+/// Takes so much out of a bucket that holds `max` and fills in a minute; else how many milliseconds to wait.
+fn take(bucket: &mut Bucket, now: Timestamp, amount: u64, max: u32) -> Result<(), u64> {
+    let rate = RateLimit { per: Period::Minute, max };
+    let amount = u32::try_from(amount).unwrap_or(u32::MAX);
+    bucket.take(now, rate, amount).map_err(|at| at.since(now).0.max(1))
 }
 
 /// One request or stream that is under way. Dropping it makes room for another.
@@ -100,11 +87,11 @@ impl Callers {
             return Err(limited(&format!("has {max} requests under way, and may not have more"), 1000));
         }
         if let Some(max) = limits.token_requests_per_minute {
-            let taken = usage.requests.take(now, 1.0, f64::from(max));
+            let taken = take(&mut usage.requests, now, 1, max);
             taken.map_err(|wait| limited(&format!("may ask {max} times a minute"), wait))?;
         }
         if let Some(max) = limits.token_bytes_per_minute {
-            let taken = usage.bytes.take(now, bytes as f64, max as f64);
+            let taken = take(&mut usage.bytes, now, bytes, max);
             taken.map_err(|wait| limited(&format!("may send {max} bytes a minute"), wait))?;
         }
         usage.connections += 1;
@@ -128,12 +115,12 @@ mod tests {
     fn a_bucket_gives_its_burst_and_then_says_exactly_when_to_come_back() {
         let mut bucket = Bucket::default();
         for _ in 0..60 {
-            assert_eq!(bucket.take(Timestamp(0), 1.0, 60.0), Ok(()));
+            assert_eq!(take(&mut bucket, Timestamp(0), 1, 60), Ok(()));
         }
-        assert_eq!(bucket.take(Timestamp(0), 1.0, 60.0), Err(1000));
-        assert_eq!(bucket.take(Timestamp(999), 1.0, 60.0), Err(1));
-        assert_eq!(bucket.take(Timestamp(1000), 1.0, 60.0), Ok(()));
-        assert!(bucket.take(Timestamp(1000), 1000.0, 60.0).is_err());
-        assert_eq!(bucket.take(Timestamp(10_000_000), 1000.0, 60.0), Ok(()));
+        assert_eq!(take(&mut bucket, Timestamp(0), 1, 60), Err(1000));
+        assert_eq!(take(&mut bucket, Timestamp(999), 1, 60), Err(1));
+        assert_eq!(take(&mut bucket, Timestamp(1000), 1, 60), Ok(()));
+        assert!(take(&mut bucket, Timestamp(1000), 1000, 60).is_err());
+        assert_eq!(take(&mut bucket, Timestamp(10_000_000), 1000, 60), Ok(()));
     }
 }

@@ -13,9 +13,9 @@ use laneway_protocol::Code;
 use crate::app::App;
 use crate::problem::Answer;
 
-/// Refusals, by lane label and code.
-#[derive(Default)]
-pub(crate) struct Refusals(Mutex<BTreeMap<(String, Code), u64>>);
+/// Refusals, by lane label and code. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Refusals(Arc<Mutex<BTreeMap<(String, Code), u64>>>);
 
 /// How many labels there can be, so that nobody fills the memory by being refused.
 const LABELS_MAX: usize = 10_000;
@@ -28,7 +28,7 @@ impl Refusals {
         }
     }
 
-    fn all(&self) -> BTreeMap<(String, Code), u64> {
+    pub(crate) fn all(&self) -> BTreeMap<(String, Code), u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

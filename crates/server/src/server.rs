@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::charts::Charts;
 use crate::limits::{Callers, Limits};
+use crate::otlp::Traces;
 use crate::runners::Runners;
 use crate::schedules::{Schedules, check_schedules};
 use crate::slots::Slots;
@@ -31,6 +32,8 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many updates of the engine may wait for the one reader that passes them on.
 const UPDATES_MAX: usize = 65_536;
+/// What a finished task was asked is remembered with it if it is no longer than so many bytes.
+const PAYLOADS_KEPT_MAX: usize = 16 * 1024;
 /// A run that was told to stop may go on for so long: a little longer than a program's own grace.
 const STOP_GRACE: Duration = Duration::from_millis(4_800);
 
@@ -51,6 +54,8 @@ pub struct Parts {
 /// A server that is ready to serve.
 pub struct Server {
     app: Arc<App>,
+    /// What tells a collector of tasks, until all is over.
+    exporting: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// Where a configuration keeps what the server needs beside the store; `None`: in memory.
@@ -134,6 +139,7 @@ impl Server {
         let slots = Slots::new(clock);
         let mut options = Options::default();
         options.history_max = u64::from(config.server.history_max);
+        options.payloads_kept_max = PAYLOADS_KEPT_MAX;
         options.updates_max = UPDATES_MAX;
         options.stop_grace = STOP_GRACE;
         // Work whose agent is gone from the configuration fails by itself, and can be run again.
@@ -149,6 +155,18 @@ impl Server {
         handle.set_tool_calls(tool_calls(&config));
         let messages = handle.configure_messages(config.messages.settings()).await;
         messages.map_err(|error| error.to_string())?;
+        let closing = CancellationToken::new();
+        let (traces, exporting) = match crate::otlp::endpoint(
+            config.server.otlp.as_deref(),
+            std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok(),
+        ) {
+            None => (Traces::default(), None),
+            Some(endpoint) => {
+                let is_shared = !matches!(config.store, StorePlace::Memory | StorePlace::Path(_));
+                let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
+                (traces, Some(tokio::spawn(exporter.run(closing.clone()))))
+            }
+        };
         let app = Arc::new(App {
             bus: Bus::new(laneway_engine::Clock::now(&clock)),
             limits: Limits::of(&config.server),
@@ -161,18 +179,19 @@ impl Server {
             schedules,
             slots,
             charts: Charts::default(),
+            traces,
             refusals: crate::metrics::Refusals::default(),
             overrides: crate::lanes::Overrides::default(),
             clock,
             draining: CancellationToken::new(),
-            closing: CancellationToken::new(),
+            closing,
             config_file,
             variables: overrides,
         });
         let updates = app.handle.subscribe(Filter::default());
-        tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone()));
-        tokio::spawn(app.charts.clone().sample(app.handle.clone()));
-        Ok(Server { app })
+        tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone(), app.traces.clone()));
+        tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
+        Ok(Server { app, exporting })
     }
 
     /// Whether nobody needs a token.
@@ -189,7 +208,7 @@ impl Server {
     /// waits is kept, and streams and sockets are closed last.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> std::io::Result<()> {
         let address = listener.local_addr()?;
-        let app = self.app;
+        let Server { app, exporting } = self;
         let url = app.config().server.url.clone().unwrap_or_else(|| format!("http://{address}"));
         app.runners.set_url(url);
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
@@ -206,6 +225,9 @@ impl Server {
         let all = app.limits.connections_max as u32;
         // Whoever does not take the last answer in time is cut off.
         drop(tokio::time::timeout(LAST_WORDS, room.acquire_many(all)).await);
+        if let Some(exporting) = exporting {
+            drop(tokio::time::timeout(LAST_WORDS, exporting).await);
+        }
         tracing::info!("stopped");
         Ok(())
     }

@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use laneway_core::{LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, ToolLane};
+use laneway_core::{
+    LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, TaskId, ToolLane,
+};
 use laneway_protocol::{
     At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
     handler_word,
@@ -57,6 +59,7 @@ fn summary(view: &SessionView) -> SessionSummary {
             "takes_steering": turn.takes_steering,
             "pending": turn.pending.iter().map(texted).collect::<Vec<_>>(),
             "steered": turn.steered.iter().map(texted).collect::<Vec<_>>(),
+            "said": turn.said.iter().map(waiting).collect::<Vec<_>>(),
         })
     });
     SessionSummary {
@@ -99,7 +102,51 @@ pub(crate) async fn get(
     Path(key): Path<String>,
 ) -> Answer<Json<SessionSummary>> {
     let view = app.handle.session(key).await?.ok_or_else(|| Refusal::not_found("session"))?;
-    Ok(Json(summary(&view)))
+    let mut summary = summary(&view);
+    let turn = view.turns.first();
+    if turn.is_none_or(|turn| turn.said.is_empty())
+        && let Some((task, said)) = asked_directly(&app, view.lane, turn.map(|turn| turn.task)).await?
+    {
+        let nothing: [String; 0] = [];
+        let turn = summary.current_turn.get_or_insert_with(|| {
+            json!({
+                "task_id": task.to_string(),
+                "messages": nothing,
+                "takes_steering": false,
+                "pending": nothing,
+                "steered": nothing,
+            })
+        });
+        turn["said"] = json!([said]);
+    }
+    Ok(Json(summary))
+}
+
+/// What a turn was asked for with that was asked for directly and not with messages: that of `turn`, else of the one that
+/// runs in the lane of the conversation, else of the first in its line.
+async fn asked_directly(
+    app: &App,
+    lane: LaneName,
+    turn: Option<TaskId>,
+) -> Answer<Option<(TaskId, MessageView)>> {
+    let look = move |lanes: &laneway_core::Scheduler| match turn {
+        Some(turn) => lanes.task(turn),
+        None => {
+            let (running, _) = lanes.line_of(&lane, 1);
+            running.into_iter().next().or_else(|| Some(lanes.line_in(&lane, 0, 1).0.pop()?.0))
+        }
+    };
+    let Some(task) = app.handle.read(look).await? else { return Ok(None) };
+    let Some(turn) = crate::views::envelope_of(&app.handle, &task).await?.turn() else { return Ok(None) };
+    let said = MessageView {
+        id: task.id.to_string(),
+        text: turn.message,
+        at: At(task.submitted),
+        agent: turn.agent,
+        channel: None,
+        sender_name: turn.source_agent,
+    };
+    Ok(Some((task.id, said)))
 }
 
 /// How the tool lanes of a session stand.

@@ -21,6 +21,7 @@ use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::bus::{Filter, From};
 use crate::chat::{replay, status_of};
+use crate::envelope::Envelope;
 use crate::extract::{Body, Path, header_text, task_id};
 use crate::problem::{Answer, Refusal, TASK_ID};
 use crate::streams::Telling;
@@ -108,7 +109,13 @@ pub(crate) fn selector(
         lane: lane.map(asks::lane).transpose()?.or(session),
         kind: named("kind", kind)?,
         group: named("group", group)?,
+        parent: None,
     })
+}
+
+/// The task that asked for others.
+pub(crate) fn parent(id: &str) -> Answer<TaskId> {
+    task_id(id).map_err(|_| Refusal::invalid("parent must be the id of a task"))
 }
 
 /// A task.
@@ -118,15 +125,21 @@ pub(crate) fn selector(
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer<Json<TaskView>> {
     let task = task_id(&id)?;
-    let look =
-        move |lanes: &laneway_core::Scheduler| lanes.task(task).map(|view| (view, Standing::of(lanes, task)));
-    if let Some((view, standing)) = app.handle.read(look).await? {
-        let envelope = views::envelope_of(&app.handle, &view).await?;
-        return Ok(Json(views::live(&view, standing, Some(envelope))));
-    }
-    let (finished, result) = app.handle.finished(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
-    let result = result.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    Ok(Json(views::finished(&finished, result)))
+    let record = app.handle.record(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let attempt_list = crate::attempts::of(&record);
+    let envelope = record.payload.as_deref().map(Envelope::open);
+    let view = match (&record.live, &record.finished) {
+        (Some(view), _) => {
+            let standing = app.handle.read(move |lanes| Standing::of(lanes, task)).await?;
+            views::live(view, standing, Some(envelope.unwrap_or_default()))
+        }
+        (None, Some(finished)) => {
+            let result = record.result.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+            views::finished(finished, result, envelope)
+        }
+        (None, None) => return Err(Refusal::not_found("task")),
+    };
+    Ok(Json(TaskView { attempt_list, ..view }))
 }
 
 /// Refuses whoever may not change this task.
@@ -201,13 +214,15 @@ pub(crate) async fn cancel_many(
     Body(request): Body<CancelManyRequest>,
 ) -> Answer<Json<CancelManyAnswer>> {
     let which = selector(request.lane, request.session, request.kind, request.group)?;
+    let which = Selector { parent: request.parent.as_deref().map(parent).transpose()?, ..which };
     if which == Selector::default() {
-        return Err(Refusal::invalid("say which: a lane, a session, a kind or a group"));
+        return Err(Refusal::invalid("say which: a lane, a session, a kind, a group or a parent"));
     }
     let target = serde_json::json!({
         "lane": which.lane.as_ref().map(|lane| lane.as_str()),
         "kind": which.kind.as_ref().map(|kind| kind.as_str()),
         "group": which.group.as_ref().map(|group| group.as_str()),
+        "parent": which.parent.map(|parent| parent.to_string()),
     });
     let cancelled = app.handle.cancel_waiting(which).await? as u64;
     let deed = Deed {

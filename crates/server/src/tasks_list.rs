@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Selector, TaskStatus};
+use laneway_core::{InLine, LaneName, Selector, TaskStatus};
 use laneway_engine::{Cursor as Place, EndState, HistoryFilter, Standing, UnknownWord};
 use laneway_protocol::{Page, TaskView};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::Query;
 use crate::problem::{Answer, Refusal};
-use crate::tasks::{bad_cursor, page_size, selector};
+use crate::tasks::{bad_cursor, page_size, parent, selector};
 use crate::views;
 
 /// Which tasks to list.
@@ -31,6 +31,8 @@ pub(crate) struct TasksQuery {
     kind: Option<String>,
     /// They carry this label.
     group: Option<String>,
+    /// This task asked for them.
+    parent: Option<String>,
     /// How many at most. Default 50, at most 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -41,8 +43,9 @@ pub(crate) struct TasksQuery {
     _access_token: Option<String>,
 }
 
-/// Where a list of tasks goes on: among the live ones, or among those that are over.
+/// Where a list of tasks goes on: in the line of a lane, among the live ones, or among those that are over.
 enum Cursor {
+    Line(usize),
     Live(u32),
     Over(Option<Place>),
 }
@@ -51,6 +54,7 @@ impl Cursor {
     fn read(text: Option<&str>) -> Answer<Cursor> {
         let cursor = match text.map(|text| text.split_once('-')) {
             None => Some(Cursor::Live(0)),
+            Some(Some(("p", place))) => place.parse().ok().map(Cursor::Line),
             Some(Some(("l", slot))) => slot.parse().ok().map(Cursor::Live),
             Some(Some(("o", ""))) => Some(Cursor::Over(None)),
             Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Over(Some(place))),
@@ -60,7 +64,8 @@ impl Cursor {
     }
 }
 
-/// Tasks, the live ones first, then those that are over, the newest first.
+/// Tasks, the live ones first, then those that are over, the newest first. Those that are `queued` in a lane, by no other
+/// mark, come in the order in which they stand in it, each with its place there.
 #[utoipa::path(
     get, path = "/api/tasks", tag = "tasks", params(TasksQuery),
     responses((status = 200, body = Page<TaskView>))
@@ -73,6 +78,14 @@ pub(crate) async fn list(
     let which = Which::of(&query)?;
     let mut items = Vec::new();
     let mut cursor = Some(Cursor::read(query.cursor.as_deref())?);
+    if let Some(lane) = which.line_of() {
+        let from = match cursor {
+            Some(Cursor::Line(from)) => from,
+            Some(Cursor::Live(0)) => 0,
+            _ => return Err(bad_cursor()),
+        };
+        return line(&app, lane, from, max).await;
+    }
     if let Some(Cursor::Live(from)) = cursor {
         cursor = None;
         let mut next = None;
@@ -100,13 +113,27 @@ pub(crate) async fn list(
     if items.len() >= max {
         return Ok(page(items, Some("o-".to_owned())));
     }
-    let Selector { lane, kind, group } = which.selector;
+    let Selector { lane, kind, group, parent } = which.selector;
     let state = which.status.and_then(Status::over);
     let max = (max - items.len()) as u32;
-    let filter = HistoryFilter { state, lane, kind, session: None, group, after, max };
+    let filter = HistoryFilter { state, lane, kind, session: None, group, parent, after, max };
     let found = app.handle.history(filter).await?;
-    items.extend(found.items.iter().map(|finished| views::finished(finished, None)));
+    items.extend(found.items.iter().map(|finished| views::finished(finished, None, None)));
     Ok(page(items, found.next.map(|place| format!("o-{place}"))))
+}
+
+/// Those that wait in a lane, in order.
+async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> Answer<Json<Page<TaskView>>> {
+    let look = move |lanes: &laneway_core::Scheduler| {
+        let (line, next) = lanes.line_in(&lane, from, max);
+        let view = |(view, place): InLine| TaskView {
+            lane_position: place.map(|place| place as u64),
+            ..views::live(&view, Standing::of(lanes, view.id), None)
+        };
+        (line.into_iter().map(view).collect(), next)
+    };
+    let (items, next) = app.handle.read(look).await?;
+    Ok(page(items, next.map(|place| format!("p-{place}"))))
 }
 
 fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView>> {
@@ -157,6 +184,13 @@ impl Which {
         };
         let selector =
             selector(query.lane.clone(), query.session.clone(), query.kind.clone(), query.group.clone())?;
-        Ok(Which { selector, status })
+        let parent = query.parent.as_deref().map(parent).transpose()?;
+        Ok(Which { selector: Selector { parent, ..selector }, status })
+    }
+
+    /// The lane whose line is asked for, and nothing else.
+    fn line_of(&self) -> Option<LaneName> {
+        let Selector { lane, kind: None, group: None, parent: None } = &self.selector else { return None };
+        lane.clone().filter(|_| matches!(self.status, Some(Status::Live(TaskStatus::Queued))))
     }
 }

@@ -70,7 +70,9 @@ pub(crate) fn live(view: &Live, standing: Standing, envelope: Option<Envelope>) 
         priority: view.priority,
         effective_priority: Some(view.effective_priority),
         attempts: view.attempts,
+        attempt_list: Vec::new(),
         position: standing.position.map(|place| place as u64),
+        lane_position: None,
         eta_ms: standing.starts_in.map(|length| length.0),
         submitted_at: At(view.submitted),
         started_at: running.map(|running| At(running.started)),
@@ -88,15 +90,19 @@ pub(crate) fn live(view: &Live, standing: Standing, envelope: Option<Envelope>) 
     }
 }
 
-/// A task that is over.
-pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
+/// A task that is over, with what it was asked if that is remembered.
+pub(crate) fn finished(finished: &Finished, result: Option<Value>, envelope: Option<Envelope>) -> TaskView {
+    let (payload, owner, traceparent) = match envelope {
+        Some(envelope) => (Some(envelope.payload), envelope.owner, envelope.traceparent),
+        None => (None, None, None),
+    };
     TaskView {
         id: finished.task.to_string(),
         status: end_word(&finished.end).to_owned(),
         kind: finished.kind.to_string(),
         lanes: texts(&finished.lanes),
         session: session_of(&finished.lanes),
-        payload: None,
+        payload,
         result,
         error: match &finished.end {
             End::Failed { error } => Some(error.to_string()),
@@ -110,7 +116,9 @@ pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
         priority: finished.priority,
         effective_priority: None,
         attempts: finished.attempts,
+        attempt_list: Vec::new(),
         position: None,
+        lane_position: None,
         eta_ms: None,
         submitted_at: At(finished.submitted),
         started_at: finished.started.map(At),
@@ -123,8 +131,8 @@ pub(crate) fn finished(finished: &Finished, result: Option<Value>) -> TaskView {
         group: finished.group.as_ref().map(|name| name.to_string()),
         parent: finished.parent.map(|task| task.to_string()),
         cancel_requested: false,
-        owner: None,
-        traceparent: None,
+        owner,
+        traceparent,
     }
 }
 
@@ -169,7 +177,10 @@ fn blocker(blocker: &Blocker) -> BlockerView {
             BlockerView { lane: Some(lane.to_string()), tasks, since: Some(At(*since)), ..view }
         }
         Blocker::LaneFull { lane, max_concurrency, holders } => {
-            let detail = format!("all {max_concurrency} slots of lane {lane} are taken");
+            let detail = match max_concurrency {
+                1 => format!("the slot of lane {lane} is taken"),
+                _ => format!("all {max_concurrency} slots of lane {lane} are taken"),
+            };
             let tasks = holders.iter().map(|(task, _)| id(task)).collect();
             let since = holders.first().map(|(_, since)| At(*since));
             BlockerView { lane: Some(lane.to_string()), tasks, since, ..plain("lane_full", detail) }
@@ -181,7 +192,8 @@ fn blocker(blocker: &Blocker) -> BlockerView {
         }
         Blocker::Unclaimed => plain("unclaimed", "no worker has claimed it".to_owned()),
         Blocker::Behind { tasks } => {
-            let view = plain("behind", format!("{tasks} in its home lane come first"));
+            let come = if *tasks == 1 { "comes" } else { "come" };
+            let view = plain("behind", format!("{tasks} in its home lane {come} first"));
             BlockerView { count: Some(*tasks as u64), ..view }
         }
         _ => plain("other", "something else holds it up".to_owned()),

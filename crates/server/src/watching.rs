@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bus::{Bus, Note};
 use crate::happening::Happening;
+use crate::otlp::Traces;
 
 /// A place in line is told at most so often.
 const PLACES_EVERY: Duration = Duration::from_secs(1);
@@ -18,7 +19,7 @@ const PLACES_EVERY: Duration = Duration::from_secs(1);
 const TOGETHER_MAX: usize = 256;
 
 /// Remembers what is live already, then passes on what happens until the engine ends.
-pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus) {
+pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus, traces: Traces) {
     recall(&handle, &bus).await;
     let mut ticks = tokio::time::interval(PLACES_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -28,10 +29,10 @@ pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus) {
             update = updates.next() => {
                 let Some(update) = update else { break };
                 let mut new = Vec::new();
-                pass_on(&bus, update, &mut new);
+                pass_on(&bus, &traces, update, &mut new);
                 for _ in 1..TOGETHER_MAX {
                     let Some(update) = updates.try_next() else { break };
-                    pass_on(&bus, update, &mut new);
+                    pass_on(&bus, &traces, update, &mut new);
                 }
                 tell_places(&handle, &bus, new, EventName::Queued).await;
             }
@@ -66,7 +67,7 @@ async fn recall(handle: &Handle, bus: &Bus) {
     }
 }
 
-fn pass_on(bus: &Bus, update: Update, new: &mut Vec<TaskId>) {
+fn pass_on(bus: &Bus, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
     if let Update::Missed(count) = update {
         return bus.missed(count);
     }
@@ -82,6 +83,9 @@ fn pass_on(bus: &Bus, update: Update, new: &mut Vec<TaskId>) {
     }
     if let Some((event, at)) = event {
         after(bus, &event, at);
+        if let Event::Ended { task, .. } = &*event {
+            traces.ended(*task);
+        }
     }
 }
 

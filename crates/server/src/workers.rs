@@ -10,7 +10,7 @@ use laneway_core::{Fence, TaskId};
 use laneway_engine::{Claim, ClaimRequest, Failure};
 use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, Page, WorkerView,
+    HeartbeatBody, LeaseView, Page, WorkerView,
 };
 
 use crate::app::App;
@@ -33,28 +33,11 @@ pub(crate) async fn claim(
     State(app): State<Arc<App>>,
     Body(body): Body<ClaimBody>,
 ) -> Answer<Json<ClaimAnswer>> {
-    let max = body.max.unwrap_or(1);
-    if !(1..=CLAIM_MAX).contains(&max) {
-        return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
-    }
     let wait = body.wait_ms.unwrap_or(0);
     if wait > WAIT_MS_MAX {
         return Err(Refusal::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
     }
-    if body.lanes.is_empty() {
-        return Err(Refusal::invalid("lanes must name at least one lane or pattern"));
-    }
-    if body.lease_ms == Some(0) {
-        return Err(Refusal::invalid("lease_ms must be at least 1"));
-    }
-    let worker = asks::name("worker", body.worker)?;
-    let mut request = ClaimRequest::new(worker.as_str(), &body.lanes).max(max);
-    for kind in body.kinds {
-        request = request.kind(asks::name("kind", kind)?.as_str());
-    }
-    if let Some(lease) = body.lease_ms {
-        request = request.lease(Duration::from_millis(lease));
-    }
+    let request = claim_request(body)?;
     let claims = match wait {
         _ if app.draining.is_cancelled() => Vec::new(),
         0 => app.handle.claim(request).await?,
@@ -69,6 +52,40 @@ pub(crate) async fn claim(
     };
     let now = app.now();
     Ok(Json(ClaimAnswer { tasks: claims.into_iter().map(|claim| claimed(claim, now)).collect() }))
+}
+
+fn claim_request(body: ClaimBody) -> Answer<ClaimRequest> {
+    if body.lease_ms == Some(0) {
+        return Err(Refusal::invalid("lease_ms must be at least 1"));
+    }
+    let worker = asks::name("worker", body.worker)?;
+    let mut request = if body.ids.is_empty() {
+        let max = body.max.unwrap_or(1);
+        if !(1..=CLAIM_MAX).contains(&max) {
+            return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
+        }
+        if body.lanes.is_empty() {
+            return Err(Refusal::invalid("lanes must name at least one lane or pattern, or ids a task"));
+        }
+        ClaimRequest::new(worker.as_str(), &body.lanes).max(max)
+    } else {
+        if !body.lanes.is_empty() || !body.kinds.is_empty() || body.max.is_some() {
+            return Err(Refusal::invalid("ids say which tasks: leave lanes, kinds and max out"));
+        }
+        if body.ids.len() > CLAIM_MAX as usize {
+            return Err(Refusal::invalid(format!("ids must be at most {CLAIM_MAX}")));
+        }
+        let ids = body.ids.iter().map(|id| task_id(id)).collect::<Answer<Vec<TaskId>>>();
+        let ids = ids.map_err(|_| Refusal::invalid("ids must be ids of tasks"))?;
+        ClaimRequest::these(worker.as_str(), ids)
+    };
+    for kind in body.kinds {
+        request = request.kind(asks::name("kind", kind)?.as_str());
+    }
+    if let Some(lease) = body.lease_ms {
+        request = request.lease(Duration::from_millis(lease));
+    }
+    Ok(request)
 }
 
 fn claimed(claim: Claim, now: laneway_core::Timestamp) -> ClaimedTask {
@@ -229,14 +246,20 @@ pub(crate) async fn workers(State(app): State<Arc<App>>) -> Answer<Json<Page<Wor
     for view in claimed {
         let Some(running) = view.running else { continue };
         let Some(name) = running.worker else { continue };
-        let lease_until = At(running.lease_until);
+        let (lease_until, last_heartbeat) = (At(running.lease_until), At(running.heard));
         let worker = workers.entry(name.to_string()).or_insert_with(|| WorkerView {
             worker: name.to_string(),
             tasks: Vec::new(),
             lease_until,
+            last_heartbeat,
+            leases: Vec::new(),
         });
-        worker.tasks.push(view.id.to_string());
+        let task = view.id.to_string();
+        worker.tasks.push(task.clone());
         worker.lease_until = worker.lease_until.min(lease_until);
+        worker.last_heartbeat = worker.last_heartbeat.max(last_heartbeat);
+        let (kind, started_at) = (view.kind.to_string(), At(running.started));
+        worker.leases.push(LeaseView { task, kind, started_at, last_heartbeat, lease_until });
     }
     Ok(Json(Page { items: workers.into_values().collect(), next_cursor: None }))
 }

@@ -286,5 +286,6 @@ fn finished() -> laneway_store::Finished {
         attempts: 1,
         end: laneway_core::End::Completed,
         tries: vec![],
+        payload: None,
     }
 }

@@ -65,7 +65,7 @@ impl Log {
                 ended: finished.ended,
                 place: Place::default(),
                 record: seal_finished(name, finished)?,
-                result: result.as_ref().map(|result| seal_result(finished.task, result)),
+                result: seal_result(finished.task, finished.payload.as_ref(), result.as_ref()),
                 labels: finished.labels(),
             })
         };
@@ -173,9 +173,11 @@ impl Log {
     /// A finished task with what it produced.
     pub async fn finished(&self, task: TaskId) -> Result<Option<(Finished, Option<Bytes>)>, StoreError> {
         let Some(stored) = self.store.finished(task).await? else { return Ok(None) };
-        let finished = unseal_finished(self.store.name(), task, &stored.record)?;
-        let result = stored.result.map(|result| unseal_result(self.store.name(), task, &result));
-        Ok(Some((finished, result.transpose()?)))
+        let mut finished = unseal_finished(self.store.name(), task, &stored.record)?;
+        let kept = stored.result.map(|kept| unseal_result(self.store.name(), task, &kept));
+        let (payload, result) = kept.transpose()?.unwrap_or_default();
+        finished.payload = payload;
+        Ok(Some((finished, result)))
     }
 
     /// Finished tasks, the newest first.

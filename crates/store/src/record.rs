@@ -5,6 +5,7 @@
 //! older one wrote, and an older one stops at what a newer one wrote. The samples in `tests/formats` fail
 //! until that is done.
 
+use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,11 +18,13 @@ use crate::frame::Record;
 use crate::store::{BatchId, Head};
 
 /// The newest format of batches.
-pub const BATCH_FORMAT: u8 = 1;
+pub const BATCH_FORMAT: u8 = 2;
 /// The newest format of snapshots.
-pub const SNAPSHOT_FORMAT: u8 = 1;
-/// The newest format of payloads and results.
+pub const SNAPSHOT_FORMAT: u8 = 2;
+/// The newest format of payloads.
 pub const PAYLOAD_FORMAT: u8 = 1;
+/// The newest format of results: the first has the result alone, the second what was to be done before it.
+pub const RESULT_FORMAT: u8 = 2;
 /// The newest format of the history of a task.
 pub const FINISHED_FORMAT: u8 = 2;
 
@@ -68,6 +71,9 @@ pub struct Finished {
     /// The attempts before the last, in order.
     #[serde(default)]
     pub tries: Vec<Try>,
+    /// What it was to do, if that is remembered. It is kept with the result, so lists leave it out.
+    #[serde(skip)]
+    pub payload: Option<Bytes>,
 }
 
 /// An attempt after which another followed.
@@ -91,13 +97,15 @@ impl Finished {
         let mut labels = vec![label("state", state_word(&self.end)), label("kind", self.kind.as_str())];
         labels.extend(self.lanes.iter().map(|lane| label("lane", lane.as_str())));
         labels.extend(self.group.as_ref().map(|group| label("group", group.as_str())));
+        labels.extend(self.parent.map(|parent| label("parent", &parent.to_string())));
         labels.extend(self.lanes.iter().filter_map(session_of).map(|session| label("session", session)));
         labels.dedup();
         labels
     }
 }
 
-/// What a task can be listed by: `state`, `kind`, `lane`, `group` or `session` (as it stands in the names of its lanes).
+/// What a task can be listed by: `state`, `kind`, `lane`, `group`, `parent` or `session` (as it stands in the names of
+/// its lanes).
 pub fn label(what: &str, name: &str) -> Box<str> {
     format!("{what}={name}").into()
 }
@@ -156,6 +164,13 @@ pub(crate) fn unseal_finished(store: &str, task: TaskId, bytes: &Bytes) -> Resul
     decode(store, Record::Finished(task), bytes, FINISHED_FORMAT)
 }
 
+/// Where the tries of a live task are kept: no other payload has an id like this, because those are UUIDs of version 7
+/// and this is one of version 8.
+pub fn tries_blob(task: TaskId) -> BlobId {
+    let id = task.0 & !(0xf << 76) | 0x8 << 76;
+    BlobId(NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN))
+}
+
 /// The tries of a live task, in the form in which they are kept as a payload.
 pub fn encode_tries(tries: &[Try]) -> Option<Bytes> {
     rmp_serde::to_vec(tries).ok().map(Bytes::from)
@@ -174,12 +189,39 @@ pub(crate) fn unseal_payload(store: &str, id: BlobId, bytes: &Bytes) -> Result<B
     Ok(Record::Payload(id).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
 }
 
-pub(crate) fn seal_result(task: TaskId, result: &[u8]) -> Bytes {
-    seal_raw(Record::Result(task), result)
+/// What a finished task was to do, and what it produced, as far as either is to be remembered.
+pub(crate) fn seal_result(task: TaskId, payload: Option<&Bytes>, result: Option<&Bytes>) -> Option<Bytes> {
+    let record = Record::Result(task);
+    let Some(payload) = payload else { return result.map(|result| seal_raw(record, result)) };
+    let length = u32::try_from(payload.len()).ok()?;
+    let mut buffer = Record::start(PREFIX + payload.len() + result.map_or(0, Bytes::len));
+    buffer.push(u8::from(result.is_some()));
+    buffer.extend_from_slice(&length.to_le_bytes());
+    buffer.extend_from_slice(payload);
+    buffer.extend_from_slice(result.map_or(&[], |result| result));
+    Some(record.seal(RESULT_FORMAT, buffer))
 }
 
-pub(crate) fn unseal_result(store: &str, task: TaskId, bytes: &Bytes) -> Result<Bytes, StoreError> {
-    Ok(Record::Result(task).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
+/// Before what was to be done: whether there is a result, and how long it is itself.
+const PREFIX: usize = 1 + size_of::<u32>();
+
+/// What was to be done, and what came of it.
+type WorkAndResult = (Option<Bytes>, Option<Bytes>);
+
+pub(crate) fn unseal_result(store: &str, task: TaskId, bytes: &Bytes) -> Result<WorkAndResult, StoreError> {
+    let record = Record::Result(task);
+    let (format, body) = record.unseal(store, bytes, RESULT_FORMAT)?;
+    if format == 1 {
+        return Ok((None, Some(body)));
+    }
+    let short = || record.corrupt(store, Damage::TooShort { bytes: bytes.len() });
+    let (prefix, _) = body.split_first_chunk::<PREFIX>().ok_or_else(short)?;
+    let [has_result, length @ ..] = *prefix;
+    let end = PREFIX + u32::from_le_bytes(length) as usize;
+    if body.len() < end {
+        return Err(short());
+    }
+    Ok((Some(body.slice(PREFIX..end)), (has_result == 1).then(|| body.slice(end..))))
 }
 
 fn seal_raw(record: Record, body: &[u8]) -> Bytes {
@@ -264,6 +306,30 @@ mod tests {
             let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(1, &vec![newer]), 1);
             assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Undecodable { .. }, .. })));
         }
+    }
+
+    #[test]
+    fn what_was_to_be_done_is_kept_with_what_came_of_it_and_older_results_are_still_read() {
+        let task = TaskId(7);
+        let read = |sealed: Bytes| unseal_result("memory", task, &sealed);
+        let (work, result) = (Bytes::from_static(b"work"), Bytes::from_static(b"result"));
+        for (payload, result) in [
+            (Some(&work), Some(&result)),
+            (Some(&work), None),
+            (None, Some(&result)),
+            (Some(&Bytes::new()), Some(&Bytes::new())),
+        ] {
+            let sealed = seal_result(task, payload, result).unwrap();
+            assert_eq!(read(sealed), Ok((payload.cloned(), result.cloned())));
+        }
+        assert_eq!(seal_result(task, None, None), None);
+        assert_eq!(
+            read(seal_raw(Record::Result(task), b"old")),
+            Ok((None, Some(Bytes::from_static(b"old"))))
+        );
+        let mut cut = Record::start(8);
+        cut.extend_from_slice(&[1, 9, 0, 0, 0, b'x']);
+        assert!(matches!(read(Record::Result(task).seal(2, cut)), Err(StoreError::Corrupt { .. })));
     }
 
     #[test]

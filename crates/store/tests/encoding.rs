@@ -154,7 +154,8 @@ fn busy() -> Scheduler {
         let mut spec = TaskSpec::new(Name::new("chat").unwrap(), lanes);
         spec.group = Some(Name::new("group").unwrap());
         let key = format!("key {number}").into();
-        spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64 });
+        let until_end = number == 2;
+        spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64, until_end });
         step(1000 + number as u64, Command::Submit { task: TaskId(number), spec: Box::new(spec) });
     }
     for number in 11..=15 {
@@ -216,6 +217,7 @@ fn every_format_of_finished_tasks_can_be_read() {
         ended: Timestamp(1_790_000_005_000),
         attempts: 3,
         end: End::Failed { error: "it broke".into() },
+        payload: None,
         tries: vec![laneway_store::Try {
             fence: laneway_core::Fence(7),
             started: Some(Timestamp(1_790_000_000_005)),

@@ -82,8 +82,8 @@ function Waits({ line, lane }) {
     return html`<${Empty} title="Nobody waits.">${next}<//>`;
   }
   const row = (task) => html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
-    <span class="c-place num">#${task.position ?? "–"}</span><span class="c-kind name" title=${task.id}>${task.kind}</span>
-    <span class="c-lane wide faint">${task.lanes[0] === lane.lane ? "" : `in ${task.lanes[0]}`}</span>
+    <span class="c-place num">#${task.lane_position ?? "–"}</span><span class="c-kind name" title=${task.id}>${task.kind}</span>
+    <span class="c-lane wide faint">${task.lanes[0] === lane.lane ? "" : `at home in ${task.lanes[0]}${task.position ? `, #${task.position} there` : ""}`}</span>
     <span class="c-prio"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
     <span class="c-eta wide num">${task.eta_ms === undefined ? "" : task.eta_ms < 500 ? "next" : `in about ${length(task.eta_ms)}`}</span>
     <span class="c-time num">for <${Since} at=${task.submitted_at} /></span><//>`;
@@ -98,9 +98,6 @@ export function Lane({ name }) {
       pages("api/tasks", { query: { lane: name, status: "running" }, signal, pagesMax: 1 }),
       pages("api/tasks", { query: { lane: name, status: "queued" }, signal, pagesMax: LINE_PAGES_MAX }),
     ]);
-    // A place is one in the home lane. Those at home here come first, in order; then those that stand in other lines.
-    const isGuest = (task) => task.lanes[0] !== name;
-    line.items.sort((one, other) => isGuest(one) - isGuest(other) || (one.position ?? 1e9) - (other.position ?? 1e9) || one.submitted_at.localeCompare(other.submitted_at));
     return { lane, running: running.items, line };
   }, [name]);
   const concerns = ({ name: event, data }) => event === "configured" || data.lane === name

@@ -1,19 +1,17 @@
 // What runs, what waits, why, and what is wrong: in three seconds.
 
-import { html, useCallback, useEffect, useMemo, useState } from "../view.js";
-import { ask, pages, withQuery } from "../api.js";
+import { html, useEffect, useState } from "../view.js";
+import { ask, pages } from "../api.js";
 import { hear, useAnswer } from "../live.js";
-import { Link, refine, usePlace } from "../route.js";
-import { URGENCIES, brief, count, length } from "../words.js";
-import { Chart } from "../parts/chart.js";
+import { Link } from "../route.js";
+import { URGENCIES, brief, count } from "../words.js";
+import { Charts } from "./charts.js";
 import { LaneRow } from "../parts/lanebar.js";
-import { Empty, Tabs, Title, Trouble, Waiting } from "../parts/shown.js";
-import { useNow } from "../parts/time.js";
+import { Empty, Title, Trouble, Waiting } from "../parts/shown.js";
 import { troubles } from "../troubles.js";
 import { parseMetrics } from "../metrics.js";
 
 const LANES_SHOWN = 10;
-const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], "24h": ["24 h", 86400] };
 
 const inLanes = ({ name }) => ["changed", "paused", "resumed", "draining", "drained", "configured", "done"].includes(name);
 
@@ -21,7 +19,7 @@ async function standing(signal) {
   const [status, lanes, waiting, letters, external, workers] = await Promise.all([
     ask("GET", "api/status", { signal }),
     pages("api/lanes", { signal }),
-    ask("GET", "api/tasks?status=queued&limit=500", { signal }),
+    ask("GET", "api/tasks?status=queued&limit=200", { signal }),
     ask("GET", "api/dead-letters?limit=500", { signal }),
     ask("GET", "api/external-tasks?limit=1", { signal }),
     ask("GET", "api/workers", { signal }),
@@ -35,57 +33,6 @@ function Tile({ name, value, unit, note, kind = "", to }) {
   const body = html`<span class="tile-name">${name}</span><span class="tile-value num">${value}<small>${unit}</small></span>
     <span class="tile-note">${note}</span>`;
   return to ? html`<${Link} class=${`tile ${kind}`} to=${to.parts} query=${to.query}>${body}<//>` : html`<div class=${`tile ${kind}`}>${body}</div>`;
-}
-
-/** Differences of a counter per minute; `null` where it began anew. */
-function rates(points) {
-  return points.map((point, index) => {
-    if (index === 0) return null;
-    const minutes = (Date.parse(point.at) - Date.parse(points[index - 1].at)) / 60000;
-    const more = point.value - points[index - 1].value;
-    return more < 0 || minutes <= 0 ? null : more / minutes;
-  });
-}
-
-function Charts({ status }) {
-  const { query } = usePlace();
-  const picked = SPANS[query.span] ? query.span : "5m";
-  const span = SPANS[picked][1];
-  const now = Math.floor(useNow() / 1000);
-  const question = useCallback(async (signal) => {
-    const since = new Date(Date.now() - span * 1000).toISOString();
-    const of = (metric) => ask("GET", withQuery("api/history", { metric, since }), { signal });
-    const [running, waiting, completed, failed] = await Promise.all(["running", "waiting", "completed", "failed"].map(of));
-    return { running: running.points, waiting: waiting.points, completed: completed.points, failed: failed.points };
-  }, [span]);
-  const { data, error } = useAnswer(question, { concerns: () => false, every: 5000 });
-  const load = useMemo(() => {
-    const points = data?.running ?? [];
-    const times = points.map((point) => Date.parse(point.at) / 1000);
-    const line = [times, points.map((point) => point.value), (data?.waiting ?? []).map((point) => point.value)];
-    if (!status) return line;
-    return [[...times, now], [...line[1], status.running], [...line[2], status.waiting]];
-  }, [data, status, now]);
-  const flow = useMemo(() => {
-    const times = (data?.completed ?? []).map((point) => Date.parse(point.at) / 1000);
-    return [times, rates(data?.completed ?? []), rates(data?.failed ?? [])];
-  }, [data]);
-  const oldest = load[0].length ? now - load[0][0] : 0;
-  return html`<section aria-label="Charts">
-    <div class="section-head"><h2>Load</h2>
-      <${Tabs} label="Time shown" value=${picked} of=${Object.entries(SPANS).map(([key, [name]]) => [key, name])} onPick=${(key) => refine({ span: key })} />
-    </div>
-    <${Trouble} error=${error} />
-    <div class="charts">
-      <${Chart} title="Running and waiting" span=${span} now=${now} data=${load} series=${[
-        { name: "running", token: "--green", kind: "green", fill: true, step: true },
-        { name: "waiting", token: "--amber", kind: "amber", step: true }]} />
-      <${Chart} title="Ended per minute" span=${span} now=${now} data=${flow} series=${[
-        { name: "completed", token: "--blue", kind: "blue", fill: true },
-        { name: "failed", token: "--red", kind: "red" }]} />
-    </div>
-    ${span > 3600 && data && oldest < span - 60 && html`<p class="faint small">The server has points of the last ${length(oldest * 1000)}; it keeps an hour.</p>`}
-  </section>`;
 }
 
 /** The last alerts that the server has raised while this page was open. */

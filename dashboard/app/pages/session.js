@@ -4,7 +4,7 @@ import { html, useCallback, useEffect, useState } from "../view.js";
 import { ask, may, pages, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { Link } from "../route.js";
-import { many, stateWord } from "../words.js";
+import { isOver, many, stateWord } from "../words.js";
 import { Act, note } from "../parts/dialog.js";
 import { Empty, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
@@ -20,9 +20,7 @@ export async function write(key, message) {
   return answer.reply ?? `The message: ${stateWord(answer.outcome)}${answer.position ? `, place ${answer.position}` : ""}.`;
 }
 
-/** What was said. Of a message that a turn has taken the server may tell no more than its id. */
 function Said({ message, kind }) {
-  if (typeof message === "string") return html`<p class="said-by"><span class="faint">message</span> <span class="id">${message}</span></p>`;
   return html`<div class=${`said-by ${kind}`}><p class="message">${message.text}</p>
     <span class="faint small">${message.sender_name ?? ""} ${message.channel ? `via ${message.channel}` : ""} ${message.at && html`<${Time} at=${message.at} />`}</span></div>`;
 }
@@ -35,10 +33,11 @@ function Now({ session, after }) {
     await ask("POST", `${path(session.key)}/interrupt`);
     return "The turn was told to stop.";
   };
-  return html`<p>Turn <${TaskLink} id=${turn.task_id} /> <${State} status="running" /> with ${many(turn.messages.length, "message")}
+  const said = turn.said ?? [];
+  const late = new Set([...turn.steered, ...turn.pending]);
+  return html`<p>Turn <${TaskLink} id=${turn.task_id} /> <${State} status="running" /> with ${many(said.length, "message")}
       ${may("submit") && html`<${Act} label="Interrupt" danger ask=${interrupt} run=${run} after=${after} />`}</p>
-    ${turn.messages.map((message) => html`<${Said} key=${message.id ?? message} message=${message} kind="asked" />`)}
-    ${[...(turn.steered ?? []), ...(turn.pending ?? [])].map((message) => html`<${Said} key=${message.id ?? message} message=${message} kind="steered" />`)}`;
+    ${said.map((message) => html`<${Said} key=${message.id} message=${message} kind=${late.has(message.id) ? "steered" : "asked"} />`)}`;
 }
 
 function Line({ session, after }) {
@@ -68,7 +67,7 @@ function Box({ session, name, after }) {
     agentsToAsk().then(setAgents, () => setAgents([]));
   }, []);
   if (!may("submit")) return null;
-  const usual = session?.messages[0]?.agent ?? session?.current_turn?.messages?.[0]?.agent;
+  const usual = session?.messages[0]?.agent ?? session?.current_turn?.said?.[0]?.agent;
   const chosen = agent ?? usual ?? agents[0];
   const send = (how) => async (event) => {
     event.preventDefault();
@@ -109,12 +108,13 @@ function Settings({ session, after }) {
 
 export function Session({ name }) {
   const question = useCallback(async (signal) => {
-    const turns = ask("GET", `api/tasks?session=${part(name)}&limit=20`, { signal });
-    // A conversation of which there is nothing to remember is not there, and that is no error.
-    const { items, more } = await pages("api/sessions", { signal, pagesMax: 1 });
+    const [{ items: turns }, { items, more }] = await Promise.all([
+      ask("GET", `api/tasks?session=${part(name)}&limit=20`, { signal }), pages("api/sessions", { signal, pagesMax: 1 })]);
+    // A conversation of which there is nothing to remember is not there, and that is no error: it is asked for only if it must be there.
     const known = items.find((one) => one.key === name) ?? null;
-    const session = known || !more ? known : await ask("GET", path(name), { signal });
-    return { session, turns: (await turns).items };
+    const isThere = known ? known.is_busy : more || turns.some((turn) => !isOver(turn.status));
+    const session = isThere ? await ask("GET", path(name), { signal }) : known;
+    return { session, turns };
   }, [name]);
   const { data, error, refresh } = useAnswer(question, { every: 5000 });
   if (!data) return html`<${Title}><span class="name">${name}</span><//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;

@@ -1,7 +1,7 @@
 // One task: the story of its life, why it waits, what it says, and what one can do about it.
 
 import { html, useCallback, useEffect, useState } from "../view.js";
-import { ask, may, part, send } from "../api.js";
+import { ask, may, part, send, withQuery } from "../api.js";
 import { read, useAnswer } from "../live.js";
 import { Link, go } from "../route.js";
 import { isOver, length, many, stateWord } from "../words.js";
@@ -11,6 +11,7 @@ import { Exact, Since, Time } from "../parts/time.js";
 
 const TEXT_MAX = 200000;
 const EVENTS_MAX = 200;
+const CHILDREN_SHOWN = 100;
 const QUIET = new Set(["done", "delta", "position", "queued", "accepted", "typing"]);
 const DEAD = ["failed", "timed_out", "lost"];
 
@@ -47,13 +48,24 @@ function saidOf(event) {
   }
 }
 
+/** What the server remembers of the attempts, as steps; what has been heard as it happened is not told twice. */
+function attemptSteps(task, events) {
+  const heard = new Set(events.filter((event) => event.name === "started").map((event) => event.attempt));
+  return (task.attempt_list ?? []).flatMap((attempt) => {
+    const by = attempt.worker ? `, by ${attempt.worker}` : "";
+    const begun = attempt.started_at && !heard.has(attempt.number)
+      ? [{ at: attempt.started_at, said: `attempt ${attempt.number} started${by}`, kind: "started" }] : [];
+    const isFollowed = attempt.number < task.attempts || !isOver(task.status);
+    const isTold = events.some((event) => event.name === "retrying" && Math.abs(Date.parse(event.at) - Date.parse(attempt.ended_at)) < 2);
+    const failed = attempt.ended_at && isFollowed && !isTold
+      ? [{ at: attempt.ended_at, said: `attempt ${attempt.number} failed: ${attempt.error}`, kind: "retrying" }] : [];
+    return [...begun, ...failed];
+  });
+}
+
 function Timeline({ task, events }) {
-  const steps = [{ at: task.submitted_at, said: `accepted from ${task.source}`, kind: "accepted" }];
   const told = events.map((event) => ({ at: event.at, said: saidOf(event), kind: event.name }));
-  if (task.started_at && !events.some((event) => event.name === "started")) {
-    steps.push({ at: task.started_at, said: task.attempts > 1 ? `attempt ${task.attempts} started` : "started", kind: "started" });
-  }
-  steps.push(...told);
+  const steps = [{ at: task.submitted_at, said: `accepted from ${task.source}`, kind: "accepted" }, ...attemptSteps(task, events), ...told];
   if (task.ended_at && !told.some((step) => step.kind === task.status)) {
     steps.push({ at: task.ended_at, said: `${stateWord(task.status)}${task.error ? `: ${task.error}` : task.reason ? ` (${task.reason})` : ""}`, kind: task.status });
   }
@@ -121,9 +133,9 @@ function Actions({ task, isDead, after }) {
 async function whole(id, signal) {
   const task = await ask("GET", `api/tasks/${part(id)}`, { signal });
   const letters = DEAD.includes(task.status) ? await ask("GET", "api/dead-letters?limit=500", { signal }) : { items: [] };
-  const recent = await ask("GET", "api/tasks?limit=500", { signal });
+  const children = await ask("GET", withQuery("api/tasks", { parent: id, limit: CHILDREN_SHOWN }), { signal });
   const letter = letters.items.find((one) => one.id === task.id);
-  return { task, letter, children: recent.items.filter((one) => one.parent === task.id) };
+  return { task, letter, children };
 }
 
 export function Task({ id }) {
@@ -147,7 +159,7 @@ export function Task({ id }) {
         <section class="card" aria-label="Data"><h2>Data</h2>
           ${task.error && html`<pre class="error">${task.error}</pre>`}
           <${Folded} name="Payload" value=${task.payload ?? letter?.payload} /><${Folded} name="Result" value=${task.result} />
-          ${task.payload === undefined && !letter && html`<p class="faint small">The payload of a task that is over is not kept.</p>`}
+          ${task.payload === undefined && !letter && html`<p class="faint small">The payload is not remembered: the task ended without a run, or it is too long.</p>`}
         </section>
       </div>
       <section class="card" aria-label="Facts"><h2>Facts</h2><${Facts} of=${[
@@ -161,9 +173,10 @@ export function Task({ id }) {
         ["parent", task.parent && html`<${TaskLink} id=${task.parent} />`],
         ["told to stop", task.cancel_requested && "yes"]]} />
         <h2>Children</h2>
-        ${children.length === 0
-          ? html`<${Empty} title="None among the newest 500 tasks.">A task that names this one as its parent shows here.<//>`
-          : html`<ul class="plain-list">${children.map((child) => html`<li><${TaskLink} id=${child.id} /> <${State} status=${child.status} /></li>`)}</ul>`}
+        ${children.items.length === 0
+          ? html`<${Empty} title="None.">A task that names this one as its parent shows here.<//>`
+          : html`<ul class="plain-list" aria-label="Children">${children.items.map((child) => html`<li key=${child.id}><${TaskLink} id=${child.id} /> <span class="name">${child.kind}</span> <${State} status=${child.status} /></li>`)}</ul>
+            ${children.next_cursor && html`<p><${Link} to=${["tasks"]} query=${{ parent: task.id }}>All its children →<//></p>`}`}
       </section>
     </div>`;
 }

@@ -17,7 +17,7 @@ const TABS = [
   ["failed", "failed"], ["timed_out", "timed out"], ["cancelled", "cancelled"], ["expired", "expired"],
   ["wait_timeout", "waited too long"], ["lost", "lost"],
 ];
-const FILTERS = ["lane", "session", "kind", "group"];
+const FILTERS = ["lane", "session", "kind", "group", "parent"];
 
 const chosen = (query) => Object.fromEntries(FILTERS.map((key) => [key, query[key]]).filter(([, value]) => value));
 
@@ -50,7 +50,7 @@ function useTasks(query) {
   }, [path, cursor]);
   const seen = new Set(head.map((task) => task.id));
   const items = [...head, ...(isOf ? older.items.filter((task) => !seen.has(task.id)) : [])];
-  if (query.status === "queued" && !cursor) items.sort((one, other) => (one.position ?? 1e9) - (other.position ?? 1e9));
+  if (query.status === "queued" && !cursor) items.sort((one, other) => (one.lane_position ?? one.position ?? 1e9) - (other.lane_position ?? other.position ?? 1e9));
   return { ...first, items, cursor, more };
 }
 

@@ -18,8 +18,10 @@ async function everyWorker(signal) {
 
 function Worker({ worker }) {
   return html`<tr><th scope="row" class="name">${worker.worker}</th><td class="num">${count(worker.tasks.length)}</td>
-    <td><${Time} at=${worker.last_heartbeat ?? worker.last_seen} /></td><td><${Time} at=${worker.lease_until} /></td>
-    <td class="list">${worker.tasks.slice(0, HELD_SHOWN).map((id) => html`<${TaskLink} id=${id} /> `)}${worker.tasks.length > HELD_SHOWN ? `and ${worker.tasks.length - HELD_SHOWN} more` : ""}</td></tr>`;
+    <td><${Time} at=${worker.last_heartbeat} /></td><td><${Time} at=${worker.lease_until} /></td>
+    <td><ul class="plain-list">${worker.leases.slice(0, HELD_SHOWN).map((lease) => html`<li key=${lease.task}><${TaskLink} id=${lease.task} /> <span class="name">${lease.kind}</span>
+      <span class="faint small">heard <${Time} at=${lease.last_heartbeat} />, lease until <${Time} at=${lease.lease_until} /></span></li>`)}</ul>
+      ${worker.leases.length > HELD_SHOWN ? `and ${worker.leases.length - HELD_SHOWN} more` : ""}</td></tr>`;
 }
 
 function Pending({ task }) {
@@ -37,8 +39,6 @@ export function Workers() {
           ? html`<${Empty} title="No worker holds a task.">Start one: <code>laneway worker</code>, or claim over <code>POST /api/claim</code>.<//>`
           : html`<div class="scroll-x"><table><thead><tr><th>worker</th><th class="num">tasks</th><th>last heartbeat</th><th>first lease until</th><th>holds</th></tr></thead>
               <tbody>${data.workers.map((worker) => html`<${Worker} key=${worker.worker} worker=${worker} />`)}</tbody></table></div>`}
-        ${data.workers.length > 0 && data.workers.every((worker) => !worker.last_heartbeat && !worker.last_seen)
-          && html`<p class="faint small">This server does not tell when a worker was last heard; a lease that moves on shows that it was.</p>`}
       </section>
       <section class="card flush" aria-label="Waiting for a worker"><h2>Waiting for a worker</h2>
         ${data.pending.items.length === 0

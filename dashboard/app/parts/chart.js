@@ -7,7 +7,7 @@ const HEIGHT = 168;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function options(series, width, span) {
+function options(series, width, span, dots) {
   const axis = {
     stroke: colour("--faint"), font: "11px system-ui, sans-serif",
     grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false },
@@ -16,27 +16,27 @@ function options(series, width, span) {
   return {
     width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] }, x: { time: true } },
+    scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, dots ? 0.01 : 1)] }, x: { time: true } },
     axes: [
       { ...axis, size: 28, space: 80, values: (_, splits) => splits.map((at) => clock.format(new Date(at * 1000))) },
-      { ...axis, size: 44, space: 32, values: (_, splits) => splits.map((value) => (Number.isInteger(value) ? value : "")) },
+      { ...axis, size: 44, space: 32, values: (_, splits) => splits.map((value) => (dots || Number.isInteger(value) ? value : "")) },
     ],
     series: [{}, ...series.map(({ name, token, fill, step }) => ({
-      label: name, stroke: colour(token), width: 2, spanGaps: false, points: { show: false },
+      label: name, stroke: colour(token), width: 2, spanGaps: false, points: { show: Boolean(dots), size: 5, fill: colour(token) },
       fill: fill ? `${colour(token)}2b` : undefined,
       paths: step ? uPlot.paths.stepped({ align: 1 }) : undefined,
     }))],
   };
 }
 
-/** `data` is `[times, values, values…]`, times in seconds; `span` the seconds shown. */
-export function Chart({ title, series, data, span, now }) {
+/** `data` is `[times, values, values…]`, times in seconds; `span` the seconds shown; `dots` marks points that may stand alone. */
+export function Chart({ title, series, data, span, now, dots = false }) {
   const box = useRef(null);
   const chart = useRef(null);
   useEffect(() => {
     const make = () => {
       chart.current?.destroy();
-      chart.current = new uPlot(options(series, box.current.clientWidth || 300, span), data, box.current);
+      chart.current = new uPlot(options(series, box.current.clientWidth || 300, span, dots), data, box.current);
     };
     make();
     const drawn = box.current;
@@ -50,7 +50,7 @@ export function Chart({ title, series, data, span, now }) {
       chart.current.destroy();
       chart.current = null;
     };
-  }, [span]);
+  }, [span, series.map(({ name }) => name).join()]);
   useEffect(() => {
     chart.current.setData(data, false);
     chart.current.setScale("x", { min: now - span, max: now });

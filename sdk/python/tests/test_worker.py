@@ -229,12 +229,13 @@ def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
         stats = client.queue_stats(session)
         assert (stats.external_pending, stats.lanes["execute"].handler_mode) == (3, "external")
         assert client.queue_stats().external_pending >= 3
-        # The first is claimed by the way: this client keeps it, and another one cannot have it.
+        # Exactly the one that is meant: the one before it is nobody's, and another client can have it.
         assert client.complete_external_task(tasks[1], True, {"ok": 1}).status == "completed"
-        assert [task.claimed for task in client.pending_external_tasks(session=session)] == [True, False]
+        left = client.pending_external_tasks(session=session)
+        assert [(task.id, task.claimed) for task in left] == [(tasks[0], False), (tasks[2], False)]
         with pytest.raises(NotClaimable):
-            other.complete_external_task(tasks[0], True)
-        failed = client.complete_external_task(tasks[0], False, error="no luck", retryable=False)
+            other.complete_external_task(tasks[1], True)
+        failed = other.complete_external_task(tasks[0], False, error="no luck", retryable=False)
         assert (failed.status, failed.error) == ("failed", "no luck")
         assert client.complete_external_task(tasks[2], True, "last").result == "last"
         with pytest.raises((NotClaimable, errors.Refusal)):

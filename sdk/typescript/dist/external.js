@@ -1,5 +1,5 @@
-// Tasks that are done outside: pending, claimed by the way, completed.
-import { NotClaimable } from "./errors.js";
+// Tasks that are done outside: pending, claimed, completed.
+import { NotClaimable, Refusal } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
 import { pathOf } from "./transport.js";
 /** A task that waits for somebody outside, or that this client has claimed and not completed yet. */
@@ -40,7 +40,6 @@ export class External {
     transport;
     #held = new Map();
     #worker = `client-${crypto.randomUUID()}`;
-    #claiming = Promise.resolve();
     constructor(transport) {
         this.transport = transport;
     }
@@ -53,46 +52,42 @@ export class External {
             (which.lane === undefined || task.lane === which.lane));
     }
     async complete(task, outcome, options) {
-        // One claim at a time, so that none is made for what the one before brings along.
-        const claim = this.#claiming.then(() => this.#claim(task, options));
-        this.#claiming = claim.catch(() => undefined);
-        const { fence } = await claim;
+        const { fence } = await this.#claim(task, options);
+        const body = { fence, ...outcome };
         try {
-            const body = { fence, ...outcome };
-            return await this.transport.read(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
+            const view = await this.transport.read(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
+            this.#forget(task);
+            return view;
         }
-        finally {
-            this.#held.get(task)?.lease.drop();
-            this.#held.delete(task);
+        catch (error) {
+            // Without an answer it stays this client's, so that it can be said again.
+            if (error instanceof Refusal)
+                this.#forget(task);
+            throw error;
         }
+    }
+    #forget(task) {
+        this.#held.get(task)?.lease.drop();
+        this.#held.delete(task);
     }
     close() {
         for (const { lease } of this.#held.values())
             lease.drop();
         this.#held.clear();
     }
-    /** Claims this task. Those that stand before it in the line come along and are kept, alive, until their turn. */
+    /** Claims this task and no other, whoever stands before it. */
     async #claim(task, options) {
         const held = this.#held.get(task);
         if (held)
             return held.task;
-        const view = await this.transport.read(pathOf("tasks", task), options);
-        if (view.status !== "queued" && view.status !== "retrying")
-            throw new NotClaimable(task, view.status);
-        const body = { worker: this.#worker, lanes: view.lanes.slice(0, 1), kinds: [view.kind] };
-        for (;;) {
-            const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
-            const { tasks } = (await response.json());
-            if (tasks.length === 0)
-                throw new NotClaimable(task, view.status);
-            for (const one of tasks) {
-                const lengthMs = leaseLength(undefined, one.lease_until, response.headers);
-                const lease = new Lease(this.transport, one.id, one.fence, lengthMs, { lost: () => this.#held.delete(one.id) });
-                this.#held.set(one.id, { task: one, lease });
-            }
-            const mine = this.#held.get(task);
-            if (mine)
-                return mine.task;
-        }
+        const body = { worker: this.#worker, ids: [task] };
+        const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
+        const [mine] = (await response.json()).tasks;
+        if (!mine)
+            throw new NotClaimable(task, (await this.transport.read(pathOf("tasks", task), options)).status);
+        const lengthMs = leaseLength(undefined, mine.lease_until, response.headers);
+        const lease = new Lease(this.transport, task, mine.fence, lengthMs, { lost: () => this.#held.delete(task) });
+        this.#held.set(task, { task: mine, lease });
+        return mine;
     }
 }

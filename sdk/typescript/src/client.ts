@@ -235,8 +235,8 @@ export class Client {
   }
 
   /**
-   * Says how a task went that was done outside. Claims it first, and keeps its fence. Tasks that stand before it in the line are
-   * claimed along with it, and stay this client's until they are completed.
+   * Says how a task went that was done outside. Claims it first, and no other, whoever stands before it in the line. When the
+   * server could not be reached to hear of it, the task stays this client's, and saying it again does.
    */
   completeExternalTask(
     task: string,

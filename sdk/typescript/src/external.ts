@@ -1,6 +1,6 @@
-// Tasks that are done outside: pending, claimed by the way, completed.
+// Tasks that are done outside: pending, claimed, completed.
 
-import { NotClaimable } from "./errors.js";
+import { NotClaimable, Refusal } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimedTask, CompleteBody, ExternalTask, TaskView } from "./wire.js";
@@ -46,7 +46,6 @@ export class PendingTask {
 export class External {
   readonly #held = new Map<string, { task: ClaimedTask; lease: Lease }>();
   readonly #worker = `client-${crypto.randomUUID()}`;
-  #claiming: Promise<unknown> = Promise.resolve();
 
   constructor(readonly transport: Transport) {}
 
@@ -63,17 +62,22 @@ export class External {
   }
 
   async complete(task: string, outcome: Omit<CompleteBody, "fence">, options: CallOptions): Promise<TaskView> {
-    // One claim at a time, so that none is made for what the one before brings along.
-    const claim = this.#claiming.then(() => this.#claim(task, options));
-    this.#claiming = claim.catch(() => undefined);
-    const { fence } = await claim;
+    const { fence } = await this.#claim(task, options);
+    const body: CompleteBody = { fence, ...outcome };
     try {
-      const body: CompleteBody = { fence, ...outcome };
-      return await this.transport.read<TaskView>(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
-    } finally {
-      this.#held.get(task)?.lease.drop();
-      this.#held.delete(task);
+      const view = await this.transport.read<TaskView>(pathOf("tasks", task, "complete"), { ...options, method: "POST", body });
+      this.#forget(task);
+      return view;
+    } catch (error) {
+      // Without an answer it stays this client's, so that it can be said again.
+      if (error instanceof Refusal) this.#forget(task);
+      throw error;
     }
+  }
+
+  #forget(task: string): void {
+    this.#held.get(task)?.lease.drop();
+    this.#held.delete(task);
   }
 
   close(): void {
@@ -81,24 +85,17 @@ export class External {
     this.#held.clear();
   }
 
-  /** Claims this task. Those that stand before it in the line come along and are kept, alive, until their turn. */
+  /** Claims this task and no other, whoever stands before it. */
   async #claim(task: string, options: CallOptions): Promise<ClaimedTask> {
     const held = this.#held.get(task);
     if (held) return held.task;
-    const view = await this.transport.read<TaskView>(pathOf("tasks", task), options);
-    if (view.status !== "queued" && view.status !== "retrying") throw new NotClaimable(task, view.status);
-    const body = { worker: this.#worker, lanes: view.lanes.slice(0, 1), kinds: [view.kind] };
-    for (;;) {
-      const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
-      const { tasks } = (await response.json()) as ClaimAnswer;
-      if (tasks.length === 0) throw new NotClaimable(task, view.status);
-      for (const one of tasks) {
-        const lengthMs = leaseLength(undefined, one.lease_until, response.headers);
-        const lease = new Lease(this.transport, one.id, one.fence, lengthMs, { lost: () => this.#held.delete(one.id) });
-        this.#held.set(one.id, { task: one, lease });
-      }
-      const mine = this.#held.get(task);
-      if (mine) return mine.task;
-    }
+    const body = { worker: this.#worker, ids: [task] };
+    const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
+    const [mine] = ((await response.json()) as ClaimAnswer).tasks;
+    if (!mine) throw new NotClaimable(task, (await this.transport.read<TaskView>(pathOf("tasks", task), options)).status);
+    const lengthMs = leaseLength(undefined, mine.lease_until, response.headers);
+    const lease = new Lease(this.transport, task, mine.fence, lengthMs, { lost: () => this.#held.delete(task) });
+    this.#held.set(task, { task: mine, lease });
+    return mine;
   }
 }

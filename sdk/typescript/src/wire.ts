@@ -62,6 +62,22 @@ export interface AgentView {
 
 export type At = string;
 
+/** One attempt at a task. */
+export interface AttemptView {
+  /** When it was over. */
+  ended_at?: At | null;
+  /** What went wrong. */
+  error?: string | null;
+  /** Which one, counted from one. */
+  number: number;
+  /** `running`, `failed` when another followed it, or how it ended the task. */
+  outcome: string;
+  /** When it started, where that is known. */
+  started_at?: At | null;
+  /** The worker that had it. */
+  worker?: string | null;
+}
+
 /** One line of the audit log. */
 export interface AuditEntry {
   /** What was done: `clear_queue`, `force_release`, … */
@@ -162,6 +178,8 @@ export interface CancelManyRequest {
   kind?: string | null;
   /** They name this lane. */
   lane?: string | null;
+  /** This task asked for them. */
+  parent?: string | null;
   /** They are turns of this conversation. */
   session?: string | null;
 }
@@ -204,10 +222,12 @@ export interface ClaimAnswer {
 
 /** What a worker asks for. */
 export interface ClaimBody {
+  /** These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without `lanes`, `kinds` and `max`. */
+  ids?: string[];
   /** Of which kinds. Default: any. */
   kinds?: string[];
-  /** From which home lanes: names or patterns. */
-  lanes: string[];
+  /** From which home lanes: names or patterns. At least one, unless `ids` are given. */
+  lanes?: string[];
   /** For how long without a sign of life. Default: as the lane says. */
   lease_ms?: number | null;
   /** At most so many. Default 1, at most 1000. */
@@ -452,12 +472,18 @@ export interface HistoryPoint {
 
 /** Points of a chart. */
 export interface HistoryPoints {
+  /** Of `refused`: the points of each code by itself. */
+  by_code?: Record<string, HistoryPoint[]>;
   /** Of which lane. */
   lane: string;
   /** What was measured. */
   metric: string;
   /** The points, the oldest first. */
   points: HistoryPoint[];
+  /** How far back: `5m`, `1h` or `24h`. */
+  range: string;
+  /** How far points are apart; the newest may be nearer. */
+  step_ms: number;
 }
 
 /** What lanes have seen. */
@@ -508,6 +534,20 @@ export interface LaneNumbers {
   wait: Percentiles;
   /** How many tasks wait. */
   waiting: number;
+}
+
+/** What a worker has of one task. */
+export interface LeaseView {
+  /** What sort of work it is. */
+  kind: string;
+  /** When the worker last said that it is at it. */
+  last_heartbeat: At;
+  /** When the lease lapses. */
+  lease_until: At;
+  /** Since when the worker has it. */
+  started_at: At;
+  /** Which task. */
+  task: string;
 }
 
 /** Which dead letters are meant: those that fit everything that is given; at least one thing must be. */
@@ -849,7 +889,7 @@ export interface SessionStats {
 
 /** A session. */
 export interface SessionSummary {
-  /** The turn that is under way. */
+  /** The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these. */
   current_turn?: unknown;
   /** How many messages were dropped that the next turn will tell of. */
   dropped: number;
@@ -947,6 +987,8 @@ export interface TaskRequest {
 
 /** A task, live or over. */
 export interface TaskView {
+  /** The newest of them, the last one included, in order. Lists leave it out. */
+  attempt_list?: AttemptView[];
   /** How many attempts have started. */
   attempts: number;
   /** Whether it was told to stop. */
@@ -967,6 +1009,8 @@ export interface TaskView {
   id: string;
   /** What sort of work it is. */
   kind: string;
+  /** Its place among all that wait in the lane that was asked for, counted from one. */
+  lane_position?: number | null;
   /** The lanes that it named, the home lane first. */
   lanes: string[];
   /** When its lease lapses. */
@@ -975,7 +1019,7 @@ export interface TaskView {
   owner?: string | null;
   /** The task that asked for it. */
   parent?: string | null;
-  /** What whoever runs it gets, while it is live. */
+  /** What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no longer than 16 KiB. */
   payload?: unknown;
   /** Its place in line, counted from one. */
   position?: number | null;
@@ -1045,8 +1089,12 @@ export interface UserRef {
 
 /** A worker that has work. */
 export interface WorkerView {
+  /** When it was last heard of. */
+  last_heartbeat: At;
   /** When the first of its leases lapses. */
   lease_until: At;
+  /** Its leases, one for each task. */
+  leases: LeaseView[];
   /** What it has. */
   tasks: string[];
   /** Who. */

@@ -199,11 +199,12 @@ test("polled tasks are claimed by being completed", async () => {
   assert.ok(!pending[0]!.isTimedOut() && pending[0]!.remainingMs! <= 5000);
   assert.equal((await mine.queueStats(session)).external_pending, 3);
   assert.ok((await mine.queueStats()).external_pending >= 3);
-  // The first is claimed by the way: this client keeps it, and another one cannot have it.
+  // Exactly the one that is meant: the one before it is nobody's, and another client can have it.
   assert.equal((await mine.completeExternalTask(ids[1]!, { success: true, result: 1 })).status, "completed");
-  assert.deepEqual((await mine.pendingExternalTasks({ session })).map(({ claimed }) => claimed), [true, false]);
-  await assert.rejects(other.completeExternalTask(ids[0]!), NotClaimable);
-  const failed = await mine.completeExternalTask(ids[0]!, { success: false, error: "no luck", retryable: false });
+  const left = await mine.pendingExternalTasks({ session });
+  assert.deepEqual(left.map(({ id, claimed }) => [id, claimed]), [[ids[0], false], [ids[2], false]]);
+  await assert.rejects(other.completeExternalTask(ids[1]!), NotClaimable);
+  const failed = await other.completeExternalTask(ids[0]!, { success: false, error: "no luck", retryable: false });
   assert.deepEqual([failed.status, failed.error], ["failed", "no luck"]);
   assert.equal((await mine.completeExternalTask(ids[2]!, { success: true, result: "last" })).result, "last");
   await assert.rejects(mine.completeExternalTask(ids[2]!), NotClaimable);

@@ -267,7 +267,8 @@ impl Asker<'_> {
             Wish::Payload => spec.payload = Some(BlobId(NonZeroU128::MIN)),
             Wish::Key(number, fingerprint) => {
                 let key = ["k0", "k1"][number as usize].into();
-                spec.idempotency = Some(Idempotency { key, fingerprint });
+                let until_end = number == 1;
+                spec.idempotency = Some(Idempotency { key, fingerprint, until_end });
             }
         }
     }
@@ -307,6 +308,7 @@ impl Asker<'_> {
                     lane: (*number < 7).then(|| lane(*number)),
                     kind: only_code.then(|| name("code")),
                     group: only_group.then(|| name("group")),
+                    parent: None,
                 },
                 reason: CancelReason::Cleared,
             },

@@ -82,3 +82,43 @@ async fn a_task_that_ends_while_somebody_asks_for_its_events_is_never_unknown() 
         assert_eq!(story.last().map(|event| event.name.as_str()), Some("done"), "{story:?}");
     }
 }
+
+#[tokio::test]
+async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
+    const LARGE: u64 = 24;
+    const SMALL: u64 = 1500;
+    let server = serve("").await;
+    let task = json!({"kind": "job", "lanes": ["external"], "payload": {}});
+    let id = server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
+    let claimed = server.post("/api/claim", json!({"worker": "w", "lanes": ["external"]})).await.json();
+    let fence = &claimed["tasks"][0]["fence"];
+    let mut slow = server.events(&format!("/api/events?task={id}")).await;
+    let beat = async |progress: serde_json::Value| {
+        let body = json!({"fence": fence, "progress": progress});
+        assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), body).await.status, 200);
+    };
+    // More than all buffers on the way hold, and then more events than may wait for one reader.
+    for number in 0..LARGE {
+        beat(json!({"number": number, "padding": "x".repeat(1 << 20)})).await;
+    }
+    for number in LARGE..LARGE + SMALL {
+        beat(json!({"number": number})).await;
+    }
+    let (mut heard, mut missed, mut last) = (0, 0, None);
+    while heard + missed < LARGE + SMALL {
+        let event = slow.next().await.expect("it was cut off");
+        match event.name.as_str() {
+            "gap" => missed += event.data["missed"].as_u64().unwrap(),
+            _ => {
+                let number = event.data["progress"]["number"].as_u64();
+                assert!(number > last, "{number:?} after {last:?}");
+                (heard, last) = (heard + 1, number);
+            }
+        }
+    }
+    assert_eq!(heard + missed, LARGE + SMALL);
+    assert!(missed >= SMALL - 512 - LARGE, "nothing was bounded: {heard} heard, {missed} missed");
+    // And it goes on.
+    beat(json!({"number": 9999})).await;
+    assert_eq!(slow.next().await.unwrap().data["progress"]["number"], 9999);
+}

@@ -180,6 +180,17 @@ async fn metrics_count_by_lane_and_a_trace_goes_through() {
     assert!(!text.contains(&id));
     let points = server.get("/api/history?metric=completed&lane=agent:coder").await;
     assert_eq!((points.status, &points.json()["metric"]), (200, &json!("completed")));
+    for (range, step) in [("5m", 10_000), ("1h", 60_000), ("24h", 300_000)] {
+        for metric in ["running", "wait_p50", "wait_p99", "refused"] {
+            let found = server.get(&format!("/api/history?metric={metric}&range={range}")).await.json();
+            assert_eq!((&found["range"], &found["step_ms"]), (&json!(range), &json!(step)), "{found}");
+        }
+    }
+    let hour_ago = server.get("/api/history?since=2001-01-01T00:00:00Z").await.json();
+    assert_eq!(hour_ago["range"], "24h");
+    for wrong in ["metric=joy", "range=7d", "since=yesterday"] {
+        assert_eq!(server.get(&format!("/api/history?{wrong}")).await.status, 400, "{wrong}");
+    }
     assert_eq!(server.get("/openapi.json").await.json()["info"]["title"], "Laneway");
     assert!(server.get("/docs").await.text.contains("Laneway API"));
 }

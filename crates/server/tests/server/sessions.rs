@@ -19,6 +19,9 @@ async fn messages_to_a_busy_session_are_collected_into_one_turn() {
     say("two").await;
     let session = server.get("/api/sessions/ann").await.json();
     assert_eq!(session["current_turn"]["task_id"], first["task_id"]);
+    assert_eq!(session["current_turn"]["messages"], json!([first["id"]]));
+    assert_eq!(session["current_turn"]["said"][0]["text"], "hello");
+    assert_eq!(session["current_turn"]["said"][0]["id"], first["id"]);
     assert_eq!(session["settings"]["mode"], json!({"value": "collect", "from": "default"}));
     assert_eq!(session["messages"].as_array().unwrap().len(), 2);
     gate.let_go(1);
@@ -29,6 +32,20 @@ async fn messages_to_a_busy_session_are_collected_into_one_turn() {
     let receipt =
         server.get(&format!("/api/sessions/ann/messages/{}", second["id"].as_str().unwrap())).await.json();
     assert_eq!(receipt["status"], "delivered");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_asked_for_directly_says_what_it_was_asked() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let body = json!({"message": "a poem", "session": "bob"});
+    let asked = server.send_with("POST", "/api/agents/bot/chat", body, &[("prefer", "respond-async")]).await;
+    gate.arrival().await;
+    let turn = server.get("/api/sessions/bob").await.json()["current_turn"].clone();
+    assert_eq!(turn["task_id"], asked.json()["execution"]["id"]);
+    assert_eq!((&turn["said"][0]["text"], &turn["said"][0]["agent"]), (&json!("a poem"), &json!("bot")));
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
 }
 
 #[tokio::test]

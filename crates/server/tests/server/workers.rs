@@ -37,7 +37,14 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
         .post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence, "progress": {"percent": 40}}))
         .await;
     assert_eq!((beat.status, &beat.json()["cancel_requested"]), (200, &json!(false)));
-    assert_eq!(server.get("/api/workers").await.json()["items"][0]["tasks"], json!([id]));
+    let worker = server.get("/api/workers").await.json()["items"][0].clone();
+    assert_eq!(worker["tasks"], json!([id]));
+    let lease = &worker["leases"][0];
+    assert_eq!((&lease["task"], &lease["last_heartbeat"]), (&json!(id), &worker["last_heartbeat"]));
+    // The heartbeat was at or after the claim, and the lease of 30 s counts from it.
+    assert!(lease["last_heartbeat"].as_str() >= lease["started_at"].as_str(), "{lease}");
+    assert_eq!(lease["lease_until"], beat.json()["lease_until"]);
+    assert!(lease["last_heartbeat"].as_str() < lease["lease_until"].as_str(), "{lease}");
     let stale =
         server.post(&format!("/api/tasks/{id}/complete"), json!({"fence": fence + 1, "success": true})).await;
     assert_eq!((stale.status, &stale.json()["code"]), (409, &json!("STALE_LEASE")));
@@ -47,6 +54,35 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
     assert_eq!(server.post(&format!("/api/tasks/{id}/complete"), done.clone()).await.status, 409);
     let unknown = "/api/tasks/01900000-0000-7000-8000-000000000000/complete";
     assert_eq!(server.post(unknown, done).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
+    let server = serve("").await;
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        let task = json!({"kind": "job", "lanes": ["external"], "payload": number});
+        ids.push(server.post("/api/tasks", task).await.json()["id"].clone());
+    }
+    let claim = |ids: serde_json::Value| server.post("/api/claim", json!({"worker": "w", "ids": ids}));
+    let claimed = claim(json!([ids[2], ids[1]])).await.json();
+    let payloads: Vec<_> = claimed["tasks"].as_array().unwrap().iter().map(|task| &task["payload"]).collect();
+    assert_eq!(payloads, [&json!(2), &json!(1)]);
+    // What another has, and what is nobody's, is left out.
+    let nobody = "01900000-0000-7000-8000-000000000000";
+    let claimed = claim(json!([ids[2], nobody, ids[3]])).await.json();
+    assert_eq!(claimed["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(claimed["tasks"][0]["id"], ids[3]);
+    server.post("/api/lanes/external/pause", json!(null)).await;
+    assert_eq!(claim(json!([ids[0]])).await.json(), json!({"tasks": []}));
+    for wrong in [
+        json!({"worker": "w"}),
+        json!({"worker": "w", "ids": ["x"]}),
+        json!({"worker": "w", "ids": [ids[0]], "lanes": ["external"]}),
+        json!({"worker": "w", "ids": [ids[0]], "max": 1}),
+    ] {
+        assert_eq!(server.post("/api/claim", wrong.clone()).await.status, 400, "{wrong}");
+    }
 }
 
 #[tokio::test]

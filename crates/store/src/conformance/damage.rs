@@ -5,8 +5,8 @@ use laneway_core::{Scheduler, TaskId};
 use super::{Site, append_all, batch, blob_id, finished, noise, open, read_all};
 use crate::testing::in_format;
 use crate::{
-    BATCH_FORMAT, BatchId, Damage, Entry, ErrorKind, FINISHED_FORMAT, Head, HistoryQuery, Log,
-    PAYLOAD_FORMAT, Record, SNAPSHOT_FORMAT, StoreError, Version,
+    BATCH_FORMAT, BatchId, Damage, Entry, ErrorKind, FINISHED_FORMAT, Finished, Head, HistoryQuery, Log,
+    PAYLOAD_FORMAT, RESULT_FORMAT, Record, SNAPSHOT_FORMAT, StoreError, Version,
 };
 
 /// One record of each sort, with the newest format of each.
@@ -16,16 +16,17 @@ fn records() -> [(Record, u8); 5] {
         (Record::Snapshot(Version(1)), SNAPSHOT_FORMAT),
         (Record::Payload(blob_id(5)), PAYLOAD_FORMAT),
         (Record::Finished(TaskId(6)), FINISHED_FORMAT),
-        (Record::Result(TaskId(6)), PAYLOAD_FORMAT),
+        (Record::Result(TaskId(6)), RESULT_FORMAT),
     ]
 }
 
 async fn fill(site: &impl Site) {
     let log = open(site).await;
     let head = append_all(&log, Head::EMPTY, [1]).await;
+    let finished = Finished { payload: Some("work".into()), ..finished(6, 7) };
     let entry = Entry {
         payloads: vec![(blob_id(5), "payload".into())],
-        finished: vec![(finished(6, 7), Some("result".into()))],
+        finished: vec![(finished, Some("result".into()))],
         ..batch(2)
     };
     log.append(head, &entry).await.expect("appended");

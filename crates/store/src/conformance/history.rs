@@ -45,9 +45,12 @@ pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
     let refused = Entry { finished: vec![(finished(99, 1), None)], ..batch(99) };
     assert!(log.append(Head::EMPTY, &refused).await.is_err());
     assert_eq!(log.finished(TaskId(99)).await, Ok(None));
-    let again = Entry { finished: vec![(finished(3, 600), None)], ..batch(6) };
+    // What it was to do is told with the task, and not in lists.
+    let told = Finished { payload: Some("work".into()), ..finished(3, 600) };
+    let again = Entry { finished: vec![(told.clone(), None)], ..batch(6) };
     let head = log.append(head, &again).await.expect("appended");
-    assert_eq!(log.finished(TaskId(3)).await, Ok(Some((finished(3, 600), None))));
+    assert_eq!(log.finished(TaskId(3)).await, Ok(Some((told, None))));
+    assert_eq!(log.history(newest(1)).await.map(|page| page[0].1.clone()), Ok(finished(3, 600)));
     let expected: Vec<u128> = [3].into_iter().chain((1..=20).rev().filter(|task| *task != 3)).collect();
     assert_eq!(tasks(&log).await, expected);
     append_all(&log, head, [7]).await;
@@ -78,6 +81,7 @@ pub(super) async fn finished_work_is_listed_by_its_labels(site: &impl Site) {
     let log = open(site).await;
     let name = |text: &str| Name::new(text).expect("a name");
     let lanes = |names: &[&str]| names.iter().map(|lane| LaneName::new(lane).expect("a name")).collect();
+    let parent = TaskId(99).to_string();
     let mut head = Head::EMPTY;
     for number in 1..=12_u128 {
         let failed = End::Failed { error: "no".into() };
@@ -87,6 +91,7 @@ pub(super) async fn finished_work_is_listed_by_its_labels(site: &impl Site) {
             kind: name(if number % 2 == 0 { "bash" } else { "ba%' OR 1=1 --" }),
             lanes: lanes(if number > 6 { &["main", "session:ann"] } else { &["gpu_%"] }),
             group: (number == 5).then(|| name("plan")),
+            parent: (number % 4 == 0).then_some(TaskId(99)),
             ..finished(number, 100)
         };
         let entry = Entry { finished: vec![(told, None)], ..batch(number) };
@@ -102,6 +107,7 @@ pub(super) async fn finished_work_is_listed_by_its_labels(site: &impl Site) {
         (vec![("session", "ann")], vec![12, 11, 10, 9, 8, 7]),
         (vec![("session", "an")], vec![]),
         (vec![("group", "plan")], vec![5]),
+        (vec![("parent", &parent)], vec![12, 8, 4]),
         (vec![("state", "failed"), ("kind", "bash"), ("lane", "main")], vec![12]),
         (vec![("lane", "main"), ("lane", "gpu_%")], vec![]),
     ] {

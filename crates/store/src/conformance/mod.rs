@@ -127,6 +127,7 @@ fn finished(number: u128, ended: u64) -> Finished {
         attempts: 1,
         end: End::Completed,
         tries: Vec::new(),
+        payload: None,
     }
 }
 

@@ -84,6 +84,24 @@ class AgentView:
 
 
 @dataclass(frozen=True)
+class AttemptView:
+    """One attempt at a task."""
+
+    number: int
+    """Which one, counted from one."""
+    outcome: str
+    """`running`, `failed` when another followed it, or how it ended the task."""
+    ended_at: Union[At, None] = None
+    """When it was over."""
+    error: Union[str, None] = None
+    """What went wrong."""
+    started_at: Union[At, None] = None
+    """When it started, where that is known."""
+    worker: Union[str, None] = None
+    """The worker that had it."""
+
+
+@dataclass(frozen=True)
 class AuditEntry:
     """One line of the audit log."""
 
@@ -204,6 +222,8 @@ class CancelManyRequest(TypedDict, total=False):
     """They are of this kind."""
     lane: Union[str, None]
     """They name this lane."""
+    parent: Union[str, None]
+    """This task asked for them."""
     session: Union[str, None]
     """They are turns of this conversation."""
 
@@ -253,8 +273,6 @@ class ClaimAnswer:
 
 
 class _ClaimBody(TypedDict):
-    lanes: list[str]
-    """From which home lanes: names or patterns."""
     worker: str
     """Who asks."""
 
@@ -262,8 +280,12 @@ class _ClaimBody(TypedDict):
 class ClaimBody(_ClaimBody, total=False):
     """What a worker asks for."""
 
+    ids: list[str]
+    """These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without `lanes`, `kinds` and `max`."""
     kinds: list[str]
     """Of which kinds. Default: any."""
+    lanes: list[str]
+    """From which home lanes: names or patterns. At least one, unless `ids` are given."""
     lease_ms: Union[int, None]
     """For how long without a sign of life. Default: as the lane says."""
     max: Union[int, None]
@@ -548,6 +570,12 @@ class HistoryPoints:
     """What was measured."""
     points: list[HistoryPoint]
     """The points, the oldest first."""
+    range: str
+    """How far back: `5m`, `1h` or `24h`."""
+    step_ms: int
+    """How far points are apart; the newest may be nearer."""
+    by_code: Union[dict[str, list[HistoryPoint]], None] = None
+    """Of `refused`: the points of each code by itself."""
 
 
 @dataclass(frozen=True)
@@ -602,6 +630,22 @@ class LaneNumbers:
     """How many tasks wait."""
     max_concurrency: Union[int, None] = None
     """How many slots it has."""
+
+
+@dataclass(frozen=True)
+class LeaseView:
+    """What a worker has of one task."""
+
+    kind: str
+    """What sort of work it is."""
+    last_heartbeat: At
+    """When the worker last said that it is at it."""
+    lease_until: At
+    """When the lease lapses."""
+    started_at: At
+    """Since when the worker has it."""
+    task: str
+    """Which task."""
 
 
 class LettersSelector(TypedDict, total=False):
@@ -996,7 +1040,7 @@ class SessionSummary:
     typing: bool
     """Whether the people in it should see typing."""
     current_turn: Any = None
-    """The turn that is under way."""
+    """The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these."""
     retry_at: Union[At, None] = None
     """Nothing is tried again before."""
 
@@ -1113,6 +1157,8 @@ class TaskView:
     """`queued`, `running`, `retrying`, or how it ended."""
     submitted_at: At
     """When it was accepted."""
+    attempt_list: Union[list[AttemptView], None] = None
+    """The newest of them, the last one included, in order. Lists leave it out."""
     cancel_requested: Union[bool, None] = None
     """Whether it was told to stop."""
     deadline_at: Union[At, None] = None
@@ -1127,6 +1173,8 @@ class TaskView:
     """When it will probably start."""
     group: Union[str, None] = None
     """Its label."""
+    lane_position: Union[int, None] = None
+    """Its place among all that wait in the lane that was asked for, counted from one."""
     lease_until: Union[At, None] = None
     """When its lease lapses."""
     owner: Union[str, None] = None
@@ -1134,7 +1182,7 @@ class TaskView:
     parent: Union[str, None] = None
     """The task that asked for it."""
     payload: Any = None
-    """What whoever runs it gets, while it is live."""
+    """What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no longer than 16 KiB."""
     position: Union[int, None] = None
     """Its place in line, counted from one."""
     reason: Union[str, None] = None
@@ -1205,8 +1253,12 @@ class UserRef(_UserRef, total=False):
 class WorkerView:
     """A worker that has work."""
 
+    last_heartbeat: At
+    """When it was last heard of."""
     lease_until: At
     """When the first of its leases lapses."""
+    leases: list[LeaseView]
+    """Its leases, one for each task."""
     tasks: list[str]
     """What it has."""
     worker: str

@@ -1,4 +1,4 @@
-"""Tasks that are done outside: pending, claimed by the way, completed."""
+"""Tasks that are done outside: pending, claimed, completed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 from .._decode import decode
 from .._lease import LeaseClock, lease_length
 from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
-from ..errors import NotClaimable
+from ..errors import NotClaimable, Refusal
 from ..external import PendingTask
 from .leases import AsyncLeases
 from .transport import AsyncTransport, given, path_of
@@ -42,32 +42,33 @@ class AsyncExternal:
         claimed = await self._claim(task)
         body = given(fence=claimed.fence, success=success, result=result, error=error, retryable=retryable)
         try:
-            return await self._transport.read(TaskView, "POST", path_of("tasks", task, "complete"), body=body)
-        finally:
-            self._leases.drop(task)
-            self._held.pop(task, None)
+            view = await self._transport.read(TaskView, "POST", path_of("tasks", task, "complete"), body=body)
+        except Refusal:
+            self._forget(task)
+            raise
+        # Without an answer it stays this client's, so that it can be said again.
+        self._forget(task)
+        return view
 
     async def _claim(self, task: str) -> ClaimedTask:
-        """Claims this task. Those that stand before it in the line come along and are kept, alive, until their turn."""
+        """Claims this task and no other, whoever stands before it."""
         async with self._claiming:
             held = self._held.get(task)
             if held is not None:
                 return held
+            body = {"worker": self._worker, "ids": [task]}
+            response = await self._transport.send("POST", path_of("claim"), body=body)
+            for one in decode(ClaimAnswer, response.json()).tasks:
+                self._held[one.id] = one
+                clock = LeaseClock(lease_length(None, one.lease_until, response.headers))
+                self._leases.keep(one.id, one.fence, clock, lost=self._lost(one.id))
+                return one
             view = await self._transport.read(TaskView, "GET", path_of("tasks", task))
-            if view.status not in ("queued", "retrying"):
-                raise NotClaimable(task, view.status)
-            body = {"worker": self._worker, "lanes": [view.lanes[0]], "kinds": [view.kind]}
-            while True:
-                response = await self._transport.send("POST", path_of("claim"), body=body)
-                claimed = decode(ClaimAnswer, response.json()).tasks
-                if not claimed:
-                    raise NotClaimable(task, view.status)
-                for one in claimed:
-                    self._held[one.id] = one
-                    clock = LeaseClock(lease_length(None, one.lease_until, response.headers))
-                    self._leases.keep(one.id, one.fence, clock, lost=self._lost(one.id))
-                if task in self._held:
-                    return self._held[task]
+            raise NotClaimable(task, view.status)
+
+    def _forget(self, task: str) -> None:
+        self._leases.drop(task)
+        self._held.pop(task, None)
 
     def _lost(self, task: str) -> Callable[[str], None]:
         def lost(_: str) -> None:

@@ -250,9 +250,9 @@ class Client:
         error: Optional[str] = None,
         retryable: Optional[bool] = None,
     ) -> TaskView:
-        """Says how a task went that was done outside. Claims it first, and keeps its fence.
+        """Says how a task went that was done outside. Claims it first, and no other, whoever stands before it in the line.
 
-        Tasks that stand before it in the line are claimed along with it, and stay this client's until they are completed.
+        When the server could not be reached to hear of it, the task stays this client's, and saying it again does.
         """
         return self._external.complete(task, success, result, error, retryable)
 

@@ -1,0 +1,201 @@
+//! Clients: they ask for work, change their minds, and ask again.
+
+use std::sync::Arc;
+
+use laneway_core::{LaneName, Mode, QueueOverrides, TaskId};
+use laneway_engine::{Error, Handle, Message, Task};
+use serde_json::json;
+
+use crate::kind::Kind;
+use crate::ledger::Run;
+use crate::link::pass;
+use crate::net::Silence;
+use crate::plan::Step;
+use crate::replica::block;
+use crate::world::{CLIENTS, Sim};
+use crate::{LEASE_MS, SESSIONS};
+
+/// The mode of a message that is sent.
+fn mode(kind: Kind) -> Option<Mode> {
+    Some(match kind {
+        Kind::SendCollect => Mode::Collect,
+        Kind::SendFollowup => Mode::Followup,
+        Kind::SendSteer => Mode::Steer,
+        Kind::SendSteerBacklog => Mode::SteerBacklog,
+        Kind::SendInterrupt => Mode::Interrupt,
+        Kind::SendReject => Mode::Reject,
+        Kind::SendLatest => Mode::Latest,
+        _ => return None,
+    })
+}
+
+impl Sim {
+    /// Lets a client ask.
+    pub(crate) fn ask(&self, step: Step) {
+        let host = Arc::clone(&self.world().clients[step.who as usize % CLIENTS].host);
+        let sim = self.clone();
+        host.start(async move { ask(&sim, step).await });
+    }
+}
+
+async fn ask(sim: &Sim, step: Step) {
+    let Step { kind, who, much, .. } = step;
+    let replica = (who >> 8) as usize;
+    let session = much % SESSIONS;
+    if let Some(mode) = mode(kind) {
+        let message = Message::new(format!("talk-{session}"), "bot", format!("{much:x}")).mode(mode);
+        let message = message.debounce(std::time::Duration::from_millis(much % 400));
+        return send(sim, kind, replica, message).await;
+    }
+    match kind {
+        Kind::Submit => submit(sim, kind, replica, Task::new("work"), much, 1).await,
+        Kind::SubmitTurn => {
+            let turn = Task::new("work").session(format!("turn-{session}"));
+            submit(sim, kind, replica, turn, much, 1).await;
+        }
+        Kind::SubmitExternal => submit(sim, kind, replica, Task::new("ext"), much, 1).await,
+        Kind::Resent => {
+            let task = Task::new("work").idempotency(format!("{much:x}"), 1);
+            submit(sim, kind, replica, task, much, 3).await;
+        }
+        Kind::RunSlot => run_slot(sim, replica, much).await,
+        _ => change(sim, kind, replica, much).await,
+    }
+}
+
+/// How long something runs: now and then for longer than a lease.
+fn run_ms(much: u64) -> u64 {
+    match (much >> 24) % 6 {
+        0 => LEASE_MS + much % 3000,
+        _ => much % 1200,
+    }
+}
+
+/// Asks for a task, so many times at least and until somebody has heard.
+async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, times: usize) {
+    let payload = json!({ "ms": run_ms(much), "fate": (much >> 16) % 8 });
+    let task = task.kind("work").payload(payload);
+    for time in 0..times {
+        let (book, task) = (sim.clone(), task.clone());
+        let asked = sim.call(replica + time, move |handle| async move {
+            let accepted = handle.submit(task).await?;
+            book.world().told_accepted(accepted.id());
+            Ok(accepted.id())
+        });
+        if asked.await.is_ok() {
+            sim.world().count(kind);
+        }
+    }
+}
+
+async fn send(sim: &Sim, kind: Kind, replica: usize, message: Message) {
+    let book = sim.clone();
+    let sent = sim.call(replica, move |handle| async move {
+        let reply = handle.send_message(message).await?;
+        book.world().told_message(reply.message);
+        Ok(())
+    });
+    match sent.await {
+        Ok(()) | Err(Silence::Refused(Some(Error::Rejected(_)))) => sim.world().count(kind),
+        Err(_) => {}
+    }
+}
+
+/// Runs something where it was asked for: it lives and dies with its replica.
+async fn run_slot(sim: &Sim, replica: usize, much: u64) {
+    let place = {
+        let world = sim.world();
+        let place = &world.replicas[replica % world.replicas.len()];
+        place.handle.clone().map(|handle| (handle, Arc::clone(&place.host)))
+    };
+    let Some((handle, host)) = place else { return };
+    for number in 0..1 + much % 3 {
+        let (sim, handle) = (sim.clone(), handle.clone());
+        host.start(async move {
+            let Ok(slot) = handle.take(Task::new("slots")).await else { return };
+            sim.world().count(Kind::RunSlot);
+            let run = Run::begin(&sim, slot.task(), slot.fence(), "a slot");
+            tokio::select! {
+                biased;
+                _ = slot.stop().wait() => {}
+                () = pass(run_ms(much.rotate_left(number as u32 * 8))) => {}
+            }
+            drop(run);
+            drop(slot);
+        });
+    }
+}
+
+/// Changes something of what is there.
+async fn change(sim: &Sim, kind: Kind, replica: usize, much: u64) {
+    let (task, message) = {
+        let world = sim.world();
+        let newest = |count: usize| count.saturating_sub(1 + (much % 6) as usize);
+        let recent = &world.ledger.recent;
+        let messages = &world.ledger.recent_messages;
+        (recent.get(newest(recent.len())).copied(), messages.get(newest(messages.len())).copied())
+    };
+    let session: Arc<str> = format!("talk-{}", much % SESSIONS).into();
+    let done = sim.call(replica, move |handle| async move {
+        match (kind, task, message) {
+            (Kind::Cancel, Some(task), _) => handle.cancel(task).await.map(drop),
+            (Kind::Withdraw, _, Some(message)) => handle.withdraw(message).await,
+            (Kind::Interrupt, ..) => handle.interrupt(session).await,
+            (Kind::Redrive, ..) => redrive(&handle).await.map(drop),
+            (Kind::ModeChanged, ..) => {
+                let modes = [Mode::Followup, Mode::Collect, Mode::Steer, Mode::Latest];
+                let queue = QueueOverrides {
+                    mode: Some(modes[(much >> 8) as usize % 4]),
+                    ..QueueOverrides::default()
+                };
+                handle.configure_session(session, queue).await
+            }
+            (Kind::LimitRaised, ..) => limit(&handle, much, 4).await,
+            (Kind::LimitLowered, ..) => limit(&handle, much, 1).await,
+            _ => change_lane(&handle, kind, much).await,
+        }
+    });
+    let counts = matches!(&done.await, Ok(()) | Err(Silence::Refused(Some(Error::Rejected(_)))));
+    if counts {
+        sim.world().count(kind);
+    }
+    if kind == Kind::PauseLane {
+        pass(much % 2000).await;
+        let resumed = sim.call(replica, move |handle| async move { handle.resume(lane(much)?).await });
+        drop(resumed.await);
+    }
+}
+
+fn lane(much: u64) -> Result<LaneName, Error> {
+    Ok(LaneName::new(["work", "slots", "ext"][(much >> 4) as usize % 3])?)
+}
+
+async fn change_lane(handle: &Handle, kind: Kind, much: u64) -> Result<(), Error> {
+    match kind {
+        Kind::Clear => handle.clear(lane(much)?).await.map(drop),
+        Kind::ForceRelease => handle.force_release(lane(much)?).await.map(drop),
+        Kind::PauseLane => handle.pause(lane(much)?).await,
+        _ => Ok(()),
+    }
+}
+
+async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<(), Error> {
+    let name = lane(much)?;
+    let extra = match name.as_str() {
+        "ext" => "handler=external",
+        "work" => "retry=fixed",
+        _ => "",
+    };
+    let words = format!("max_concurrency={slots} max_queued=50 lease={LEASE_MS}ms {extra}");
+    match block(name.as_str(), &words) {
+        Some(block) => handle.configure(vec![block]).await,
+        None => Ok(()),
+    }
+}
+
+async fn redrive(handle: &Handle) -> Result<Option<TaskId>, Error> {
+    let Some(letter) = handle.dead_letters().await?.first().map(|letter| letter.task) else {
+        return Ok(None);
+    };
+    Ok(Some(handle.redrive(letter).await?.id()))
+}

@@ -1,0 +1,206 @@
+//! What is made of what happens: every batch is checked when it is written, and everybody who is in trouble is known.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use laneway_core::{State, TaskId};
+use laneway_store::{Append, Head, StoreError, StoredSnapshot};
+
+use crate::check::{Checker, Holder};
+use crate::kind::Kind;
+use crate::world::World;
+use crate::{EPOCH_MS, LEASE_MS, StoreBug};
+
+impl World {
+    pub(crate) fn append(
+        &mut self,
+        replica: usize,
+        life: u32,
+        mut append: Append,
+    ) -> Result<Head, StoreError> {
+        if self.bug == Some(StoreBug::VersionNotChecked) {
+            append.expected = self.shared.head();
+        }
+        self.authors.insert((append.batch.0 >> 64) as u64, (replica, life));
+        let (before, record) = (self.shared.head(), append.record.clone());
+        let (answer, has_grown) = self.shared.append(append);
+        if has_grown {
+            self.stir_bytes(&record);
+            self.check_after(before, replica);
+            self.tell_all();
+        }
+        answer
+    }
+
+    fn check_after(&mut self, before: Head, replica: usize) {
+        let batches = match self.shared.after(before) {
+            Ok(batches) => batches,
+            Err(error) => return self.wrong(format!("the log cannot be read: {error}")),
+        };
+        for (head, batch) in batches {
+            self.note(|| {
+                let events = batch.events.iter().map(crate::report::event);
+                let events = events.collect::<Vec<_>>().join(", ");
+                format!("replica {replica} appends {} at {}: {events}", head.version, batch.at.0 - EPOCH_MS)
+            });
+            self.checker.take(head, &batch);
+            self.judge();
+        }
+        self.look_for_ghosts();
+    }
+
+    /// Until when something was wrong with anybody but this replica.
+    fn trouble_beside(&self, author: Option<u64>) -> u64 {
+        let dead = author.and_then(|author| self.authors.get(&author)).map(|(replica, _)| *replica);
+        let others = self.replicas.iter().enumerate().filter(|(replica, _)| Some(*replica) != dead);
+        let others = others.map(|(_, place)| place.trouble_until).max();
+        // Where nobody else is there, nobody can look.
+        others.unwrap_or(u64::MAX).max(self.trouble_until).max(self.leaving_until)
+    }
+
+    /// Notes that a replica has died.
+    pub(crate) fn bury(&mut self, replica: usize) {
+        let now = self.now();
+        let authors = self.authors.iter().filter(|(_, (known, _))| *known == replica);
+        let authors: Vec<u64> = authors.map(|(author, _)| *author).collect();
+        for author in authors {
+            self.deaths.entry(author).or_insert(now);
+        }
+    }
+
+    /// Nothing waits for the dead for longer than a lease and a second, if somebody is well.
+    fn look_for_ghosts(&mut self) {
+        if self.deaths.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let mut ghosts = Vec::new();
+        for (task, seen) in &self.checker.live {
+            let holder = match seen.run.as_ref().map(|run| (&run.holder, run.is_stopping)) {
+                Some((_, true)) => continue,
+                Some((Holder::Replica(author), _)) => Some(*author),
+                Some((Holder::Worker(_), _)) => None,
+                None => seen.slot_of,
+            };
+            let Some(death) = holder.and_then(|author| self.deaths.get(&author)) else { continue };
+            let left = now - death;
+            let trouble = self.trouble_beside(holder);
+            // What was wrong with others before the death is over; after it they may not have noticed in time.
+            if trouble < *death {
+                self.left_ms.0 = self.left_ms.0.max(left);
+                if seen.run.is_none() && left > LEASE_MS + 1000 {
+                    ghosts.push(format!("{task} waits for a replica that died {left} ms ago"));
+                }
+            } else {
+                self.left_ms.1 = self.left_ms.1.max(left);
+            }
+        }
+        ghosts.into_iter().for_each(|ghost| self.wrong(ghost));
+    }
+
+    /// Takes over what the checker found.
+    pub(crate) fn judge(&mut self) {
+        let is_leaving = self.now() < self.leaving_until;
+        for wrong in std::mem::take(&mut self.checker.wrong) {
+            // Whoever shuts down grants nothing more; the others do when they look.
+            if !(is_leaving && wrong.ends_with("could run")) {
+                self.wrong(wrong);
+            }
+        }
+        for lapse in std::mem::take(&mut self.checker.lapses) {
+            if self.is_sound(&lapse.holder) {
+                let (task, fence, holder) = (lapse.task, lapse.fence, lapse.holder);
+                self.wrong(format!("the lease of {task} #{fence} lapsed although {holder:?} was well"));
+            }
+        }
+    }
+
+    /// Whether nothing was wrong with somebody for longer than a lease and a second.
+    fn is_sound(&self, holder: &Holder) -> bool {
+        let aheads = || self.replicas.iter().map(|place| place.ahead.load(Ordering::Relaxed));
+        if !self.has_clock && aheads().min() != aheads().max() {
+            // Without a clock that all go by, a lease is as long as the clocks of those who look at it say.
+            return false;
+        }
+        let (place, until) = match holder {
+            Holder::Replica(author) => match self.authors.get(author) {
+                Some((replica, life)) if self.replicas[*replica].life == *life => {
+                    (&self.replicas[*replica], self.trouble_until)
+                }
+                _ => return false,
+            },
+            Holder::Worker(name) => {
+                let mut words = name.split('-').skip(1).map(str::parse::<u32>);
+                let (Some(Ok(worker)), Some(Ok(life))) = (words.next(), words.next()) else { return false };
+                // A worker speaks through any replica.
+                let replicas = self.replicas.iter().map(|place| place.trouble_until).max().unwrap_or(0);
+                match self.workers.get(worker as usize) {
+                    Some(place) if place.life == life => {
+                        (place, self.trouble_until.max(self.calls_until).max(replicas))
+                    }
+                    _ => return false,
+                }
+            }
+        };
+        !place.host.is_paused() && self.now() > place.trouble_until.max(until) + LEASE_MS + 1000
+    }
+
+    /// Who appends under this number, if it is alive.
+    pub(crate) fn is_alive(&self, author: u64) -> bool {
+        let known = self.authors.get(&author);
+        known.is_some_and(|(replica, life)| self.replicas[*replica].life == *life)
+    }
+
+    /// A replica saves its state: it must be the one that the log leads to.
+    pub(crate) fn save(&mut self, replica: usize, snapshot: StoredSnapshot) -> Result<(), StoreError> {
+        let wire = &mut self.wires[replica];
+        if std::mem::take(&mut wire.loses_snapshot) {
+            self.count(Kind::SnapshotLost);
+            return Ok(());
+        }
+        let head = snapshot.head;
+        self.shared.save(snapshot.clone())?;
+        let mut known = Checker::new();
+        for (at, batch) in self.shared.all()?.into_iter().take_while(|(at, _)| at.version <= head.version) {
+            known.take(at, &batch);
+        }
+        if let Some((at, saved)) = self.shared.newest_snapshot()?
+            && at == head
+            && let Some(difference) = difference(&saved, &known.state())
+        {
+            let version = head.version;
+            self.wrong(format!(
+                "the state of replica {replica} at {version} is not that of the log: {difference}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The store forgets the end of its log.
+    pub(crate) fn lose_tail(&mut self, batches: usize) -> usize {
+        let lost = self.shared.lose_tail(batches);
+        let mut checker = Checker::new();
+        for (head, batch) in self.shared.all().unwrap_or_default() {
+            checker.take(head, &batch);
+        }
+        let gone: BTreeSet<TaskId> = self.checker.missing_in(&checker);
+        let messages = self.checker.messages.keys().filter(|id| !checker.messages.contains_key(id));
+        let messages = messages.copied().collect();
+        let head = checker.head.version;
+        self.note(|| format!("the log is back at {head}; lost {gone:?}"));
+        self.ledger.set_back(gone, messages);
+        self.checker = checker;
+        self.tell_all();
+        lost
+    }
+}
+
+/// Where two states differ, beside the time of the last look at them: who only looks, or is refused, appends nothing.
+fn difference(saved: &State, known: &State) -> Option<String> {
+    let words = |state: &State| format!("{state:?}").split_once(", ").map(|(_, rest)| rest.to_owned());
+    let (saved, known) = (words(saved)?, words(known)?);
+    let at = saved.bytes().zip(known.bytes()).position(|(one, other)| one != other);
+    let at = at.or((saved.len() != known.len()).then(|| saved.len().min(known.len())))?;
+    let part = |text: &str| text.chars().skip(at.saturating_sub(200)).take(260).collect::<String>();
+    Some(format!("{} | and not | {}", part(&saved), part(&known)))
+}

@@ -1,0 +1,83 @@
+//! Runs seeds and says what they showed: `laneway-sim [--seeds N] [--seed S] [--threads N] [--planted]`.
+
+use std::process::ExitCode;
+
+use laneway_sim::{Summary, Wanted, explain};
+
+struct Asked {
+    seeds: Option<u64>,
+    seed: Option<u64>,
+    threads: usize,
+    is_planted: bool,
+}
+
+fn asked() -> Result<Asked, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut asked = Asked { seeds: None, seed: None, threads, is_planted: false };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let value = words.next().unwrap_or_default();
+            value.parse::<u64>().map_err(|_| format!("{word} wants a whole number, not {value:?}"))
+        };
+        match word.as_str() {
+            "--seeds" => asked.seeds = Some(number()?.max(1)),
+            "--seed" => asked.seed = Some(number()?),
+            "--threads" => asked.threads = number()?.max(1) as usize,
+            "--planted" => asked.is_planted = true,
+            _ => return Err(format!("{word} is not known: --seeds N, --seed S, --threads N or --planted")),
+        }
+    }
+    Ok(asked)
+}
+
+fn main() -> ExitCode {
+    let asked = match asked() {
+        Ok(asked) => asked,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return ExitCode::from(2);
+        }
+    };
+    if asked.is_planted {
+        return planted(&asked);
+    }
+    // One seed alone is looked at closely.
+    let count = asked.seeds.unwrap_or(if asked.seed.is_some() { 1 } else { 1000 });
+    let summary = Summary::of_seeds(asked.seed.unwrap_or(0), count, asked.threads, Wanted::default());
+    println!("{summary}");
+    if let Some((seed, _)) = summary.failed {
+        println!("{}", explain(seed, Wanted::default()));
+        println!("cargo xtask sim --seed {seed} repeats it");
+        return ExitCode::FAILURE;
+    }
+    let never = summary.never();
+    if count >= 1000 && !never.is_empty() {
+        println!("never happened: {never:?}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+#[cfg(not(feature = "planted"))]
+fn planted(_: &Asked) -> ExitCode {
+    eprintln!("this program was built without planted bugs: cargo xtask sim --planted");
+    ExitCode::from(2)
+}
+
+/// Plants each bug in turn and says which seed shows it.
+#[cfg(feature = "planted")]
+fn planted(asked: &Asked) -> ExitCode {
+    let seeds = asked.seeds.unwrap_or(1000);
+    let mut is_missed = false;
+    for planted in laneway_sim::planted::Planted::all() {
+        match planted.found(seeds) {
+            Some((seed, violation)) => println!("{:<20} seed {seed:>4}: {violation}", planted.name()),
+            None => {
+                is_missed = true;
+                println!("{:<20} not found in {seeds} seeds", planted.name());
+            }
+        }
+    }
+    if is_missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,74 @@
+//! What will happen when: a list that a seed gives, and that can be made shorter.
+
+use crate::chance::Chance;
+use crate::kind::Kind;
+
+/// When the last step of a plan may be.
+pub(crate) const HORIZON_MS: u64 = 10_000;
+
+/// A history before it has happened.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What gives delays, ids and everything else that no step says.
+    pub seed: u64,
+    /// How many replicas there are.
+    pub replicas: usize,
+    /// Whether the store has a clock that all go by.
+    pub has_clock: bool,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Something that happens at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When, in milliseconds from the start.
+    pub at: u64,
+    /// What.
+    pub kind: Kind,
+    /// To whom, as far as that matters.
+    pub who: u64,
+    /// How much, as far as that matters.
+    pub much: u64,
+}
+
+impl Plan {
+    /// The plan of a seed. Each has its own few sorts of faults: with all of them everywhere, most would hide behind the
+    /// loudest.
+    pub fn of_seed(seed: u64) -> Plan {
+        let mut chance = Chance::new(seed, 1);
+        let replicas = [3, 3, 3, 2, 4, 1][chance.below(6) as usize];
+        let has_clock = chance.hits(3, 4);
+        let share = [0, 2, 5][chance.below(3) as usize];
+        let faults: Vec<Kind> =
+            Kind::faults().iter().copied().filter(|kind| chance.hits(share * odds(*kind), 40)).collect();
+        let share = chance.between(3, 9);
+        let mut asks: Vec<Kind> = Kind::asks().iter().copied().filter(|_| chance.hits(share, 9)).collect();
+        asks.push(Kind::SubmitTurn);
+        let mut steps = Vec::new();
+        for _ in 0..chance.between(15, 70) {
+            let kind = asks[chance.below(asks.len() as u64) as usize];
+            steps.push(step(kind, &mut chance));
+        }
+        if !faults.is_empty() {
+            for _ in 0..chance.between(1, 14) {
+                let kind = faults[chance.below(faults.len() as u64) as usize];
+                steps.push(step(kind, &mut chance));
+            }
+        }
+        steps.sort_by_key(|step| step.at);
+        Plan { seed, replicas, has_clock, steps }
+    }
+}
+
+/// How often a fault is among those of a seed: what upsets everything else is rarer.
+fn odds(kind: Kind) -> u64 {
+    match kind {
+        Kind::TailLost | Kind::OldProgram | Kind::LogTrimmed | Kind::SnapshotOlder => 1,
+        _ => 2,
+    }
+}
+
+fn step(kind: Kind, chance: &mut Chance) -> Step {
+    Step { at: chance.between(200, HORIZON_MS), kind, who: chance.next(), much: chance.next() }
+}

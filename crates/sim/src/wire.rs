@@ -1,0 +1,102 @@
+//! The way between a replica and the store: what happens to what is sent over it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use laneway_store::Version;
+use tokio::sync::Notify;
+
+use crate::chance::Chance;
+use crate::kind::Kind;
+
+/// How long a replica waits for an answer of the store.
+pub(crate) const ANSWER_MS: u64 = 500;
+
+/// One replica's way to the store. It outlives the replica.
+pub(crate) struct Wire {
+    chance: Chance,
+    /// What strikes the next appends, reads and hints.
+    appends: VecDeque<(Kind, u64)>,
+    reads: VecDeque<(Kind, u64)>,
+    hints: VecDeque<Kind>,
+    /// A snapshot that is saved next is lost.
+    pub(crate) loses_snapshot: bool,
+    pub(crate) cut_until: u64,
+    /// What others append from here on is in a format that this replica does not know.
+    pub(crate) old_since: Option<Version>,
+    /// A hint that is told again.
+    pub(crate) again: Option<Version>,
+    /// Told when the log grows, or nobody can reach it any more.
+    pub(crate) told: Arc<Notify>,
+}
+
+/// What is asked of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Append,
+    Read,
+    Other,
+}
+
+/// What becomes of something that is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) there_ms: u64,
+    pub(crate) back_ms: u64,
+    pub(crate) kind: Option<Kind>,
+}
+
+impl Wire {
+    pub(crate) fn new(seed: u64, replica: usize) -> Wire {
+        Wire {
+            chance: Chance::new(seed, 100 + replica as u64),
+            appends: VecDeque::new(),
+            reads: VecDeque::new(),
+            hints: VecDeque::new(),
+            loses_snapshot: false,
+            cut_until: 0,
+            old_since: None,
+            again: None,
+            told: Arc::default(),
+        }
+    }
+
+    /// Plans a fault for what is sent next.
+    pub(crate) fn plan(&mut self, kind: Kind, much: u64) {
+        match kind {
+            Kind::ReadRefused | Kind::ReadSlow => self.reads.push_back((kind, much)),
+            Kind::HintLost | Kind::HintStale | Kind::HintTwice => self.hints.push_back(kind),
+            _ => self.appends.push_back((kind, much)),
+        }
+    }
+
+    /// Forgets what was planned and has not struck.
+    pub(crate) fn heal(&mut self) {
+        self.appends.clear();
+        self.reads.clear();
+        self.hints.clear();
+        (self.loses_snapshot, self.cut_until, self.old_since) = (false, 0, None);
+    }
+
+    /// What becomes of the next thing that is sent.
+    pub(crate) fn fate(&mut self, sort: Sort) -> Fate {
+        let planned = match sort {
+            Sort::Append => self.appends.pop_front(),
+            Sort::Read => self.reads.pop_front(),
+            Sort::Other => None,
+        };
+        let usual = Fate { there_ms: self.chance.below(3), back_ms: self.chance.below(3), kind: None };
+        let Some((kind, much)) = planned else { return usual };
+        let there_ms = match kind {
+            Kind::AppendSlow | Kind::ReadSlow => 50 + much % (ANSWER_MS - 100),
+            Kind::AppendLate => ANSWER_MS + 100 + much % 2500,
+            _ => usual.there_ms,
+        };
+        Fate { there_ms, kind: Some(kind), ..usual }
+    }
+
+    /// What becomes of the next hint.
+    pub(crate) fn hint(&mut self) -> (u64, Option<Kind>) {
+        (self.chance.below(3), self.hints.pop_front())
+    }
+}
