@@ -62,22 +62,7 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), Trouble> {
 
 /// A message with nothing special about it.
 pub(crate) fn message(agent: String, text: String) -> MessageRequest {
-    MessageRequest {
-        agent,
-        text,
-        message_id: None,
-        channel: None,
-        to: None,
-        account: None,
-        thread: None,
-        sender: None,
-        sender_name: None,
-        permissions: None,
-        mode: None,
-        debounce_ms: None,
-        cap: None,
-        drop: None,
-    }
+    MessageRequest { agent, text, ..MessageRequest::default() }
 }
 
 fn done(word: &str, is_json: bool) -> Result<(), Trouble> {

@@ -12,6 +12,7 @@ use crate::name::LaneName;
 use crate::rejection::Rejection;
 use crate::scheduler::Scheduler;
 use crate::send::session_lane;
+use crate::session::Turn;
 use crate::session_command::{SessionChange, SessionCommand, SessionEvent, Sweep};
 
 impl Scheduler {
@@ -136,10 +137,29 @@ impl Scheduler {
         }
     }
 
+    /// Takes back a message that waits, alone or in a turn that has not started.
     fn withdraw(&mut self, message: MessageId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
-        let slot = self.waiting_message(message)?;
-        self.end_message(slot, message, MessageEnd::Cancelled { reason: CancelReason::Caller }, events);
+        let reason = CancelReason::Caller;
+        let (slot, turn) = match self.sessions.session_with(message) {
+            None => return Err(Rejection::NoSuchMessage { message }),
+            Some(slot) => (slot, self.sessions[slot].turn_of(message)),
+        };
+        match turn {
+            Some(turn) if !self.has_not_started(turn) => return Err(Rejection::MessageInTurn { message }),
+            // A turn with nothing left to answer does not run.
+            Some(turn) if turn.own().count() == 1 && turn.more.summary.is_none() => {
+                let task = turn.task;
+                self.cancel(task, reason, events)?;
+            }
+            _ => self.end_message(slot, message, MessageEnd::Cancelled { reason }, events),
+        }
         Ok(Reply::Cancelled(1))
+    }
+
+    /// Whether a turn of messages waits for its slots, or to be tried again.
+    fn has_not_started(&self, turn: &Turn) -> bool {
+        let task = self.tasks.find(turn.task).map(|task| &self.tasks[task]);
+        !turn.is_direct && task.is_some_and(|task| task.attempt().is_none())
     }
 
     fn move_message(
@@ -167,11 +187,7 @@ impl Scheduler {
     fn clear_session(&mut self, session: &Arc<str>, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
         let Some(slot) = self.sessions.find(&lane) else { return Ok(Reply::Cancelled(0)) };
-        let not_started = |turn: &&crate::session::Turn| {
-            let task = self.tasks.find(turn.task).map(|task| &self.tasks[task]);
-            !turn.is_direct && task.is_some_and(|task| task.attempt().is_none())
-        };
-        let turns = self.sessions[slot].turns.iter().filter(not_started);
+        let turns = self.sessions[slot].turns.iter().filter(|turn| self.has_not_started(turn));
         let turns: Vec<(TaskId, usize)> = turns.map(|turn| (turn.task, turn.own().count())).collect();
         let mut count = self.cancel_waiting_messages(slot, CancelReason::Cleared, events);
         for (task, messages) in turns {

@@ -26,7 +26,11 @@ impl Scheduler {
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
         if let Some(same) = self.same_message(&lane, &incoming) {
-            return Ok(answer(incoming.id, SendOutcome::Duplicate(same)));
+            return Ok(self.duplicate(incoming.id, same));
+        }
+        let is_busy = self.is_lane_busy(&lane);
+        if incoming.heartbeat && (is_busy || self.somebody_waits(&lane)) {
+            return Ok(self.drop_newcomer(&lane, incoming.id, Dropped::Heartbeat, events));
         }
         let reading = if incoming.may_configure { read_directive(&incoming.text) } else { Reading::Plain };
         match reading {
@@ -35,7 +39,7 @@ impl Scheduler {
                 incoming.text = text.into();
                 incoming.queue.mode = Some(Mode::Interrupt);
                 incoming.steer = None;
-                if !self.is_lane_busy(&lane) {
+                if !is_busy {
                     // Refused before anything has changed, or not at all.
                     self.check_turn_room(&lane, &incoming)?;
                 }
@@ -92,6 +96,14 @@ impl Scheduler {
         live.or_else(|| seen().map(|seen| seen.message))
     }
 
+    /// The same message again. Somebody will answer only if nobody has.
+    fn duplicate(&self, message: MessageId, same: MessageId) -> Reply {
+        let typing = self.sessions.session_with(same).is_some();
+        let outcome = SendOutcome::Duplicate(same);
+        let reply = MessageReply { message, outcome, turn: None, position: None, typing, reply: None };
+        Reply::Message(Box::new(reply))
+    }
+
     /// Takes the message the way that its mode says.
     fn dispatch(
         &mut self,
@@ -100,13 +112,7 @@ impl Scheduler {
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         let slot = self.sessions.find(lane);
-        let is_busy = self.is_lane_busy(lane);
-        let waits = slot.is_some_and(|slot| {
-            !self.sessions[slot].waiting.is_empty() || !self.sessions[slot].odd.overflows.is_empty()
-        });
-        if incoming.heartbeat && (is_busy || waits) {
-            return Ok(self.drop_newcomer(lane, incoming.id, Dropped::Heartbeat, events));
-        }
+        let (is_busy, waits) = (self.is_lane_busy(lane), self.somebody_waits(lane));
         let overrides = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.sessions.settings;
@@ -129,10 +135,13 @@ impl Scheduler {
                 Err(Rejection::SessionBusy { session: lane.clone(), turn })
             }
             Mode::Interrupt if is_busy || waits => Ok(self.interrupt_with(lane, incoming, events)),
+            Mode::SteerBacklog if self.is_refused(lane, queue) => {
+                Ok(self.drop_newcomer(lane, incoming.id, Dropped::New, events))
+            }
             Mode::Steer | Mode::SteerBacklog if is_busy && steerable.is_some() => {
                 self.steer_into(lane, incoming, mode, steerable, events)
             }
-            _ if is_busy || waits => self.line_up(lane, incoming, queue, mode, events),
+            _ if is_busy || waits => self.line_up(lane, incoming, queue, events),
             _ => self.start_turn(lane, incoming, events),
         }
     }
@@ -167,33 +176,35 @@ impl Scheduler {
         lane: &LaneName,
         incoming: &Incoming,
         queue: MessageQueue,
-        mode: Mode,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         self.check_turn_room(lane, incoming)?;
-        if queue.drop == DropRule::New && mode != Mode::Latest && !self.has_room(lane, queue.cap) {
+        if self.is_refused(lane, queue) {
             return Ok(self.drop_newcomer(lane, incoming.id, Dropped::New, events));
         }
         let slot = self.accept_message(lane, incoming, Way::Line, events);
-        let rule = match (mode, queue.drop) {
-            (Mode::Latest, _) => Dropped::Latest,
-            (_, DropRule::Summarize) => Dropped::Summarize,
-            _ => Dropped::Old,
-        };
-        let most = if rule == Dropped::Latest { 1 } else { queue.cap as usize };
-        while self.sessions[slot].is_above(most)
+        while queue.mode == Mode::Latest
+            && self.sessions[slot].is_above(1)
             && let Some(oldest) = self.sessions[slot].oldest_capped()
         {
-            self.end_message(slot, oldest, MessageEnd::Dropped { rule }, events);
+            self.end_message(slot, oldest, MessageEnd::Dropped { rule: Dropped::Latest }, events);
         }
+        self.keep_to_cap(slot, events);
         let position = self.sessions[slot].waiting.len() as u32;
         Ok(reply(incoming.id, SendOutcome::Queued, None, Some(position)))
     }
 
-    /// Whether one more message may wait.
-    fn has_room(&self, lane: &LaneName, cap: u32) -> bool {
+    /// Whether a newcomer has to go because so many wait.
+    fn is_refused(&self, lane: &LaneName, queue: MessageQueue) -> bool {
         let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
-        session.is_none_or(|session| !session.is_above(cap as usize - 1))
+        let is_full = session.is_some_and(|session| session.is_above(queue.cap as usize - 1));
+        is_full && queue.drop == DropRule::New && queue.mode != Mode::Latest
+    }
+
+    /// Whether somebody is to be answered, or told of what was dropped, in a turn that has not begun.
+    fn somebody_waits(&self, lane: &LaneName) -> bool {
+        let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
+        session.is_some_and(|session| !session.waiting.is_empty() || !session.odd.overflows.is_empty())
     }
 
     /// What runs is cancelled, what waits too, and this one is next.
@@ -227,7 +238,7 @@ impl Scheduler {
     }
 }
 
-pub(crate) fn answer(message: MessageId, outcome: SendOutcome) -> Reply {
+fn answer(message: MessageId, outcome: SendOutcome) -> Reply {
     reply(message, outcome, None, None)
 }
 

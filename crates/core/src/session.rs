@@ -165,8 +165,25 @@ impl Session {
         self.turns.iter().find(|turn| turn.task == task)
     }
 
+    /// The turn that a message is in, if it does not wait in line.
+    pub(crate) fn turn_of(&self, message: MessageId) -> Option<&Turn> {
+        self.turns.iter().find(|turn| turn.own().any(|own| own.id == message))
+    }
+
     pub(crate) fn turn_mut(&mut self, task: TaskId) -> Option<&mut Turn> {
         self.turns.iter_mut().find(|turn| turn.task == task)
+    }
+
+    /// The waiting message that was accepted last, wherever it stands in line.
+    pub(crate) fn newest(&self) -> Option<&Message> {
+        self.waiting.iter().max_by_key(|message| message.number)
+    }
+
+    /// Until when the line waits for something that failed to be tried again; over when nobody waits for that.
+    pub(crate) fn held_until(&self) -> Timestamp {
+        let failed = self.waiting.iter().any(|message| message.tries > 0)
+            || self.odd.overflows.iter().any(|dropping| dropping.tries > 0);
+        if failed { self.odd.retry_at } else { Timestamp(0) }
     }
 
     pub(crate) fn place_of(&self, message: MessageId) -> Option<usize> {

@@ -166,10 +166,7 @@ impl Scheduler {
         let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
         let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
         messages.append(&mut turn.messages);
-        let (summary, fresh) = (turn.more.summary.take(), turn.more.fresh);
-        if fresh {
-            session.odd.fresh = true;
-        }
+        let summary = turn.more.summary.take();
         for mut message in messages {
             message.tries = message.tries.saturating_add(1);
             message.alone |= *alone;
@@ -217,8 +214,19 @@ impl Scheduler {
 
     /// Notes that a task of a session has ended; what follows is decided before the step is over.
     pub(crate) fn on_session_task_ended(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
-        if let Some(turn) = self.sessions[slot].turn_mut(task) {
+        let session = &mut self.sessions[slot];
+        if let Some(turn) = session.turn_mut(task) {
             turn.more.end = Some((end.clone(), fence));
+            let was_made = match end {
+                End::Completed => true,
+                End::Cancelled { .. } => fence.is_some(),
+                _ => false,
+            };
+            // A fresh start that this turn did not make is left to the next one.
+            if turn.more.fresh && !was_made {
+                turn.more.fresh = false;
+                session.odd.fresh = true;
+            }
         }
         self.plan_session(slot);
         self.sessions.stirred.push(slot);

@@ -161,7 +161,7 @@ impl Scheduler {
             turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
             waiting: session.waiting.iter().cloned().collect(),
             dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
-            retry_at: Some(session.odd.retry_at).filter(|at| *at > self.now),
+            retry_at: Some(session.held_until()).filter(|at| *at > self.now),
         }
     }
 

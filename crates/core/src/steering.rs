@@ -27,7 +27,9 @@ impl Scheduler {
         })?;
         let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
         let address = address(incoming);
-        let fits = takes.messages.iter().all(|message| message.address.takes(&address));
+        let told = takes.more.summary.as_ref().map(|dropping| &dropping.address);
+        let mut answered = takes.messages.iter().map(|message| &message.address).chain(told);
+        let fits = answered.all(|answered| answered.takes(&address));
         (is_meant && fits).then_some(takes.task)
     }
 
@@ -46,6 +48,7 @@ impl Scheduler {
         };
         let slot = self.accept_message(lane, incoming, way, events);
         self.skip_calls(turn, events);
+        self.keep_to_cap(slot, events);
         let position = self.sessions[slot].place_of(incoming.id).map(|at| at as u32 + 1);
         Ok(reply(incoming.id, outcome, Some(turn), position))
     }

@@ -96,7 +96,7 @@ impl Scheduler {
         let lane = lanes.iter().find(|lane| lane.is_conversation())?;
         let slot = self.sessions.find(lane)?;
         let session = &self.sessions[slot];
-        (!session.waiting.is_empty() && session.odd.retry_at <= self.now).then_some(slot)
+        (!session.waiting.is_empty() && session.held_until() <= self.now).then_some(slot)
     }
 
     pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange, events: &mut Vec<Event>) {
@@ -126,37 +126,51 @@ impl Scheduler {
     pub(crate) fn ready_at(&self, slot: u32) -> Timestamp {
         let session = &self.sessions[slot];
         let Some(first) = session.waiting.front() else {
-            return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.odd.retry_at };
+            return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
         };
         if first.hastened {
             return Timestamp(0);
         }
-        let newest =
-            session.waiting.iter().max_by_key(|message| (message.at, message.number)).unwrap_or(first);
-        let oldest = session.waiting.iter().map(|message| message.at).min().unwrap_or(first.at);
+        let newest = session.newest().unwrap_or(first);
+        // Each by its own bound: nobody makes others wait longer than they have to.
+        let patience = |message: &Message| message.at + self.queue_of(slot, message).max_wait.value;
+        let latest = session.waiting.iter().map(patience).min().unwrap_or(Timestamp::NEVER);
         let queue = self.queue_of(slot, newest).values();
         let quiet = match queue.mode {
             Mode::Latest | Mode::Interrupt => newest.at,
-            _ => (newest.at + queue.debounce).min(oldest + queue.max_wait),
+            _ => (newest.at + queue.debounce).min(latest),
         };
-        quiet.max(session.odd.retry_at)
+        quiet.max(session.held_until())
     }
 
-    /// Drops what is above the cap, after a setting was lowered. Whoever was accepted under the rule `new`
-    /// stays.
-    fn keep_to_cap(&mut self, slot: u32, events: &mut Vec<Event>) {
-        while let Some(newest) = self.sessions[slot].waiting.back() {
-            let queue = self.queue_of(slot, newest).values();
-            if !self.sessions[slot].is_above(queue.cap as usize) {
-                return;
-            }
-            let rule = match queue.drop {
-                DropRule::New => return,
-                DropRule::Old => Dropped::Old,
-                DropRule::Summarize => Dropped::Summarize,
-            };
-            let Some(oldest) = self.sessions[slot].oldest_capped() else { return };
+    /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
+    /// the rule `new` stays.
+    pub(crate) fn keep_to_cap(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let Some(newest) = self.sessions[slot].newest() else { return };
+        let queue = self.queue_of(slot, newest).values();
+        let rule = match (queue.mode, queue.drop) {
+            (Mode::Latest, _) => return self.keep_latest(slot, events),
+            (_, DropRule::New) => return,
+            (_, DropRule::Old) => Dropped::Old,
+            (_, DropRule::Summarize) => Dropped::Summarize,
+        };
+        while self.sessions[slot].is_above(queue.cap as usize)
+            && let Some(oldest) = self.sessions[slot].oldest_capped()
+        {
             self.end_message(slot, oldest, MessageEnd::Dropped { rule }, events);
+        }
+    }
+
+    /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
+    fn keep_latest(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let session = &self.sessions[slot];
+        let newest = session.newest().map_or(0, |newest| newest.number);
+        let is_older = |message: &&Message| {
+            message.number < newest && self.queue_of(slot, message).mode.value == Mode::Latest
+        };
+        let older: Vec<MessageId> = session.capped().filter(is_older).map(|message| message.id).collect();
+        for message in older {
+            self.end_message(slot, message, MessageEnd::Dropped { rule: Dropped::Latest }, events);
         }
     }
 

@@ -52,6 +52,11 @@ impl Handle {
         self.look(move |lanes| lanes.message(message)).await
     }
 
+    /// The session in which a message is that has not ended.
+    pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
+        self.look(move |lanes| lanes.session_of(message)).await
+    }
+
     /// Waits for a message to come to its end.
     pub async fn message_ended(&self, message: MessageId) -> Result<MessageEnd, Error> {
         let mut session: Option<Updates> = None;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::time::At;
 
 /// A message to a session.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
     /// Who answers.
@@ -53,6 +53,18 @@ pub struct MessageRequest {
     /// Which go when there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
+    /// After how long the turn starts although it is not quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wait_ms: Option<u64>,
+    /// It is worth nothing later: dropped when the session is busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<bool>,
+    /// The turn that it means to steer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    /// What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<String>,
 }
 
 /// Something to say to a running turn.
@@ -67,7 +79,7 @@ pub struct SteerRequest {
 /// What became of a message when it was sent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageAnswer {
-    /// The message.
+    /// The message; of a `duplicate`, the one that was taken.
     pub id: String,
     /// `started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`.
     pub outcome: String,
@@ -184,6 +196,8 @@ pub struct Receipt {
     pub id: String,
     /// `waiting`, `steering`, `in_turn`, `delivered`, `steered`, `dropped`, `cancelled` or `set_aside`.
     pub status: String,
+    /// Whether that is its end, which never changes. One that was `steered` has not ended before its turn has.
+    pub ended: bool,
     /// In which turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use laneway_core::{DropRule, MessageEnd, MessageId, MessageStatus, Mode, TaskId};
+use laneway_config::Agent;
+use laneway_core::{DropRule, MessageEnd, MessageId, MessageStatus, Mode, Otherwise, SendOutcome, TaskId};
 use laneway_engine::Message;
 use laneway_protocol::{
     MessageAnswer, MessageRequest, MoveRequest, Receipt, Scope, SteerRequest, cancel_reason,
@@ -37,11 +38,7 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
     let agent = agent_named(app, &request.agent)?;
     let permissions = request.permissions.unwrap_or_default();
     let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
-    let name = agent.name.as_str();
-    let mut message = Message::new(key, name, request.text).kind(agent_kind(name));
-    for lane in agent.lanes.iter().flatten() {
-        message = message.lane(lane.as_str());
-    }
+    let mut message = to_agent(key, &agent, request.text);
     if may_configure {
         message = message.may_configure();
     }
@@ -74,7 +71,33 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
     if let Some(word) = request.drop {
         message = message.drop_rule(drop_rule(&word)?);
     }
-    Ok(message)
+    if let Some(length) = request.max_wait_ms {
+        message = message.max_wait(Duration::from_millis(length));
+    }
+    if request.heartbeat == Some(true) {
+        message = message.heartbeat();
+    }
+    match (request.turn_id, request.otherwise) {
+        (Some(turn), word) => Ok(message.steer(task_id(&turn)?, otherwise(word.as_deref())?)),
+        (None, Some(_)) => Err(Refusal::invalid("otherwise goes with turn_id, the turn that is meant")),
+        (None, None) => Ok(message),
+    }
+}
+
+/// A plain message to an agent, whose turn needs the agent's lanes.
+fn to_agent(key: &str, agent: &Agent, text: String) -> Message {
+    let name = agent.name.as_str();
+    let message = Message::new(key, name, text).kind(agent_kind(name));
+    agent.lanes.iter().flatten().fold(message, |message, lane| message.lane(lane.as_str()))
+}
+
+fn otherwise(word: Option<&str>) -> Answer<Otherwise> {
+    match word {
+        None | Some("followup") => Ok(Otherwise::Followup),
+        Some("reject") => Ok(Otherwise::Reject),
+        Some("drop") => Ok(Otherwise::Drop),
+        Some(_) => Err(Refusal::invalid("otherwise must be one of followup, reject, drop")),
+    }
 }
 
 /// Sends a message and says what became of it.
@@ -84,8 +107,12 @@ pub(crate) async fn send_message(app: &App, message: Message) -> Answer<MessageA
         return Err(Refusal::new(laneway_protocol::Code::Draining, detail));
     }
     let reply = app.handle.send_message(message).await?;
+    let taken = match reply.outcome {
+        SendOutcome::Duplicate(same) => same,
+        _ => reply.message,
+    };
     Ok(MessageAnswer {
-        id: TaskId(reply.message.0).to_string(),
+        id: texted(&taken),
         outcome: reply.outcome.as_str().to_owned(),
         task_id: reply.turn.map(|task| task.to_string()),
         position: reply.position,
@@ -113,6 +140,15 @@ fn message_id(text: &str) -> Answer<MessageId> {
     task_id(text).map(|id| MessageId(id.0)).map_err(|_| Refusal::not_found("message"))
 }
 
+/// The message that a path names. One that is in another session is not found in this one.
+async fn message_in(app: &App, (key, id): (String, String)) -> Answer<MessageId> {
+    let message = message_id(&id)?;
+    match app.handle.session_of(message).await? {
+        Some(session) if session != key => Err(Refusal::not_found("message")),
+        _ => Ok(message),
+    }
+}
+
 pub(crate) fn texted(id: &MessageId) -> String {
     TaskId(id.0).to_string()
 }
@@ -126,9 +162,9 @@ pub(crate) async fn receipt(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
 ) -> Answer<Json<Receipt>> {
-    let (_, id) = parts;
-    let message = message_id(&id)?;
+    let message = message_in(&app, parts).await?;
     let status = app.handle.message(message).await?.ok_or_else(|| Refusal::not_found("message"))?;
+    let ended = matches!(status, MessageStatus::Ended { .. });
     let (word, turn, detail, position) = match status {
         MessageStatus::Waiting { position } => ("waiting", None, None, Some(position)),
         MessageStatus::Steering { turn } => ("steering", Some(turn), None, None),
@@ -147,6 +183,7 @@ pub(crate) async fn receipt(
     Ok(Json(Receipt {
         id: texted(&message),
         status: word.to_owned(),
+        ended,
         task_id: turn.map(|task| task.to_string()),
         detail,
         position,
@@ -162,8 +199,7 @@ pub(crate) async fn withdraw(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
 ) -> Answer<StatusCode> {
-    let (_, id) = parts;
-    app.handle.withdraw(message_id(&id)?).await?;
+    app.handle.withdraw(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,9 +214,8 @@ pub(crate) async fn move_message(
     Path(parts): Path<(String, String)>,
     Body(request): Body<MoveRequest>,
 ) -> Answer<StatusCode> {
-    let (_, id) = parts;
     let before = request.before.as_deref().map(message_id).transpose()?;
-    app.handle.move_message(message_id(&id)?, before).await?;
+    app.handle.move_message(message_in(&app, parts).await?, before).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -193,8 +228,7 @@ pub(crate) async fn send_now(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
 ) -> Answer<StatusCode> {
-    let (_, id) = parts;
-    app.handle.send_now(message_id(&id)?).await?;
+    app.handle.send_now(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -217,8 +251,7 @@ pub(crate) async fn steer_session(app: &App, key: &str, text: String) -> Answer<
     let turn = view.and_then(|view| view.turns.first().map(|turn| turn.task));
     let Some(turn) = turn else { return Err(Refusal::not_found("turn that runs in this session")) };
     let kind = app.handle.task(turn).await?.map(|view| view.kind.to_string()).unwrap_or_default();
-    let agent = kind.strip_prefix("agent:").unwrap_or(&kind);
-    let message = Message::new(key, agent, text).kind(agent_kind(agent)).mode(Mode::Steer);
-    let message = message.steer(turn, laneway_core::Otherwise::Followup);
+    let agent = agent_named(app, kind.strip_prefix("agent:").unwrap_or(&kind))?;
+    let message = to_agent(key, &agent, text).mode(Mode::Steer).steer(turn, Otherwise::Followup);
     send_message(app, message).await
 }

@@ -524,7 +524,7 @@ export interface Me {
 }
 /** What became of a message when it was sent. */
 export interface MessageAnswer {
-    /** The message. */
+    /** The message; of a `duplicate`, the one that was taken. */
     id: string;
     /** `started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`. */
     outcome: string;
@@ -551,10 +551,16 @@ export interface MessageRequest {
     debounce_ms?: number | null;
     /** Which go when there are more. */
     drop?: string | null;
+    /** It is worth nothing later: dropped when the session is busy. */
+    heartbeat?: boolean | null;
+    /** After how long the turn starts although it is not quiet. */
+    max_wait_ms?: number | null;
     /** The channel's own id of the message: the same one twice is one message. */
     message_id?: string | null;
     /** What happens if the session is busy. */
     mode?: string | null;
+    /** What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`. */
+    otherwise?: string | null;
     /** What the sender may do. */
     permissions?: string[] | null;
     /** Who said it. */
@@ -567,6 +573,8 @@ export interface MessageRequest {
     thread?: string | null;
     /** Where the answer goes. */
     to?: string | null;
+    /** The turn that it means to steer. */
+    turn_id?: string | null;
 }
 /** A message that waits. */
 export interface MessageView {
@@ -695,6 +703,8 @@ export interface Readiness {
 export interface Receipt {
     /** By which rule, for which reason, with which error. */
     detail?: string | null;
+    /** Whether that is its end, which never changes. One that was `steered` has not ended before its turn has. */
+    ended: boolean;
     /** The message. */
     id: string;
     /** Its place in line, counted from one. */

@@ -65,7 +65,7 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     let file = dir.path().join("agent.py");
     std::fs::write(&file, JSONL).unwrap();
     let config = format!(
-        "agent \"p\" {{\n command = [\"python3\", \"{}\"]\n protocol = \"jsonl\"\n}}",
+        "agent \"p\" {{\n command = [\"python3\", \"{}\"]\n protocol = \"jsonl\"\n lanes = [\"tools\"]\n}}",
         file.display()
     );
     let server = serve(&config).await;
@@ -84,6 +84,13 @@ async fn a_jsonl_program_streams_answers_fails_and_takes_steering() {
     let steered = server.post("/api/sessions/s/steer", json!({"text": "left"})).await;
     assert_eq!((steered.status, &steered.json()["outcome"]), (202, &json!("steered")));
     assert_eq!(events.next_named("completed").await.data["result"], json!({"steered": "left"}));
+
+    // A turn of messages goes through the agent's lanes, and so does what is said to it.
+    let mut events = Events::open(&server, "/api/events", &[]).await;
+    server.post("/api/sessions/m/messages", json!({"agent": "p", "text": "steer me"})).await;
+    events.next_named("progress").await;
+    let steered = server.post("/api/sessions/m/steer", json!({"text": "right"})).await;
+    assert_eq!((steered.status, &steered.json()["outcome"]), (202, &json!("steered")));
 }
 
 /// Talks all the time while it reads, slowly, and says what it read.

@@ -75,3 +75,47 @@ async fn a_rejecting_session_names_its_turn_and_a_waiting_message_can_be_taken_b
     let stats = server.get("/api/sessions/ann/stats").await.json();
     assert_eq!(stats["lanes"]["query"]["handler_mode"], "internal");
 }
+
+#[tokio::test]
+async fn the_same_message_again_is_answered_with_the_one_that_was_taken() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
+    let first = say(json!({"agent": "bot", "text": "hello", "message_id": "7"})).await.json();
+    gate.arrival().await;
+    let again = say(json!({"agent": "bot", "text": "hello", "message_id": "7"})).await.json();
+    assert_eq!((&again["outcome"], &again["id"]), (&json!("duplicate"), &first["id"]));
+    let id = first["id"].as_str().unwrap();
+    let receipt = server.get(&format!("/api/sessions/ann/messages/{id}")).await.json();
+    assert_eq!((&receipt["status"], &receipt["ended"]), (&json!("in_turn"), &json!(false)));
+    assert_eq!(server.get(&format!("/api/sessions/bob/messages/{id}")).await.status, 404);
+    let elsewhere = server.send("DELETE", &format!("/api/sessions/bob/messages/{id}"), json!(null)).await;
+    assert_eq!(elsewhere.status, 404);
+    gate.let_go(1);
+    server.until_numbers((0, 0)).await;
+    let receipt = server.get(&format!("/api/sessions/ann/messages/{id}")).await.json();
+    assert_eq!((&receipt["status"], &receipt["ended"]), (&json!("delivered"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_message_may_be_a_heartbeat_or_mean_one_turn() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
+    let say = |body: serde_json::Value| server.post("/api/sessions/ann/messages", body);
+    let first = say(json!({"agent": "bot", "text": "hello"})).await.json();
+    gate.arrival().await;
+    let beat = say(json!({"agent": "bot", "text": "still there?", "heartbeat": true})).await.json();
+    assert_eq!((&beat["outcome"], &beat["typing"]), (&json!("dropped"), &json!(false)));
+    let turn = &first["task_id"];
+    let meant = |otherwise: &str| {
+        say(json!({"agent": "bot", "text": "x", "turn_id": turn, "otherwise": otherwise, "max_wait_ms": 50}))
+    };
+    assert_eq!(meant("reject").await.status, 404);
+    assert_eq!(meant("drop").await.json()["outcome"], "dropped");
+    assert_eq!(meant("followup").await.json()["outcome"], "queued");
+    assert_eq!(meant("perhaps").await.status, 400);
+    let nothing_meant = say(json!({"agent": "bot", "text": "x", "otherwise": "drop"})).await;
+    assert_eq!(nothing_meant.status, 400);
+    gate.let_go(2);
+    server.until_numbers((0, 0)).await;
+}

@@ -94,6 +94,14 @@ class MessageOptions(TypedDict, total=False):
     """How many messages may wait."""
     drop: str
     """Which go when there are more."""
+    max_wait_ms: int
+    """After how long the turn starts although it is not quiet."""
+    heartbeat: bool
+    """It is worth nothing later: dropped when the session is busy."""
+    turn_id: str
+    """The turn that it means to steer."""
+    otherwise: str
+    """What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`."""
 
 
 class SlotOptions(TypedDict, total=False):

@@ -672,7 +672,7 @@ class MessageAnswer:
     """What became of a message when it was sent."""
 
     id: str
-    """The message."""
+    """The message; of a `duplicate`, the one that was taken."""
     outcome: str
     """`started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`."""
     typing: bool
@@ -705,10 +705,16 @@ class MessageRequest(_MessageRequest, total=False):
     """How long it must have been quiet."""
     drop: Union[str, None]
     """Which go when there are more."""
+    heartbeat: Union[bool, None]
+    """It is worth nothing later: dropped when the session is busy."""
+    max_wait_ms: Union[int, None]
+    """After how long the turn starts although it is not quiet."""
     message_id: Union[str, None]
     """The channel's own id of the message: the same one twice is one message."""
     mode: Union[str, None]
     """What happens if the session is busy."""
+    otherwise: Union[str, None]
+    """What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`."""
     permissions: Union[list[str], None]
     """What the sender may do."""
     sender: Union[str, None]
@@ -719,6 +725,8 @@ class MessageRequest(_MessageRequest, total=False):
     """In which thread."""
     to: Union[str, None]
     """Where the answer goes."""
+    turn_id: Union[str, None]
+    """The turn that it means to steer."""
 
 
 @dataclass(frozen=True)
@@ -874,6 +882,8 @@ class Readiness:
 class Receipt:
     """What became of a message."""
 
+    ended: bool
+    """Whether that is its end, which never changes. One that was `steered` has not ended before its turn has."""
     id: str
     """The message."""
     status: str
