@@ -30,8 +30,7 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key");
         let issuer = Issuer::new(authority, authority_key);
         let certificate = server.signed_by(&key, &issuer).expect("it is signed");
-        let texts =
-            [("ca.pem", ca.pem()), ("cert.pem", certificate.pem()), ("key.pem", key.serialize_pem())];
+        let texts = [("ca.pem", ca.pem()), ("cert.pem", certificate.pem()), ("key.pem", key.serialize_pem())];
         for (name, text) in texts {
             std::fs::write(dir.path().join(name), text).expect("there is room for a file");
         }

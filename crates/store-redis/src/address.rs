@@ -10,7 +10,8 @@ use crate::tls::Files;
 /// Reads an address, and gives the name under which the store speaks of itself: without secrets.
 pub(crate) fn parse(url: &str, namespace: &str) -> Result<(String, ConnectionInfo), StoreError> {
     let refused = |reason: &dyn ToString| unfit("redis", reason);
-    let example = "the address of a Redis looks like redis://user:password@host:6379/0, or rediss:// with TLS";
+    let example =
+        "the address of a Redis looks like redis://user:password@host:6379/0, or rediss:// with TLS";
     let (url, files) = split(url)?;
     if url.ends_with("#insecure") {
         let reason = "#insecure would trust anybody; name the authority of the server's certificate with \

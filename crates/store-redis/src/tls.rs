@@ -35,9 +35,10 @@ impl Files {
         let root_cert = self.ca.as_deref().map(|path| certificates("ca", path)).transpose()?;
         let client_tls = match (&self.cert, &self.key) {
             (None, None) => None,
-            (Some(cert), Some(key)) => {
-                Some(ClientTlsConfig { client_cert: certificates("cert", cert)?, client_key: read("key", key)? })
-            }
+            (Some(cert), Some(key)) => Some(ClientTlsConfig {
+                client_cert: certificates("cert", cert)?,
+                client_key: read("key", key)?,
+            }),
             _ => return refused("cert and key belong together, and one of them is missing"),
         };
         let made = Client::build_with_tls(address, TlsCertificates { client_tls, root_cert });
