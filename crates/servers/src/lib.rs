@@ -9,11 +9,13 @@
     reason = "only tests use it, and they stop at anything unexpected"
 )]
 
+mod certificates;
 mod postgres;
 mod process;
 mod proxy;
 mod redis;
 
+pub use certificates::Certificates;
 pub use postgres::Postgres;
 pub use process::{Process, Signal};
 pub use proxy::Proxy;

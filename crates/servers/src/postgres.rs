@@ -6,6 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::free_port;
 use crate::process::{Process, Signal, guarded};
 
@@ -37,6 +38,36 @@ impl Postgres {
             chown(dir.path(), Some(id("-u", user)), Some(id("-g", user))).expect("root may do that");
         }
         make_cluster(user, &data(&dir));
+        Postgres::start_in(dir, settings)
+    }
+
+    /// Makes a new cluster that takes, over TCP, only connections with TLS and the password `hush`.
+    pub fn start_with_tls(certificates: &Certificates) -> Postgres {
+        let dir = TempDir::new().expect("there is room for a directory");
+        let user = other_user();
+        if let Some(user) = user {
+            let (user, group) = (id("-u", user), id("-g", user));
+            chown(dir.path(), Some(user), Some(group)).expect("root may do that");
+            certificates.give_to(user, group);
+        }
+        make_cluster(user, &data(&dir));
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        std::fs::write(data(&dir).join("pg_hba.conf"), rules).expect("the cluster is there");
+        let path = |name: &str, path: PathBuf| format!("{name}={}", path.display());
+        let settings = [
+            "ssl=on",
+            &path("ssl_cert_file", certificates.cert()),
+            &path("ssl_key_file", certificates.key()),
+        ];
+        let postgres = Postgres::start_in(dir, &settings);
+        let mut command = Command::new(format!("{PROGRAMS}/psql"));
+        command.arg("-h").arg(postgres.dir.path()).args(["-p", &postgres.port.to_string(), "-U", USER]);
+        let done = command.args(["-c", "ALTER USER postgres PASSWORD 'hush'"]).output().expect("psql starts");
+        assert!(done.status.success(), "psql failed: {}", String::from_utf8_lossy(&done.stderr));
+        postgres
+    }
+
+    fn start_in(dir: TempDir, settings: &[&str]) -> Postgres {
         let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
         let mut last = String::new();
         // Somebody else may take the port between our look and the start.

@@ -2,6 +2,7 @@
 
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::free_port;
 use crate::process::{Process, Signal};
 
@@ -37,6 +38,20 @@ impl Redis {
                  redis-server`: {error}"
             ),
         }
+    }
+
+    /// Starts one that speaks TLS only, with more settings. What it asks of its clients is theirs to say.
+    pub fn start_with_tls(certificates: &Certificates, settings: &[&str]) -> Redis {
+        let path = |path: std::path::PathBuf| path.to_str().expect("a readable path").to_owned();
+        let (ca, cert, key) = (path(certificates.ca()), path(certificates.cert()), path(certificates.key()));
+        let mut words = vec!["--tls-ca-cert-file", &ca, "--tls-cert-file", &cert, "--tls-key-file", &key];
+        words.extend(settings);
+        Redis::start_with(&words)
+    }
+
+    /// Its address, if it speaks TLS.
+    pub fn tls_url(&self) -> String {
+        format!("rediss://127.0.0.1:{}/0", self.port)
     }
 
     /// Its address.
@@ -100,7 +115,11 @@ fn copy_files(from: &std::path::Path, to: &std::path::Path) {
 fn run(port: u16, dir: &TempDir, settings: &[String]) -> Result<Process, String> {
     let port = port.to_string();
     let dir = dir.path().to_str().expect("a readable path");
-    let mut words = vec!["--port", &port, "--bind", "127.0.0.1", "--dir", dir, "--save", ""];
+    let mut words = match settings.iter().any(|word| word == "--tls-cert-file") {
+        true => vec!["--port", "0", "--tls-port", &port],
+        false => vec!["--port", &port],
+    };
+    words.extend(["--bind", "127.0.0.1", "--dir", dir, "--save", ""]);
     words.extend(["--appendonly", "yes", "--appendfsync", "no"]);
     words.extend(settings.iter().map(String::as_str));
     Process::start("redis-server", &words, "eady to accept connections")

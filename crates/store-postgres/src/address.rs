@@ -4,9 +4,11 @@ use std::str::FromStr;
 
 use laneway_store::StoreError;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, TargetSessionAttrs};
 
 use crate::failure::unfit;
+use crate::parameters::split;
+use crate::tls::Tls;
 
 /// An identifier of Postgres has at most so many bytes.
 const IDENTIFIER_MAX: usize = 63;
@@ -14,6 +16,8 @@ const IDENTIFIER_MAX: usize = 63;
 /// Where a log is.
 pub(crate) struct Address {
     pub(crate) config: Config,
+    /// How connections with TLS are made, where the mode asks for them or the server has it.
+    pub(crate) tls: Tls,
     /// The name under which the store speaks of itself: without secrets.
     pub(crate) name: String,
     /// Also the channel on which appends are told.
@@ -24,14 +28,10 @@ impl Address {
     pub(crate) fn parse(url: &str, namespace: &str) -> Result<Address, StoreError> {
         let example = "the address of a Postgres looks like postgres://user:password@host:5432/database";
         // What is wrong with it may repeat it, and with it a password.
-        let mut config = Config::from_str(url).map_err(|_| unfit("postgres", &example))?;
+        let (url, trust, files) = split(url)?;
+        let mut config = Config::from_str(&url).map_err(|_| unfit("postgres", &example))?;
         if config.get_hosts().is_empty() {
             return Err(unfit("postgres", &format!("{example}; this one has no host")));
-        }
-        if config.get_ssl_mode() == SslMode::Require {
-            let reason =
-                "connections with TLS are not supported; use sslmode=prefer, and a tunnel if you need one";
-            return Err(unfit("postgres", &reason));
         }
         // After a failover the former primary may still answer.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -43,7 +43,7 @@ impl Address {
             return Err(unfit("postgres", &reason));
         }
         let name = format!("{} (namespace {})", spoken(&config), namespace.escape_default());
-        Ok(Address { config, name, schema })
+        Ok(Address { config, tls: Tls::new(trust, &files)?, name, schema })
     }
 }
 
@@ -88,9 +88,21 @@ mod tests {
     fn secrets_are_not_spoken() {
         let address = Address::parse("postgres://u:hush@h:99/db", "n").unwrap();
         assert_eq!(address.name, "postgres://h:99/db (namespace n)");
-        for wrong in ["postgres://u:hush@h:port/db", "http//hush", "postgres:///db?sslmode=hush"] {
+        for (wrong, why) in [
+            ("postgres://u:hush@h:port/db", "looks like postgres://"),
+            ("http//hush", "looks like postgres://"),
+            ("postgres://u:hush@h/db?hush=1", "looks like postgres://"),
+            (
+                "postgres://u:hush@h/db?sslmode=hush",
+                "must be disable, prefer, require, verify-ca or verify-full",
+            ),
+            ("postgres://u:hush@h/db?sslrootcert=/a.pem", "only with sslmode=verify-full"),
+            ("postgres://u:hush@h/db?sslmode=require&sslcert=/a.pem", "sslcert and sslkey belong together"),
+            ("postgres://u:hush@h/db?sslmode=require&sslrootcert=", "must be the path of a PEM file"),
+            ("postgres://u:hush@h/db?sslmode=verify-full&sslrootcert=/no/a.pem", "/no/a.pem cannot be read"),
+        ] {
             let refused = Address::parse(wrong, "n").err().unwrap().to_string();
-            assert!(!refused.contains("hush") && refused.contains("looks like postgres://"), "{refused}");
+            assert!(!refused.contains("hush") && refused.contains(why), "{refused}");
         }
     }
 }

@@ -8,15 +8,37 @@ use tokio_postgres::error::SqlState;
 /// disk, a failover) may pass.
 pub(crate) fn from_postgres(store: &str, error: &Error) -> StoreError {
     let Some(database) = error.as_db_error() else {
-        return unavailable(store, &chain(error));
+        let said = chain(error);
+        return match tls_hint(&said) {
+            Some(hint) => unavailable(store, &format!("{said}; {hint}")),
+            None => unavailable(store, &said),
+        };
     };
     match *database.code() {
         SqlState::DATA_CORRUPTED
         | SqlState::INDEX_CORRUPTED
         | SqlState::UNDEFINED_TABLE
         | SqlState::UNDEFINED_COLUMN => unreadable(store, &database.message()),
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION if database.message().contains("no encryption") => {
+            let hint = "if it asks for TLS, add sslmode=verify-full (or require) to its address";
+            unavailable(store, &format!("{}; {hint}", database.message()))
+        }
         SqlState::DISK_FULL => unavailable(store, &format!("there is no room left ({})", database.message())),
         _ => unavailable(store, &database.message()),
+    }
+}
+
+/// What would be right, where TLS did not come about. The driver has no code for these.
+fn tls_hint(said: &str) -> Option<&'static str> {
+    if said.contains("invalid peer certificate") {
+        Some(
+            "if an authority of your own signed it, name that with sslrootcert=/path/to/ca.pem; nothing was sent \
+             without TLS",
+        )
+    } else if said.contains("does not support TLS") {
+        Some("turn on ssl there, or, on a network that you trust, use sslmode=prefer")
+    } else {
+        None
     }
 }
 

@@ -6,7 +6,8 @@
 //! | question | file |
 //! |---|---|
 //! | what lies in which table? | `schema.rs`, `migrations/` |
-//! | how is it reached, and reached again? | `link.rs`, `address.rs` |
+//! | how is it reached, and reached again? | `link.rs`, `address.rs`, `parameters.rs` |
+//! | whom does it trust over TLS? | `tls.rs`, `trust.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.sql` |
 //! | how is it read, and followed? | `log.rs`, `follow.rs` |
 //! | snapshots, trimming | `snapshot.rs` |
@@ -26,9 +27,12 @@ mod history;
 mod link;
 mod log;
 mod options;
+mod parameters;
 mod schema;
 mod snapshot;
 mod store;
+mod tls;
+mod trust;
 
 pub use options::Options;
 pub use store::PostgresStore;

@@ -9,7 +9,7 @@ use laneway_store::StoreError;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
 use crate::address::Address;
 use crate::failure::{breaks_connection, from_postgres, unavailable};
@@ -77,7 +77,8 @@ impl Link {
 
     async fn connect(&self) -> Result<Session, StoreError> {
         let failed = |error: Error| from_postgres(self.name(), &error);
-        let (mut client, mut connection) = self.address.config.connect(NoTls).await.map_err(failed)?;
+        let (mut client, mut connection) =
+            self.address.config.connect(self.address.tls.clone()).await.map_err(failed)?;
         let hints = self.hints.clone();
         // It ends with the client, or when the connection breaks, which whoever uses the client finds out.
         tokio::spawn(async move {

@@ -6,7 +6,7 @@
 //! | question | file |
 //! |---|---|
 //! | what lies under which key? | `keys.rs` |
-//! | how is it reached, and reached again? what may it not be? | `link.rs`, `fit.rs` |
+//! | how is it reached, and reached again? what may it not be? | `link.rs`, `address.rs`, `tls.rs`, `fit.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.lua` |
 //! | how is it read, and followed? | `log.rs`, `follow.rs`, `recent.rs` |
 //! | snapshots, trimming | `snapshot.rs`, `snapshot.lua` |
@@ -20,6 +20,7 @@
 //! `appendfsync always`, and `replicated` only with [`Options::replicas`]. Redis replicates asynchronously: a failover
 //! can lose the last writes. The log's end names its last batch, so whoever stood on a lost one is told.
 
+mod address;
 mod append;
 mod failure;
 mod fit;
@@ -32,6 +33,7 @@ mod options;
 mod recent;
 mod snapshot;
 mod store;
+mod tls;
 
 pub use options::Options;
 pub use store::RedisStore;

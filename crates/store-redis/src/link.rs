@@ -11,10 +11,10 @@ use redis::{
 };
 use tokio::sync::Mutex;
 
-use crate::failure::{breaks_connection, from_redis, unfit};
-use crate::fit;
+use crate::failure::{breaks_connection, from_redis, unavailable};
 use crate::keys::Keys;
 use crate::recent::Recent;
+use crate::{fit, tls};
 
 /// How long making a connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -75,7 +75,10 @@ impl Link {
             .set_connection_timeout(Some(CONNECT_WITHIN))
             .set_response_timeout(Some(self.patience));
         let made = client.get_multiplexed_async_connection_with_config(&config).await;
-        made.map_err(|error| from_redis(&self.name, &error))
+        made.map_err(|error| match tls::hint(self.address().addr(), &error) {
+            Some(hint) => unavailable(&self.name, &format!("{error}; {hint}")),
+            None => from_redis(&self.name, &error),
+        })
     }
 
     /// Sends a command and returns what Redis says to it.
@@ -141,6 +144,12 @@ impl Link {
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = match address.addr() {
             ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host.to_owned(), port),
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
+                host: host.to_owned(),
+                port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
             other => other.clone(),
         };
         *address = address.clone().set_addr(moved);
@@ -173,23 +182,4 @@ impl Call {
         command.arg(which).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
         command
     }
-}
-
-/// Reads an address, and gives the name under which the store speaks of itself: without secrets.
-pub(crate) fn parse(url: &str, namespace: &str) -> Result<(String, ConnectionInfo), StoreError> {
-    let refused = |reason: &dyn ToString| unfit("redis", reason);
-    let example = "the address of a Redis looks like redis://user:password@host:6379/0";
-    let client = Client::open(url).map_err(|error| {
-        // The detail may repeat the address, and with it a password.
-        refused(&format!("{example} ({})", error.category()))
-    })?;
-    if namespace.is_empty() || namespace.len() > 128 {
-        return Err(refused(&"a namespace has 1 to 128 bytes"));
-    }
-    let address = client.get_connection_info().clone();
-    let name = match address.addr() {
-        ConnectionAddr::Unix(path) => format!("redis+unix://{}", path.display()),
-        other => format!("redis://{other}/{}", address.redis_settings().db()),
-    };
-    Ok((format!("{name} (namespace {})", namespace.escape_default()), address))
 }

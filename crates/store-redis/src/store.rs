@@ -13,10 +13,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::address::parse;
 use crate::failure::closed;
 use crate::follow::{Known, link_for};
 use crate::keys::Keys;
-use crate::link::{Link, Lua, parse};
+use crate::link::{Link, Lua};
 use crate::options::Options;
 use crate::recent::Recent;
 use crate::{append, fit, snapshot};
