@@ -71,7 +71,7 @@ def answering(*script: Exchange) -> Iterator[tuple[str, list[Exchange]]]:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", seen
     finally:
