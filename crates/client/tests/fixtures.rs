@@ -254,7 +254,12 @@ async fn call_session(client: &Client, method: &str, rest: &[&str], request: &Va
     }
 }
 
-async fn call_schedule(client: &Client, method: &str, rest: &[&str], request: &Value) -> Result<Value, Error> {
+async fn call_schedule(
+    client: &Client,
+    method: &str,
+    rest: &[&str],
+    request: &Value,
+) -> Result<Value, Error> {
     match (method, rest) {
         ("GET", []) => told(client.schedules().await),
         ("POST", []) => told(client.create_schedule(&body(request)).await),
