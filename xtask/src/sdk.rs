@@ -12,6 +12,8 @@ pub(crate) fn test() -> Result<(), String> {
     let python = python()?;
     run(&python, &["-m", "pytest", "sdk/python/tests"], &[("LANEWAY_BINARY", &program)])?;
     packages_of_node()?;
+    // The SDK is tried in a real browser too.
+    ensure("chromium", "chromium")?;
     run("npm", &["--prefix", "sdk/typescript", "test"], &[("LANEWAY_BINARY", &program)])
 }
 

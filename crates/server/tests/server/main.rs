@@ -4,6 +4,7 @@
 mod admission;
 mod common;
 mod events;
+mod fixtures;
 mod keys;
 mod leaving;
 mod lists;

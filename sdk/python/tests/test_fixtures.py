@@ -1,0 +1,238 @@
+"""The transcripts in `fixtures/`, from the client's side: each call makes that very request, and means that very answer.
+
+The server's own tests make the same requests of a real server.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Optional
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+
+from laneway import Client, Event, Refusal, Retry
+from laneway.errors import BY_CODE
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures"
+Exchange = dict[str, Any]
+
+
+def filled(text: str) -> Any:
+    """A fixture with something in the places of what differs from run to run."""
+    text = text.replace('"<millis>"', "1500").replace('"<seconds>"', "2")
+    for name, value in {"<time>": "2026-01-02T03:04:05.678Z", "<hash>": "0" * 64, "<event>": "1-1"}.items():
+        text = text.replace(name, value)
+    for number in range(30, 0, -1):
+        text = text.replace(f"<id:{number}>", f"01900000-0000-7000-8000-{number:012}")
+        text = text.replace(f"<token:{number}>", f"lw_{number}.secret").replace(f"<token-id:{number}>", f"lw_{number}")
+    return json.loads(text)
+
+
+def exchanges() -> list[Any]:
+    found = []
+    for file in sorted(FOLDER.glob("*.json")):
+        for exchange in filled(file.read_text())["exchanges"]:
+            found.append(pytest.param(exchange, id=f"{file.stem}: {exchange['name']}"))
+    return found
+
+
+@contextmanager
+def answering(*script: Exchange) -> Iterator[tuple[str, list[Exchange]]]:
+    """Something that gives these answers one after another, and writes down what it was asked."""
+    seen: list[Exchange] = []
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = {"method": self.command, "path": self.path, "headers": headers}
+            response = script[len(seen)]["response"]
+            seen.append({**asked, "body": json.loads(body) if body else None})
+            self.send_response(response["status"])
+            for name, value in response["headers"].items():
+                self.send_header(name, str(value))
+            text = "".join(frame(event) for event in response.get("events", [])).encode()
+            if "body" in response:
+                text = json.dumps(response["body"]).encode()
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_POST = do_PATCH = do_DELETE = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def frame(event: Exchange) -> str:
+    place = f"id: {event['id']}\n" if "id" in event else ""
+    return f"event: {event['event']}\ndata: {json.dumps(event['data'])}\n{place}\n"
+
+
+def client_for(url: str, request: Exchange) -> Client:
+    bearer: Optional[str] = request.get("headers", {}).get("authorization")
+    return Client(url, token=bearer.removeprefix("Bearer ") if bearer else None, retry=Retry(limit=0))
+
+
+def call(client: Client, request: Exchange) -> Any:
+    """Makes the request by the method that is there for it."""
+    url = urlsplit(request["path"])
+    parts = tuple(unquote(part) for part in url.path.split("/")[1:])
+    query = dict(parse_qsl(url.query))
+    body: Exchange = request.get("body") or {}
+    headers: Exchange = request.get("headers", {})
+    match request["method"], *parts:
+        case "GET", "api", ("agents" | "lanes" | "sessions" | "workers") as what:
+            return list(getattr(client, what)())
+        case "GET", "api", "tasks":
+            return list(client.tasks(**query))
+        case "GET", "api", "dead-letters":
+            return client.dead_letters()
+        case "GET", "api", "external-tasks":
+            return [task.id for task in client.pending_external_tasks()]
+        case "GET", "api", "status":
+            return client.status()
+        case "GET", "api", "tasks", task, "events":
+            return list(client.task_events(task))
+        case "GET", "api", "tasks", task, "explain":
+            return client.explain(task)
+        case "GET", "api", "tasks", task:
+            return client.task(task)
+        case "GET", "api", "groups", group:
+            return client.group(group)
+        case "POST", "api", "tasks":
+            return client.submit(**body, **keyed(headers))
+        case "POST", "api", "tasks", "cancel":
+            return client.cancel_waiting(**body)
+        case "POST", "api", "tasks", "batch":
+            return client.batch(body["session"], body["calls"])
+        case "PATCH", "api", "tasks", task:
+            return client.prioritise(task, body["priority"])
+        case "DELETE", "api", "tasks", task:
+            return client.cancel(task)
+        case "POST", "api", "dead-letters", letter, "redrive":
+            return client.redrive(letter)
+        case "DELETE", "api", "dead-letters":
+            return client.discard(**query)
+        case _, "api", "agents", agent, *rest:
+            return call_agent(client, agent, rest, body, headers)
+        case method, "api", "lanes", lane, *rest:
+            of_lane = client.lane(lane)
+            return of_lane.change(**body) if method == "PATCH" else getattr(of_lane, rest[0] if rest else "get")()
+        case method, "api", "sessions", key, *rest:
+            session = client.session(key)
+            if rest == ["messages"]:
+                return session.send(**body)
+            return session.change(body) if method == "PATCH" else getattr(session, rest[0] if rest else "get")()  # type: ignore[arg-type]
+    # What a worker says between claim and outcome, and what operators do, has no method of its own.
+    assert parts[1:2] in {("schedules",), ("tokens",), ("audit",), ("claim",), ("slots",)} or parts[-1] in {
+        "heartbeat", "complete", "healthz"
+    }, f"no method for {request}"
+    return client.request(request["method"], url.path, body=request.get("body"), query=query or None)
+
+
+def keyed(headers: Exchange) -> Exchange:
+    names = {"idempotency-key": "idempotency_key", "x-source-agent": "source_agent", "x-laneway-parent": "parent"}
+    return {names[name]: value for name, value in headers.items() if name in names}
+
+
+def call_agent(client: Client, name: str, rest: list[str], body: Exchange, headers: Exchange) -> Any:
+    agent = client.agent(name)
+    how = {**body, **keyed(headers)}
+    if rest == ["task"]:
+        return agent.task(**how)
+    if rest != ["chat"]:
+        return getattr(agent, rest[-1] if rest else "get")()
+    if "accept" in headers:
+        return list(agent.stream(**how))
+    return agent.submit(**how) if "prefer" in headers else agent.chat(**how)
+
+
+def url_of(request: Exchange) -> str:
+    return urlsplit(str(request["path"])).path
+
+
+def plain(value: Any) -> Any:
+    """A typed value as the JSON that it came from, without what is not there."""
+    if isinstance(value, Event):
+        return {"event": value.name, "data": plain(dict(value.data)), "id": value.event_id}
+    if dataclasses.is_dataclass(value):
+        return plain({field.metadata.get("wire", field.name): getattr(value, field.name) for field in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items() if item is not None}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def same_request(asked: Exchange, wanted: Exchange) -> None:
+    assert asked["method"] == wanted["method"]
+    one, other = urlsplit(asked["path"]), urlsplit(wanted["path"])
+    assert (unquote(one.path), sorted(parse_qsl(one.query))) == (unquote(other.path), sorted(parse_qsl(other.query)))
+    assert plain(asked["body"] or {}) == plain(wanted.get("body") or {})
+    for name, value in wanted.get("headers", {}).items():
+        assert asked["headers"].get(name) == value, name
+
+
+@pytest.mark.parametrize("exchange", exchanges())
+def test_a_call_makes_the_request_and_means_the_answer_of_the_fixture(exchange: Exchange) -> None:
+    request, response = exchange["request"], exchange["response"]
+    with answering(exchange) as (url, seen), client_for(url, request) as client:
+        if response["status"] >= 400:
+            with pytest.raises(Refusal) as refused:
+                call(client, request)
+            assert type(refused.value) is BY_CODE[response["body"]["code"]]
+            told = plain(refused.value.problem)
+            assert told == {key: value for key, value in plain(response["body"]).items() if key in told}
+            assert refused.value.retry_after == (1.5 if "retry_after_ms" in response["body"] else None)
+        else:
+            value = call(client, request)
+            wanted = response.get("events", response.get("body"))
+            if isinstance(value, int):
+                wanted = wanted["cancelled"]
+            elif isinstance(value, list) and "items" in wanted:
+                wanted = wanted["items"]
+                if url_of(request) == "/api/external-tasks":
+                    wanted = [task["id"] for task in wanted]
+            agrees(plain(value), plain(wanted))
+    assert len(seen) == 1
+    same_request(seen[0], request)
+
+
+def agrees(value: Any, wanted: Any) -> None:
+    """Everything that was told is in the value; a type may say more, where it has defaults of its own."""
+    if isinstance(wanted, dict):
+        for key, item in wanted.items():
+            assert key in value, key
+            agrees(value[key], item)
+    elif isinstance(wanted, list):
+        assert len(value) == len(wanted)
+        for one, other in zip(value, wanted):
+            agrees(one, other)
+    else:
+        assert value == wanted
+
+
+def test_a_slot_is_two_requests_and_no_more() -> None:
+    script = filled((FOLDER / "slots.json").read_text())["exchanges"]
+    with answering(*script) as (url, seen), Client(url) as client:
+        taken = script[0]["request"]["body"]
+        with client.slot(taken["lanes"], session=taken["session"], wait_ms=taken["wait_ms"], lease_ms=60_000) as slot:
+            assert (slot.id, slot.fence) == (script[0]["response"]["body"]["id"], script[0]["response"]["body"]["fence"])
+    assert len(seen) == 2
+    del seen[0]["body"]["lease_ms"]
+    for asked, exchange in zip(seen, script):
+        same_request(asked, exchange["request"])
