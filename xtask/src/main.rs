@@ -4,6 +4,7 @@ mod api;
 mod chaos;
 mod crash;
 mod dashboard;
+mod mcp;
 mod mutants;
 mod sdk;
 
@@ -17,6 +18,7 @@ cargo xtask <chore>
   test              every test, the samples in the documentation included
   check             format, lints, tests, documentation: what must pass before a change lands
   api               asks a running server everything that its OpenAPI document allows, and more
+  mcp               the official MCP clients in Python and TypeScript against the real program
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["check"] => check(),
         ["api"] => api::fuzz(),
+        ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
@@ -89,7 +92,8 @@ fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
     dashboard::test()?;
-    sdk::test()
+    sdk::test()?;
+    mcp::test()
 }
 
 fn check() -> Result<(), String> {
@@ -123,7 +127,8 @@ fn ensure(program: &str, package: &str) -> Result<(), String> {
 fn engines() -> Result<(), String> {
     ensure("redis-server", "redis-server")?;
     ensure("/usr/lib/postgresql/15/bin/postgres", "postgresql-15")?;
-    ensure("setpriv", "util-linux")
+    ensure("setpriv", "util-linux")?;
+    ensure("tmux", "tmux")
 }
 
 fn bench_sessions() -> Result<(), String> {

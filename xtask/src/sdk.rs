@@ -28,12 +28,12 @@ pub(crate) fn bench() -> Result<(), String> {
 }
 
 /// Where cargo puts what it builds.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     let elsewhere = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     root().join(elsewhere.unwrap_or_else(|| "target".into()))
 }
 
-fn built(profile: &str) -> String {
+pub(crate) fn built(profile: &str) -> String {
     target().join(profile).join("laneway").display().to_string()
 }
 

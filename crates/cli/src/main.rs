@@ -1,10 +1,42 @@
 //! The program `laneway`.
+//!
+//! | question | file |
+//! |---|---|
+//! | what can be typed? | `arguments.rs` and its folder |
+//! | where is the server, and is somebody sure? | `connection.rs` |
+//! | how is it printed? | `output.rs`, `shown.rs`, `sentences.rs`, `progress.rs` |
+//! | what went wrong, and with which exit code? | `trouble.rs` |
+//! | following a task | `follow.rs` |
+//! | a verb | the file of its name; `tasks.rs` has `explain` and `workers`, `submit.rs` has `chat`, `letters.rs` is `dlq` |
+//! | tokens, audit, configuration | `operate.rs` |
+//! | doing work | `worker.rs` and the files that begin so |
 
 mod arguments;
+mod cancel;
+mod connection;
+mod demo;
+mod doctor;
+mod follow;
+mod lanes;
+mod letters;
 mod logs;
+mod manual;
+mod mcp;
 mod operate;
+mod output;
+mod progress;
 mod scenario;
+mod schedules;
+mod sentences;
 mod serve;
+mod sessions;
+mod shown;
+mod status;
+mod submit;
+mod tasks;
+mod top;
+mod transfer;
+mod trouble;
 mod worker;
 mod worker_http;
 mod worker_limits;
@@ -17,39 +49,54 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::{Arguments, AuditCommand, Command, ConfigCommand, TokenCommand};
-
-/// The exit code of a command that could not do what it should.
-const FAILED: u8 = 1;
-/// The exit code of a command line, file or script that makes no sense.
-const BAD_INPUT: u8 = 2;
-
-/// Why a command ended otherwise than well.
-pub(crate) enum Trouble {
-    /// What was given makes no sense.
-    Input(String),
-    /// The world did not play along.
-    Failure(String),
-}
+use crate::connection::block_on;
+use crate::trouble::Trouble;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let done = match arguments.command.unwrap_or(Command::Scenario { file: None }) {
+    let command = arguments.command.unwrap_or(Command::Scenario { file: None });
+    let is_json = command.is_json();
+    match run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => trouble.tell(is_json),
+    }
+}
+
+fn run(command: Command) -> Result<(), Trouble> {
+    match command {
         Command::Scenario { file: None } => scenario::tour().map_err(Trouble::Input),
         Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(Trouble::Input),
-        Command::Serve(serve) => serve::serve(serve),
-        Command::Worker(asked) => worker::worker(asked),
-        Command::Limited(asked) => worker_limits::limited(asked),
+        Command::Serve(verb) => serve::serve(verb),
+        Command::Demo(verb) => demo::run(verb),
+        Command::Status(verb) => block_on(status::run(verb)),
+        Command::Top(verb) => top::run(&verb),
+        Command::Lanes(verb) => block_on(lanes::run(verb)),
+        Command::Tasks(verb) => block_on(tasks::run(verb)),
+        Command::Cancel(verb) => block_on(cancel::run(verb)),
+        Command::Sessions(verb) => block_on(sessions::run(verb)),
+        Command::Dlq(verb) => block_on(letters::run(verb)),
+        Command::Schedules(verb) => block_on(schedules::run(verb)),
+        Command::Workers(verb) => block_on(tasks::workers(verb)),
+        Command::Worker(verb) => worker::worker(verb),
+        Command::Limited(verb) => worker_limits::limited(verb),
+        Command::Mcp(verb) => mcp::run(verb),
+        Command::Submit(verb) => block_on(submit::submit(verb)),
+        Command::Chat(verb) => block_on(submit::chat(verb)),
+        Command::Explain(verb) => block_on(tasks::explain(verb)),
         Command::Token(TokenCommand::Create(new)) => operate::create_token(new),
         Command::Token(TokenCommand::List(place)) => operate::list_tokens(&place),
         Command::Token(TokenCommand::Remove { id, place }) => operate::remove_token(&id, &place),
-        Command::Audit(AuditCommand::Verify { file, place }) => operate::verify_audit(file, &place),
-        Command::Config(ConfigCommand::Check { place, all }) => operate::check_config(&place, all),
-    };
-    let (why, code) = match done {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Trouble::Input(why)) => (why, BAD_INPUT),
-        Err(Trouble::Failure(why)) => (why, FAILED),
-    };
-    eprintln!("laneway: {}", why.trim_end());
-    ExitCode::from(code)
+        Command::Audit(mut verb) => match verb.command.take() {
+            None => block_on(operate::list_audit(verb)),
+            Some(AuditCommand::Verify { file, config }) => {
+                operate::verify_audit(file, config, verb.asking.json)
+            }
+        },
+        Command::Export(verb) => block_on(transfer::export(verb)),
+        Command::Import(verb) => block_on(transfer::import(verb)),
+        Command::Doctor(verb) => block_on(doctor::run(verb)),
+        Command::Config(ConfigCommand::Check(checked)) => operate::check_config(&checked.place, checked.all),
+        Command::Completions(verb) => manual::completions(&verb),
+        Command::Man(verb) => manual::man(&verb),
+    }
 }

@@ -1,14 +1,17 @@
 //! What is done beside a running server: tokens, the audit log, the configuration.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use laneway_core::Timestamp;
 use laneway_server::{Tokens, audit_file, state_dir, tokens_file};
 
-use crate::Trouble;
-use crate::arguments::{NewToken, Place};
+use crate::arguments::{Audit, NewToken, Place};
+use crate::output::{self, Rows};
 use crate::serve::configuration;
+use crate::shown;
+use crate::trouble::Trouble;
+
+/// How many lines of the audit log one page brings.
+const AUDIT_PAGE: u32 = 500;
 
 fn state(place: &Place) -> Result<PathBuf, Trouble> {
     let (config, _) = configuration(place, &[])?;
@@ -25,55 +28,88 @@ fn tokens(place: &Place) -> Result<Tokens, Trouble> {
 /// Makes a token and prints it.
 pub(crate) fn create_token(new: NewToken) -> Result<(), Trouble> {
     let tokens = tokens(&new.place)?;
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let asked = laneway_protocol::NewToken {
         subject: new.subject,
         scopes: new.scopes,
         speaks_for_others: new.speaks_for_others,
     };
-    let now = Timestamp(since_1970.as_millis() as u64);
-    let created = tokens.create(&asked, now).map_err(Trouble::Input)?;
+    let created = tokens.create(&asked, shown::now()).map_err(Trouble::Input)?;
     match new.place.json {
-        true => print_json(&created),
-        false => println!("{}", created.token),
+        true => output::json(&created),
+        false => output::line(&created.token),
     }
-    Ok(())
 }
 
 /// Lists tokens.
 pub(crate) fn list_tokens(place: &Place) -> Result<(), Trouble> {
     let list = tokens(place)?.list();
     if place.json {
-        print_json(&list);
-        return Ok(());
+        return output::json(&list);
     }
+    let mut rows = Rows::under(&["TOKEN", "MADE", "SCOPES", "SUBJECT"]);
     for token in list {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-        println!("{}  {}  {}  {}", token.id, token.created_at, scopes.join(","), token.subject);
+        rows.add([token.id, token.created_at.to_string(), scopes.join(","), token.subject]);
     }
-    Ok(())
+    rows.print("There are no tokens; whoever can reach the server may do everything.")
 }
 
 /// Takes a token away.
 pub(crate) fn remove_token(id: &str, place: &Place) -> Result<(), Trouble> {
     match tokens(place)?.remove(id).map_err(Trouble::Failure)? {
-        true => Ok(()),
+        true if place.json => output::json(&serde_json::json!({ "removed": id })),
+        true => output::line("Removed."),
         false => Err(Trouble::Input("there is no such token; `laneway token list` shows all".to_owned())),
     }
 }
 
+/// Shows who did what, the newest last.
+pub(crate) async fn list_audit(verb: Audit) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let mut entries = Vec::new();
+    let mut cursor: Option<String> = None;
+    while entries.len() < verb.limit as usize {
+        let limit = (verb.limit - entries.len() as u32).min(AUDIT_PAGE);
+        let page = client.audit(Some(limit), cursor.as_deref()).await?;
+        entries.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    entries.reverse();
+    if verb.asking.json {
+        return output::json(&entries);
+    }
+    let mut rows = Rows::under(&[">#", "AT", "WHO", "DID", "TO", "DETAILS"]);
+    for entry in &entries {
+        rows.add([
+            entry.id.to_string(),
+            entry.at.clone(),
+            entry.actor.clone(),
+            entry.action.clone(),
+            entry.target.clone(),
+            shown::short(&entry.details.to_string()),
+        ]);
+    }
+    rows.print("Nobody has done anything that is recorded.")
+}
+
 /// Checks the audit log.
-pub(crate) fn verify_audit(file: Option<PathBuf>, place: &Place) -> Result<(), Trouble> {
+pub(crate) fn verify_audit(
+    file: Option<PathBuf>,
+    config: Option<PathBuf>,
+    is_json: bool,
+) -> Result<(), Trouble> {
     let file = match file {
         Some(file) => file,
-        None => audit_file(&state(place)?),
+        None => audit_file(&state(&Place { config, json: is_json })?),
     };
     let lines = laneway_server::verify_audit(&file).map_err(Trouble::Failure)?;
-    match place.json {
-        true => print_json(&serde_json::json!({ "lines": lines, "whole": true })),
-        false => println!("{lines} lines, none changed"),
+    match is_json {
+        true => output::json(&serde_json::json!({ "lines": lines, "whole": true })),
+        false => output::line(&format!("{lines} lines, none changed")),
     }
-    Ok(())
 }
 
 /// Checks the configuration and prints what holds.
@@ -94,13 +130,8 @@ pub(crate) fn check_config(place: &Place, all: bool) -> Result<(), Trouble> {
                 })
             })
             .collect();
-        print_json(&values);
+        output::json(&values)
     } else {
-        print!("{effective}");
+        output::text(&effective.to_string())
     }
-    Ok(())
-}
-
-fn print_json(value: &impl serde::Serialize) {
-    println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
 }

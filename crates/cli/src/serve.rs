@@ -13,8 +13,8 @@ use laneway_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Trouble;
 use crate::arguments::{Place, Serve};
+use crate::trouble::Trouble;
 
 /// The file that is read where none is named.
 const USUAL_FILE: &str = "laneway.hcl";
@@ -54,11 +54,16 @@ pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    runtime.block_on(run(config, file, overrides.iter().map(owned).collect()))
+    runtime.block_on(run(config, file, overrides.iter().map(owned).collect(), asked.place.json))
 }
 
-async fn run(config: Config, file: Option<PathBuf>, overrides: Vec<(String, String)>) -> Result<(), Trouble> {
-    let store = open_store(&config).await?;
+async fn run(
+    config: Config,
+    file: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+    is_json: bool,
+) -> Result<(), Trouble> {
+    let store = open_store(&config.store).await?;
     let listen = config.listen.clone();
     let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
     let server = Server::open(parts).await.map_err(Trouble::Failure)?;
@@ -77,7 +82,10 @@ async fn run(config: Config, file: Option<PathBuf>, overrides: Vec<(String, Stri
     });
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?);
-    greet(&address.to_string(), server.is_open());
+    match is_json {
+        true => crate::output::json_line(&serde_json::json!({ "url": format!("http://{address}") }))?,
+        false => greet(&address.to_string(), server.is_open()),
+    }
     let stop = async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -89,19 +97,27 @@ async fn run(config: Config, file: Option<PathBuf>, overrides: Vec<(String, Stri
     served
 }
 
-async fn open_store(config: &Config) -> Result<Option<Arc<dyn Store>>, Trouble> {
-    let away = |error: StoreError| Trouble::Failure(error.to_string());
-    match &config.store {
-        StorePlace::Memory => Ok(None),
+/// Opens a store; none for one in memory.
+pub(crate) async fn open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, Trouble> {
+    try_open_store(place).await.map_err(|error| Trouble::Failure(error.to_string()))
+}
+
+/// The same, for whoever looks at why it cannot be opened.
+pub(crate) async fn try_open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    Ok(match place {
+        StorePlace::Memory => None,
         StorePlace::Path(dir) => {
-            let dir = dir.clone();
+            let (dir, name) = (dir.clone(), dir.display().to_string());
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(dir)).await;
-            let opened = opened.map_err(|error| Trouble::Failure(error.to_string()))?;
-            Ok(Some(Arc::new(opened.map_err(|error| Trouble::Failure(error.to_string()))?)))
+            let lost = |error: tokio::task::JoinError| StoreError::Unavailable {
+                store: name.into(),
+                reason: error.to_string().into(),
+            };
+            Some(Arc::new(opened.map_err(lost)??))
         }
-        StorePlace::Redis(url) => Ok(Some(Arc::new(RedisStore::open(url).await.map_err(away)?))),
-        StorePlace::Postgres(url) => Ok(Some(Arc::new(PostgresStore::open(url).await.map_err(away)?))),
-    }
+        StorePlace::Redis(url) => Some(Arc::new(RedisStore::open(url).await?)),
+        StorePlace::Postgres(url) => Some(Arc::new(PostgresStore::open(url).await?)),
+    })
 }
 
 /// Says what to do next. Nobody may be there to read it.

@@ -11,8 +11,10 @@ use crate::source::Source;
 /// The variables that are read.
 pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS", "LANEWAY_STORE"];
 
-/// Variables that mean something elsewhere: a program that an agent runs finds its own task in them.
-const ELSEWHERE: &[&str] = &["LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_URL"];
+/// Variables that mean something elsewhere: a program that an agent runs finds its own task in them, and whoever asks a
+/// server says with them where it is and who asks.
+const ELSEWHERE: &[&str] =
+    &["LANEWAY_AGENT", "LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_TOKEN", "LANEWAY_URL"];
 
 /// Takes over what the variables say; those of other programs are passed over.
 pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(

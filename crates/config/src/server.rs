@@ -32,6 +32,8 @@ pub struct Server {
     pub drain_grace: Millis,
     /// Whether `/readyz` says yes while `global` is full. Default true.
     pub ready_when_full: bool,
+    /// How long a tool call over MCP may take before it is answered with the task's id. Default 25 s.
+    pub mcp_answer_within: Millis,
     /// How many finished tasks are remembered. Default 10 000.
     pub history_max: u32,
     /// How often each token may ask in a minute. Default: any number of times.
@@ -57,6 +59,7 @@ impl Default for Server {
             connections_max: 16_384,
             drain_grace: Millis::from_secs(30),
             ready_when_full: true,
+            mcp_answer_within: Millis::from_secs(25),
             history_max: 10_000,
             token_requests_per_minute: None,
             token_bytes_per_minute: None,
@@ -81,6 +84,7 @@ pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
     set(&mut server.connections_max, fields.count(report, "connections_max", 1));
     set(&mut server.drain_grace, fields.duration(report, "drain_grace", Millis(0)));
     set(&mut server.ready_when_full, fields.truth(report, "ready_when_full"));
+    set(&mut server.mcp_answer_within, fields.duration(report, "mcp_answer_within", moment));
     set(&mut server.history_max, fields.count(report, "history_max", 0));
     server.token_requests_per_minute = fields.count(report, "token_requests_per_minute", 1);
     server.token_bytes_per_minute = fields.count(report, "token_bytes_per_minute", 1);
@@ -121,6 +125,7 @@ pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
         ("connections_max", server.connections_max.to_string()),
         ("drain_grace", server.drain_grace.to_string()),
         ("ready_when_full", server.ready_when_full.to_string()),
+        ("mcp_answer_within", server.mcp_answer_within.to_string()),
         ("history_max", server.history_max.to_string()),
         ("token_requests_per_minute", count(server.token_requests_per_minute)),
         ("token_bytes_per_minute", count(server.token_bytes_per_minute)),

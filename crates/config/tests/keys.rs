@@ -348,6 +348,7 @@ fn every_key_of_the_server_block_does_something() {
             "connections_max = 7",
             "drain_grace = 0",
             "ready_when_full = false",
+            "mcp_answer_within = \"2s\"",
             "history_max = 5",
             "token_requests_per_minute = 60",
             "token_bytes_per_minute = 100000",

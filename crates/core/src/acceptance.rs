@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::event::Event;
+use crate::event::{End, Event};
 use crate::id::TaskId;
 use crate::line::NONE;
 use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
-use crate::spec::TaskSpec;
+use crate::spec::{Idempotency, TaskSpec};
 use crate::submit::KEY_WINDOW;
 use crate::table::Mark;
 use crate::task::{Phase, Rare, Task};
@@ -127,7 +127,8 @@ impl Scheduler {
         }
         if let Some(asked) = &spec.idempotency {
             let until = self.now + KEY_WINDOW;
-            let known = RememberedKey { task, fingerprint: asked.fingerprint, until };
+            let Idempotency { fingerprint, until_end, .. } = *asked;
+            let known = RememberedKey { task, fingerprint, until, until_end };
             if let Some(old) = self.keys.insert(Arc::clone(&asked.key), known) {
                 self.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
             }
@@ -136,12 +137,15 @@ impl Scheduler {
         }
     }
 
-    /// Nothing came of the task, so whoever asked may ask again under the same key.
-    pub(crate) fn free_key(&mut self, slot: u32) {
+    /// Frees the key of a task that ends, if nothing came of it, so that whoever asked may ask again, or if the key was
+    /// for no longer.
+    pub(crate) fn free_key(&mut self, slot: u32, end: &End) {
         let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
         // A newer task has the key if the old request was forgotten, or was being cancelled when it came.
         let task = self.tasks[slot].id;
-        if let Some(known) = self.keys.get(&key).copied().filter(|known| known.task == task) {
+        if let Some(known) = self.keys.get(&key).copied().filter(|known| known.task == task)
+            && (known.until_end || matches!(end, End::Cancelled { .. }))
+        {
             self.keys.remove(&key);
             self.key_ends.remove(&(known.until, key));
         }

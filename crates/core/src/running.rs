@@ -232,9 +232,7 @@ impl Scheduler {
             self.end_waiting(slot, end);
         }
         self.unlink(slot);
-        if matches!(end, End::Cancelled { .. }) {
-            self.free_key(slot);
-        }
+        self.free_key(slot, end);
         let task = self.tasks.remove(slot);
         self.ended += 1;
         self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);

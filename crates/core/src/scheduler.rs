@@ -121,6 +121,9 @@ pub(crate) struct RememberedKey {
     pub(crate) task: TaskId,
     pub(crate) fingerprint: u64,
     pub(crate) until: Timestamp,
+    /// The end of the task frees the key, whatever that is.
+    #[serde(default)]
+    pub(crate) until_end: bool,
 }
 
 impl Scheduler {

@@ -67,7 +67,7 @@ fn refused(lanes: &mut Scheduler, command: Command) -> Rejection {
 fn tasks_that_make_no_sense() {
     let too_long = Millis(Millis::MAX.0 + 1);
     let never = Retry { initial_delay: Millis(u64::MAX), ..Retry::STANDARD };
-    let key = |text: &str| Some(Idempotency { key: text.into(), fingerprint: 0 });
+    let key = |text: &str| Some(Idempotency { key: text.into(), fingerprint: 0, until_end: false });
     let long_key = "k".repeat(KEY_BYTES_MAX + 1);
     type Change<'a> = &'a dyn Fn(&mut TaskSpec);
     let cases: &[(Change<'_>, BadTask)] = &[

@@ -115,6 +115,7 @@ scenarios! {
     live_changes_apply_to_what_waits "49-live-changes-apply-to-what-waits"
     precedence "49-precedence"
     a_dead_runner_needs_no_lease "64-a-dead-runner-needs-no-lease"
+    a_call_is_repeated_only_until_it_has_ended "rule-a-call-is-repeated-only-until-it-has-ended"
     a_key_belongs_to_the_newest_task "rule-a-key-belongs-to-the-newest-task"
     a_lost_turn_is_redelivered "rule-a-lost-turn-is-redelivered"
     a_pause_gives_kept_slots_back "rule-a-pause-gives-kept-slots-back"

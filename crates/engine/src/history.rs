@@ -1,14 +1,14 @@
 //! What has been: finished work, and the attempts of every task. Never consulted to decide anything.
 
 use std::fmt;
-use std::num::NonZeroU128;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Fence, LaneName, Name, TaskId, TaskView, Timestamp};
+use laneway_core::{Fence, LaneName, Name, TaskId, TaskView, Timestamp};
 use laneway_store::{
     Entry, Finished, HistoryQuery, Place, StoreError, Try, Version, decode_tries, encode_tries, label,
+    tries_blob,
 };
 
 use crate::engine::Engine;
@@ -178,13 +178,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-/// Where the attempts of a live task are kept: no other payload has an id like this, because those are UUIDs of version
-/// 7 and this is one of version 8.
-fn tries_blob(task: TaskId) -> BlobId {
-    let id = task.0 & !(0xf << 76) | 0x8 << 76;
-    BlobId(NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN))
 }
 
 impl EndState {

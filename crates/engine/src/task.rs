@@ -111,7 +111,7 @@ impl Task {
     /// request under the same key. Only for tasks of named handlers.
     pub fn idempotency(self, key: impl Into<Arc<str>>, fingerprint: u64) -> Task {
         let key = key.into();
-        self.set(|spec| spec.idempotency = Some(Idempotency { key, fingerprint }))
+        self.set(|spec| spec.idempotency = Some(Idempotency { key, fingerprint, until_end: false }))
     }
 
     /// The running task that asks for it.

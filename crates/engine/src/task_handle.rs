@@ -68,10 +68,17 @@ impl TaskHandle {
 
     /// Waits for the end, whatever it is.
     pub async fn ending(mut self) -> Result<Ending, Error> {
+        self.ended().await
+    }
+
+    /// The same for whoever may stop waiting and then lets the task go its way, or leaves it.
+    pub async fn ended(&mut self) -> Result<Ending, Error> {
         let ending = match &mut self.waiter {
             Some(waiter) => waiter.await.map_err(|_| Error::Closed),
             None => self.handle.ending_of(self.id).await,
         };
+        // What it told is told once; from here on it is looked up.
+        self.waiter = None;
         self.on_drop = OnDrop::Detach;
         ending
     }

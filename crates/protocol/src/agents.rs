@@ -21,7 +21,7 @@ pub struct UserRef {
 }
 
 /// One turn of a conversation, or one stateless task, to ask of an agent.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
     /// What is asked.

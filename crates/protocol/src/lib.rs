@@ -13,11 +13,13 @@
 //! | sessions and their messages | `sessions.rs` |
 //! | schedules, tokens, audit | `operations.rs` |
 //! | events | `events.rs` |
+//! | the tools of MCP | `mcp.rs` |
 
 mod agents;
 mod code;
 mod events;
 mod lanes;
+mod mcp;
 mod operations;
 mod problem;
 mod sessions;
@@ -36,6 +38,7 @@ pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
 };
+pub use mcp::{AgentBusy, ChatWithAgent, OfAgent, OfAll, OfTask, StillGoing};
 pub use operations::{
     AuditEntry, CreatedToken, Me, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
     TokenView,

@@ -12,7 +12,7 @@ use crate::script::Action;
 use crate::words::{Words, name, number, pair, task, tasks};
 
 const KEYS: &str = "kind, payload, priority, fair_key, wait_timeout, timeout, deadline, run_after, retry, \
-    retry.max_retries (and the like), parent, detached_from, after, group, key, body";
+    retry.max_retries (and the like), parent, detached_from, after, group, key, key_until_end, body";
 
 pub(crate) fn submit(words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
     let tasks = tasks(&words.need("the task")?, names)?;
@@ -65,9 +65,10 @@ fn set(spec: &mut TaskSpec, retry: &mut LaneSettings, word: &str, names: &mut Na
         "detached_from" => spec.parent = Some(Parent { task: task(value, names)?, detached: true }),
         "after" => spec.after = Some(task(value, names)?),
         "group" => spec.group = Some(name(value)?),
-        "key" => {
+        "key" | "key_until_end" => {
             let fingerprint = spec.idempotency.as_ref().map_or(0, |asked| asked.fingerprint);
-            spec.idempotency = Some(Idempotency { key: value.into(), fingerprint });
+            let until_end = key == "key_until_end";
+            spec.idempotency = Some(Idempotency { key: value.into(), fingerprint, until_end });
         }
         "body" => match &mut spec.idempotency {
             Some(asked) => asked.fingerprint = digest(value),

@@ -22,6 +22,8 @@ pub(crate) struct Manner {
     pub(crate) source_agent: Option<String>,
     pub(crate) parent: Option<laneway_core::TaskId>,
     pub(crate) key: Option<String>,
+    /// Asking for the same again before it has ended is asking once, also without a key.
+    pub(crate) joins_same: bool,
     pub(crate) traceparent: Option<String>,
     /// It goes on when the caller has gone.
     pub(crate) detach: bool,
@@ -56,10 +58,7 @@ impl Manner {
             .map(task_id)
             .transpose()
             .map_err(|_| Refusal::invalid("X-Laneway-Parent must be the id of a running task"))?;
-        let key = header_text(headers, "idempotency-key")?.map(str::to_owned);
-        if key.as_ref().is_some_and(|key| key.len() > KEY_BYTES_MAX) {
-            return Err(Refusal::invalid(format!("an Idempotency-Key has at most {KEY_BYTES_MAX} bytes")));
-        }
+        let key = header_text(headers, "idempotency-key")?.map(key).transpose()?;
         let detach = header_text(headers, "x-detach")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
         let prefer = header_text(headers, "prefer")?.unwrap_or_default();
         let is_async = prefer.split([',', ';']).any(|word| word.trim().eq_ignore_ascii_case("respond-async"));
@@ -68,12 +67,26 @@ impl Manner {
             source_agent,
             parent,
             key,
+            joins_same: false,
             traceparent: traceparent(headers)?,
             detach,
             is_async,
             stream: accept.contains("text/event-stream"),
             schedule: None,
         })
+    }
+
+    /// A token of an agent says by itself which agent asks, and that it is no other.
+    fn spoken_by(mut self, caller: &Caller) -> Answer<Manner> {
+        let Some(own) = caller.agent() else { return Ok(self) };
+        match self.source_agent.as_deref() {
+            None => self.source_agent = Some(own.to_owned()),
+            Some(named) if named == own || caller.speaks_for_others => {}
+            Some(_) => {
+                return Err(Refusal::forbidden("this token is an agent's, and X-Source-Agent names another"));
+            }
+        }
+        Ok(self)
     }
 
     fn source(&self) -> Source {
@@ -87,6 +100,14 @@ impl Manner {
 
 /// How long a caller's key may be; with what tells callers and routes apart it stays within the core's bound.
 const KEY_BYTES_MAX: usize = 256;
+
+/// Reads a caller's key.
+pub(crate) fn key(text: &str) -> Answer<String> {
+    match text.len() > KEY_BYTES_MAX {
+        true => Err(Refusal::invalid(format!("an Idempotency-Key has at most {KEY_BYTES_MAX} bytes"))),
+        false => Ok(text.to_owned()),
+    }
+}
 
 /// The trace that a request belongs to; one that is not shaped as it should be is nobody's.
 fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
@@ -118,6 +139,7 @@ pub(crate) fn turn(
     if request.session.as_deref() == Some("") {
         return Err(Refusal::invalid("session must not be empty"));
     }
+    let manner = &manner.clone().spoken_by(caller)?;
     let name = agent.name.as_str();
     let source = manner.source();
     let mut lanes = Vec::new();
@@ -227,13 +249,25 @@ pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
 }
 
 fn idempotency(caller: &Caller, manner: &Manner, route: &str, body: &impl Serialize) -> Option<Idempotency> {
-    let key = manner.key.as_ref()?;
+    if manner.key.is_none() && !manner.joins_same {
+        return None;
+    }
     let body = serde_json::to_vec(body).unwrap_or_default();
     let digest = Sha256::digest(&body);
     let mut fingerprint = [0; 8];
     fingerprint.copy_from_slice(&digest[..8]);
-    let key = format!("{}\n{route}\n{key}", caller.key_space());
-    Some(Idempotency { key: key.into(), fingerprint: u64::from_le_bytes(fingerprint) })
+    let key = match &manner.key {
+        Some(key) => format!("{}\n{route}\n{key}", caller.key_space()),
+        // Two agents, or two turns of one, are two callers, whatever token they share.
+        None => {
+            let agent = manner.source_agent.as_deref().unwrap_or_default();
+            let parent = manner.parent.map(|parent| parent.to_string()).unwrap_or_default();
+            let same = Sha256::new().chain_update(format!("{agent}\n{parent}\n")).chain_update(&body);
+            format!("{}\nsame/{route}\n{:x}", caller.key_space(), same.finalize())
+        }
+    };
+    let until_end = manner.key.is_none();
+    Some(Idempotency { key: key.into(), fingerprint: u64::from_le_bytes(fingerprint), until_end })
 }
 
 pub(crate) fn lane(name: impl AsRef<str>) -> Answer<LaneName> {

@@ -36,6 +36,11 @@ impl Caller {
         self.may(Scope::Admin) || (owner.is_some() && self.token.as_deref() == owner)
     }
 
+    /// The agent whose token this is: one with the subject `agent:<name>`.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.subject.strip_prefix("agent:").filter(|name| laneway_core::Name::new(*name).is_ok())
+    }
+
     /// Tells the same key of two callers apart.
     pub(crate) fn key_space(&self) -> &str {
         self.token.as_deref().unwrap_or("local")

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_config::Agent;
 use laneway_core::{End, TaskId, TaskStatus};
-use laneway_engine::{OnDrop, Standing, TaskHandle};
+use laneway_engine::{Ending, OnDrop, Standing, TaskHandle};
 use laneway_protocol::{
     AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, status_word,
 };
@@ -122,16 +122,20 @@ pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
     Ok(Telling::new(Arc::clone(app), watch).of_task(id, story))
 }
 
-fn accepted(app: &App, task: TaskHandle) -> Response {
-    let id = task.id().to_string();
-    let (status, standing) = (status_of(&task.standing()), task.standing());
-    task.detach();
-    let execution = AcceptedExecution {
-        id: id.clone(),
-        status: status.to_owned(),
+/// How a turn stands, or stood when it was accepted.
+pub(crate) fn execution(id: TaskId, standing: &Standing) -> AcceptedExecution {
+    AcceptedExecution {
+        id: id.to_string(),
+        status: status_of(standing).to_owned(),
         position: standing.position.map(|place| place as u64),
         eta_ms: standing.starts_in.map(|length| length.0),
-    };
+    }
+}
+
+fn accepted(app: &App, task: TaskHandle) -> Response {
+    let id = task.id().to_string();
+    let execution = execution(task.id(), &task.standing());
+    task.detach();
     let durability = app.handle.durability().as_str().to_owned();
     let body = Json(AcceptedTurn { execution, durability });
     let location = format!("/api/tasks/{id}");
@@ -149,6 +153,17 @@ pub(crate) fn status_of(standing: &Standing) -> &'static str {
 async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
     let (id, standing) = (task.id(), task.standing());
     let ending = task.ending().await?;
+    Ok(Json(answer(app, id, standing, ending, agent).await?).into_response())
+}
+
+/// What is told of a turn that has ended.
+pub(crate) async fn answer(
+    app: &App,
+    id: TaskId,
+    standing: Standing,
+    ending: Ending,
+    agent: &str,
+) -> Answer<ChatAnswer> {
     if ending.end != End::Completed {
         return Err(Refusal::ended(id, &ending.end).of_agent(agent));
     }
@@ -171,5 +186,5 @@ async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
         run_ms,
         attempt: ending.attempts,
     };
-    Ok(Json(ChatAnswer { response, execution }).into_response())
+    Ok(ChatAnswer { response, execution })
 }

@@ -23,6 +23,9 @@ fn program(configured: &Configured, run: &Run) -> Result<Program, Failure> {
     if let Some(trace) = &run.envelope.traceparent {
         program = program.variable("TRACEPARENT", trace);
     }
+    if let Some(turn) = &run.turn {
+        program = program.variable("LANEWAY_AGENT", &turn.agent);
+    }
     Ok(program
         .variable("LANEWAY_TASK_ID", run.context.task().to_string())
         .variable("LANEWAY_FENCE", run.context.fence().0.to_string())

@@ -47,7 +47,7 @@ fn check_content_type(headers: &HeaderMap) -> Answer<()> {
     }
 }
 
-async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
+pub(crate) async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
     let limits = &app.limits;
     let too_large =
         || Refusal::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));

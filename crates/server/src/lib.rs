@@ -1,4 +1,4 @@
-//! The server: HTTP, SSE and WebSocket in front of one queue.
+//! The server: HTTP, SSE, WebSocket and MCP in front of one queue.
 //!
 //! Every request is decoded, asked of the [`Handle`](laneway_engine::Handle), and the answer encoded. No rule of the
 //! queue is here, and no state but that of connections. The order is always the same: who asks, does it make sense, is
@@ -12,6 +12,7 @@
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
 //! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
+//! | MCP | `mcp/` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
 //! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `metrics.rs` |
 //! | the dashboard's files | `dashboard.rs` |
@@ -40,6 +41,7 @@ mod happening;
 mod lanes;
 mod letters;
 mod limits;
+mod mcp;
 mod messages;
 mod metrics;
 mod problem;

@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::problem::{Refusal, Refused};
 use crate::{
-    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, messages, metrics, schedule_routes,
-    sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
+    admin, agents, auth, charts, chat, dashboard, events, lanes, letters, mcp, messages, metrics,
+    schedule_routes, sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
 /// Who may use a route.
@@ -113,6 +113,9 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/api/audit", ADMIN),
     ("GET", "/api/events", READ),
     ("GET", "/api/ws", KNOWN),
+    ("GET", "/mcp", KNOWN),
+    ("POST", "/mcp", KNOWN),
+    ("DELETE", "/mcp", KNOWN),
 ];
 
 /// Who may use a route; one that is not listed is for admins alone.
@@ -242,6 +245,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/docs", get(crate::docs::page))
         .route("/", get(dashboard::page))
         .route("/ui/{*file}", get(dashboard::file))
+        .route("/mcp", mcp::route(&app))
         .fallback(|| async { Refusal::not_found("route") })
         .method_not_allowed_fallback(|| async {
             Refusal::invalid("this route knows other methods; see the header Allow")
@@ -283,7 +287,7 @@ mod tests {
     fn every_route_has_an_access_and_every_access_a_route() {
         let listed: BTreeSet<(String, String)> = ROUTES
             .iter()
-            .filter(|(_, path, _)| !["/openapi.json", "/docs", "/", "/ui/{*file}"].contains(path))
+            .filter(|(_, path, _)| !["/openapi.json", "/docs", "/", "/ui/{*file}", "/mcp"].contains(path))
             .map(|(method, path, _)| (method.to_string(), path.to_string()))
             .collect();
         let mut described: BTreeSet<(String, String)> = BTreeSet::new();
@@ -312,7 +316,8 @@ mod tests {
     #[test]
     fn what_changes_something_needs_more_than_read() {
         for (method, path, access) in ROUTES {
-            let is_harmless = *method == "GET";
+            // What a tool needs is listed with the tools.
+            let is_harmless = *method == "GET" || *path == "/mcp";
             let is_weak = matches!(access, Access::Public | Access::Known | Access::Scope(Scope::Read));
             assert!(is_harmless || !is_weak, "{method} {path}");
         }

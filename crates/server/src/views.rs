@@ -169,7 +169,10 @@ fn blocker(blocker: &Blocker) -> BlockerView {
             BlockerView { lane: Some(lane.to_string()), tasks, since: Some(At(*since)), ..view }
         }
         Blocker::LaneFull { lane, max_concurrency, holders } => {
-            let detail = format!("all {max_concurrency} slots of lane {lane} are taken");
+            let detail = match max_concurrency {
+                1 => format!("the slot of lane {lane} is taken"),
+                _ => format!("all {max_concurrency} slots of lane {lane} are taken"),
+            };
             let tasks = holders.iter().map(|(task, _)| id(task)).collect();
             let since = holders.first().map(|(_, since)| At(*since));
             BlockerView { lane: Some(lane.to_string()), tasks, since, ..plain("lane_full", detail) }
@@ -181,7 +184,8 @@ fn blocker(blocker: &Blocker) -> BlockerView {
         }
         Blocker::Unclaimed => plain("unclaimed", "no worker has claimed it".to_owned()),
         Blocker::Behind { tasks } => {
-            let view = plain("behind", format!("{tasks} in its home lane come first"));
+            let come = if *tasks == 1 { "comes" } else { "come" };
+            let view = plain("behind", format!("{tasks} in its home lane {come} first"));
             BlockerView { count: Some(*tasks as u64), ..view }
         }
         _ => plain("other", "something else holds it up".to_owned()),

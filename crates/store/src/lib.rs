@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod copy;
 mod error;
 mod frame;
 mod log;
@@ -37,13 +38,14 @@ pub mod conformance;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use copy::{Copied, CopyError, copy};
 pub use error::{Damage, ErrorKind, StoreError};
 pub use frame::Record;
 pub use log::{Entry, Log};
 pub use memory::MemoryStore;
 pub use record::{
     BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, SNAPSHOT_FORMAT, Try, decode_tries,
-    encode_tries, label, state_word,
+    encode_tries, label, state_word, tries_blob,
 };
 pub use store::{
     Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,

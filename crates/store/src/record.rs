@@ -5,6 +5,7 @@
 //! older one wrote, and an older one stops at what a newer one wrote. The samples in `tests/formats` fail
 //! until that is done.
 
+use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,9 +18,9 @@ use crate::frame::Record;
 use crate::store::{BatchId, Head};
 
 /// The newest format of batches.
-pub const BATCH_FORMAT: u8 = 1;
+pub const BATCH_FORMAT: u8 = 2;
 /// The newest format of snapshots.
-pub const SNAPSHOT_FORMAT: u8 = 1;
+pub const SNAPSHOT_FORMAT: u8 = 2;
 /// The newest format of payloads and results.
 pub const PAYLOAD_FORMAT: u8 = 1;
 /// The newest format of the history of a task.
@@ -154,6 +155,13 @@ pub(crate) fn seal_finished(store: &str, finished: &Finished) -> Result<Bytes, S
 
 pub(crate) fn unseal_finished(store: &str, task: TaskId, bytes: &Bytes) -> Result<Finished, StoreError> {
     decode(store, Record::Finished(task), bytes, FINISHED_FORMAT)
+}
+
+/// Where the tries of a live task are kept: no other payload has an id like this, because those are UUIDs of version 7
+/// and this is one of version 8.
+pub fn tries_blob(task: TaskId) -> BlobId {
+    let id = task.0 & !(0xf << 76) | 0x8 << 76;
+    BlobId(NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN))
 }
 
 /// The tries of a live task, in the form in which they are kept as a payload.

@@ -154,7 +154,8 @@ fn busy() -> Scheduler {
         let mut spec = TaskSpec::new(Name::new("chat").unwrap(), lanes);
         spec.group = Some(Name::new("group").unwrap());
         let key = format!("key {number}").into();
-        spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64 });
+        let until_end = number == 2;
+        spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64, until_end });
         step(1000 + number as u64, Command::Submit { task: TaskId(number), spec: Box::new(spec) });
     }
     for number in 11..=15 {

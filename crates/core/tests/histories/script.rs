@@ -246,7 +246,8 @@ impl Script {
 
     fn key(&mut self) -> Option<Idempotency> {
         let key = self.dice.maybe(12, &["k1", "k2", "k3", "k4", ""])?;
-        Some(Idempotency { key: key.into(), fingerprint: self.dice.below(100) / 80 })
+        let until_end = key == "k4";
+        Some(Idempotency { key: key.into(), fingerprint: self.dice.below(100) / 80, until_end })
     }
 
     fn parent(&mut self, seen: &Checker) -> Option<Parent> {

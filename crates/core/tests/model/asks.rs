@@ -267,7 +267,8 @@ impl Asker<'_> {
             Wish::Payload => spec.payload = Some(BlobId(NonZeroU128::MIN)),
             Wish::Key(number, fingerprint) => {
                 let key = ["k0", "k1"][number as usize].into();
-                spec.idempotency = Some(Idempotency { key, fingerprint });
+                let until_end = number == 1;
+                spec.idempotency = Some(Idempotency { key, fingerprint, until_end });
             }
         }
     }

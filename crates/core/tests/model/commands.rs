@@ -113,9 +113,9 @@ impl Naive {
         self.emit(Event::Submitted { task: id, spec: boxed, priority, handler, wait_until, deadline });
         if let Some(asked) = &spec.idempotency {
             let until = self.now + KEY_WINDOW;
-            let (key, fingerprint) = (asked.key.clone(), asked.fingerprint);
+            let laneway_core::Idempotency { key, fingerprint, until_end } = asked.clone();
             self.keys.retain(|known| known.key != key);
-            self.keys.push(Key { key, task: id, fingerprint, until });
+            self.keys.push(Key { key, task: id, fingerprint, until, until_end });
         }
         let mut task = new_task(id, spec, lanes, self.arrivals, self.now);
         task.depth = depth;

@@ -79,6 +79,7 @@ pub(crate) struct Key {
     pub(crate) task: TaskId,
     pub(crate) fingerprint: u64,
     pub(crate) until: Timestamp,
+    pub(crate) until_end: bool,
 }
 
 /// What was told of a lane's depth.
@@ -371,9 +372,8 @@ impl Naive {
         self.leave_line(id);
         self.give_back(id);
         self.tasks.retain(|task| task.id != id);
-        if matches!(end, End::Cancelled { .. }) {
-            self.keys.retain(|key| key.task != id);
-        }
+        let is_cancelled = matches!(end, End::Cancelled { .. });
+        self.keys.retain(|key| key.task != id || !(is_cancelled || key.until_end));
         self.emit(Event::Ended { task: id, end });
         self.free_followers(&[id]);
     }

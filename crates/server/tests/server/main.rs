@@ -6,6 +6,7 @@ mod common;
 mod events;
 mod keys;
 mod leaving;
+mod mcp;
 mod operating;
 mod programs;
 mod schedules;

@@ -6,12 +6,12 @@ use crate::common::{Events, serve};
 
 #[tokio::test]
 async fn a_program_gets_the_message_and_its_task_and_nothing_else_of_the_environment() {
-    let script = "cat; printf '|%s|%s|%s|%s' \\\"$LANEWAY_TASK_ID\\\" \\\"$LANEWAY_FENCE\\\" \\\"$LANEWAY_URL\\\" \\\"$CARGO_MANIFEST_DIR\\\"";
+    let script = "cat; printf '|%s|%s|%s|%s|%s' \\\"$LANEWAY_TASK_ID\\\" \\\"$LANEWAY_FENCE\\\" \\\"$LANEWAY_URL\\\" \\\"$LANEWAY_AGENT\\\" \\\"$CARGO_MANIFEST_DIR\\\"";
     let server = serve(&format!("agent \"p\" {{ command = [\"sh\", \"-c\", \"{script}\"] }}")).await;
     let answer = server.post("/api/agents/p/chat", json!({"message": "; rm -rf $HOME `id`"})).await.json();
     let id = answer["execution"]["id"].as_str().unwrap();
     let url = format!("http://{}", server.address);
-    assert_eq!(answer["response"], format!("; rm -rf $HOME `id`|{id}|1|{url}|"));
+    assert_eq!(answer["response"], format!("; rm -rf $HOME `id`|{id}|1|{url}|p|"));
 }
 
 #[tokio::test]

@@ -192,7 +192,11 @@ impl Dice {
             parent: self.maybe(|dice| Parent { task: dice.task(), detached: dice.byte().is_multiple_of(2) }),
             after: self.maybe(Dice::task),
             group: self.maybe(Dice::name),
-            idempotency: self.maybe(|dice| Idempotency { key: dice.text(), fingerprint: dice.number() }),
+            idempotency: self.maybe(|dice| Idempotency {
+                key: dice.text(),
+                fingerprint: dice.number(),
+                until_end: dice.byte().is_multiple_of(2),
+            }),
         }
     }
 

@@ -1,0 +1,37 @@
+# Three agents, one slow provider, a schedule; made to be looked at.
+lane "global"       { max_concurrency = 8 }
+lane "main"         { max_concurrency = 4 }
+lane "provider:llm" { max_concurrency = 2  max_queued = 12  rate_limit { per = "minute"  max = 90 } }
+lane "external"     { handler = "external"  max_concurrency = 2  max_queued = 40  retry { strategy = "fixed"  max_retries = 1  fixed_delay = "2s" } }
+
+# Answers at once, and word by word.
+agent "writer" {
+  command         = ["sh", "-c", "read -r asked; for word in You asked: \"$asked\". Here is a draft.; do printf '%s ' \"$word\"; sleep 0.2; done"]
+  lanes           = ["main"]
+  max_concurrency = 2
+  max_queued      = 6
+}
+
+# Needs the slow provider, so its line grows.
+agent "coder" {
+  command         = ["sh", "-c", "for step in reading planning editing testing done; do echo \"$step\"; sleep 0.7; done"]
+  lanes           = ["main", "provider:llm"]
+  max_concurrency = 3
+  max_queued      = 8
+}
+
+# Done by a worker that fails now and then.
+agent "builder" {
+  external        = true
+  max_concurrency = 2
+  max_queued      = 5
+  retry           { strategy = "fixed"  max_retries = 1  fixed_delay = "2s" }
+}
+
+schedule "standup" {
+  cron    = "*/20 * * * * *"
+  agent   = "writer"
+  message = "Post the standup"
+}
+
+server { drain_grace = "1s" }

@@ -1,0 +1,133 @@
+//! Looks at the server: whenever something happens, and now and then in any case.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use laneway_client::{Client, Error, TasksQuery, Watch};
+use laneway_protocol::{LaneNumbers, StatusView, TaskView};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// However much happens, nobody reads faster.
+const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(250);
+/// However little happens, what no event tells of is seen.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
+/// How soon to look again at a server that is away.
+const AWAY_EVERY: Duration = Duration::from_millis(700);
+/// How many lanes are looked at.
+const LANES_MAX: u32 = 500;
+/// Among how many waiting tasks the one is sought that has waited for longest.
+const WAITING_MAX: u32 = 500;
+
+/// What one look showed.
+pub(super) enum Look {
+    /// How everything stands.
+    Seen(Box<Seen>),
+    /// The server could not be asked.
+    Away(String),
+}
+
+/// How everything stands.
+pub(super) struct Seen {
+    pub(super) status: StatusView,
+    pub(super) lanes: Vec<LaneNumbers>,
+    /// Refusals, by the label of their lane.
+    pub(super) refused: BTreeMap<String, u64>,
+    pub(super) longest: Option<Longest>,
+}
+
+/// The task that has waited for longest, and why.
+pub(super) struct Longest {
+    pub(super) task: TaskView,
+    pub(super) why: String,
+}
+
+/// Begins to look; ends when nobody listens.
+pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
+    // A look that nobody has seen yet is replaced by waiting for it to be seen.
+    let (send, receive) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut events = None;
+        loop {
+            let began = Instant::now();
+            let look = match look(&client).await {
+                Ok(seen) => Look::Seen(Box::new(seen)),
+                Err(error) => Look::Away(error.to_string()),
+            };
+            let is_away = matches!(look, Look::Away(_));
+            if send.send(look).await.is_err() {
+                return;
+            }
+            if is_away {
+                events = None;
+                sleep_until(began + AWAY_EVERY).await;
+                continue;
+            }
+            if events.is_none() {
+                events = client.events(Watch::everything()).await.ok();
+            }
+            sleep_until(began + LOOK_AT_MOST_EVERY).await;
+            if let Some(stream) = &mut events {
+                // Silence means that nothing happened; an end that the server goes: either way it is time to look.
+                if let Ok(Ok(None) | Err(_)) = timeout_at(began + LOOK_AT_LEAST_EVERY, stream.next()).await {
+                    events = None;
+                }
+            } else {
+                sleep_until(began + LOOK_AT_LEAST_EVERY).await;
+            }
+        }
+    });
+    receive
+}
+
+async fn look(client: &Client) -> Result<Seen, Error> {
+    let status = client.status().await?;
+    let lanes = client.lanes(Some(LANES_MAX), None).await?.items;
+    let refused = refusals(&client.metrics().await?);
+    let longest = if status.waiting > 0 { longest(client).await? } else { None };
+    Ok(Seen { status, lanes, refused, longest })
+}
+
+async fn longest(client: &Client) -> Result<Option<Longest>, Error> {
+    let query =
+        TasksQuery { status: Some("queued".to_owned()), limit: Some(WAITING_MAX), ..TasksQuery::default() };
+    let waiting = client.tasks(&query).await?.items;
+    let Some(task) = waiting.into_iter().min_by_key(|task| task.submitted_at) else { return Ok(None) };
+    let why = match client.explain(&task.id).await {
+        Ok(explained) => crate::sentences::brief(&explained),
+        // It has just started or ended.
+        Err(Error::Refused(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Longest { task, why }))
+}
+
+/// `laneway_rejected_total{lane="…",code="…"} n`, added up by lane.
+fn refusals(metrics: &str) -> BTreeMap<String, u64> {
+    let mut refused = BTreeMap::new();
+    for line in metrics.lines() {
+        let Some(rest) = line.strip_prefix("laneway_rejected_total{") else { continue };
+        let Some((labels, count)) = rest.rsplit_once("} ") else { continue };
+        let lane = labels.split_once("lane=\"").and_then(|(_, rest)| rest.split_once('"'));
+        if let (Some((lane, _)), Ok(count)) = (lane, count.trim().parse::<u64>()) {
+            *refused.entry(lane.to_owned()).or_default() += count;
+        }
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_added_up_by_lane() {
+        let metrics = "# TYPE laneway_rejected_total counter\n\
+                       laneway_rejected_total{lane=\"agent:a\",code=\"AT_CAPACITY\"} 3\n\
+                       laneway_rejected_total{lane=\"agent:a\",code=\"DRAINING\"} 1\n\
+                       laneway_rejected_total{lane=\"\",code=\"INVALID\"} 2\n\
+                       laneway_running{lane=\"agent:a\"} 9\n";
+        let expected = [(String::new(), 2), ("agent:a".to_owned(), 4)];
+        assert_eq!(refusals(metrics), BTreeMap::from(expected));
+    }
+}

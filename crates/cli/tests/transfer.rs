@@ -1,0 +1,117 @@
+//! A queue with everything in it moves from the embedded store to Redis, to Postgres, and back.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod served;
+
+use std::path::Path;
+
+use laneway_servers::{Postgres, Redis};
+use served::{laneway, serve};
+
+const CONFIG: &str = "\
+lane \"gpu\" { handler = \"external\" }
+handler \"shout\" { command = [\"tr\", \"a-z\", \"A-Z\"] }
+handler \"broken\" { command = [\"false\"] }
+agent \"slow\" { external = true }
+";
+
+/// What a command says, and with which exit code.
+fn run(dir: &Path, url: &str, words: &[&str]) -> (String, Option<i32>) {
+    let output = laneway(dir).args(words).env("LANEWAY_URL", url).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8(text).unwrap(), output.status.code())
+}
+
+fn done(dir: &Path, url: &str, words: &[&str]) -> String {
+    let (text, code) = run(dir, url, words);
+    assert_eq!(code, Some(0), "laneway {}: {text}", words.join(" "));
+    text
+}
+
+/// The words of a command as the guide has it, with another address.
+fn documented(command: &str, address: &str, url: &str) -> Vec<String> {
+    let guide = include_str!("../../../docs/cli.md");
+    let line = guide.lines().find(|line| line.starts_with(command)).expect("the guide has such a line");
+    let line = line.split_once(" #").map_or(line, |(line, _)| line);
+    assert!(line.contains(address), "{line}");
+    line.split_whitespace().skip(1).map(|word| word.replace(address, url)).collect()
+}
+
+/// Everything that can be asked of a queue, as JSON.
+fn contents(dir: &Path, url: &str) -> Vec<String> {
+    let list = done(dir, url, &["tasks", "--json"]);
+    let tasks: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let ids: Vec<&str> = tasks.as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 6, "{list}");
+    let mut contents = vec![list.clone(), done(dir, url, &["dlq", "--json"])];
+    contents.push(done(dir, url, &["sessions", "show", "ann", "--json"]));
+    contents.push(done(dir, url, &["lanes", "show", "gpu", "--json"]));
+    contents.extend(ids.iter().map(|id| done(dir, url, &["tasks", "show", id, "--json"])));
+    contents
+}
+
+#[test]
+fn a_queue_moves_between_all_stores_and_is_the_same_afterwards() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("laneway.hcl"), CONFIG).unwrap();
+    let before = {
+        let served = serve(dir, "127.0.0.1:0");
+        let url = served.url.as_str();
+        for payload in ["{\"frame\": 1}", "{\"frame\": 2}"] {
+            done(dir, url, &["submit", "render", payload, "--lane", "gpu"]);
+        }
+        done(dir, url, &["lanes", "pause", "gpu"]);
+        done(dir, url, &["submit", "shout", "\"hello\"", "--wait"]);
+        let (_, code) = run(dir, url, &["submit", "broken", "\"for ever\"", "--wait"]);
+        assert_eq!(code, Some(1));
+        done(dir, url, &["sessions", "send", "ann", "Begin", "--agent", "slow"]);
+        done(dir, url, &["sessions", "send", "ann", "And another thing", "--agent", "slow"]);
+        done(dir, url, &["submit", "later", "--run-after", "9d"]);
+        let (used, code) = run(dir, url, &["export", "copy"]);
+        assert_eq!(code, Some(1));
+        assert!(used.contains("laneway-data") && used.contains("in use"), "{used}");
+        assert!(!dir.join("copy").exists());
+        contents(dir, url)
+    };
+    let (redis, postgres) = (Redis::start(), Postgres::start());
+    let (redis, postgres) = (redis.url(), postgres.url());
+    let words = documented("laneway import", "redis://127.0.0.1/", &redis);
+    let told = done(dir, "", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(told.contains("4 live tasks, 1 dead letter, 2 tasks that are over."), "{told}");
+    let (refused, code) = run(dir, "", &["import", "laneway-data", "--store", &redis]);
+    assert_eq!(code, Some(1));
+    assert!(refused.contains("only an empty store is filled; nothing was changed"), "{refused}");
+    done(dir, "", &["export", "from-redis", "--store", &redis, "--json"]);
+    done(dir, "", &["import", "from-redis", "--store", &postgres]);
+    let words = documented("laneway export", "postgres://localhost/lanes", &postgres);
+    done(dir, "", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    std::fs::rename(dir.join("laneway-data"), dir.join("old")).unwrap();
+    std::fs::rename(dir.join("backup"), dir.join("laneway-data")).unwrap();
+    let served = serve(dir, "127.0.0.1:0");
+    let after = contents(dir, &served.url);
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn what_cannot_be_moved_is_told_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir_all(dir.join("full/of")).unwrap();
+    let samples: [(&[&str], i32, &str); 5] = [
+        (&["export", "copy", "--store", "memory"], 2, "a store in memory is inside its server"),
+        (&["export", "copy"], 2, "there is no store in ./laneway-data"),
+        (&["export", "full"], 2, "full is not empty"),
+        (&["import", "nowhere"], 2, "there is no store in nowhere"),
+        (&["export", "copy", "--store", "redis://127.0.0.1:1"], 1, "127.0.0.1:1"),
+    ];
+    for (words, expected, why) in samples {
+        let (told, code) = run(dir, "", words);
+        assert_eq!(code, Some(expected), "{told}");
+        assert!(told.contains(why), "{told}");
+        let left = ["copy", "nowhere", "laneway-data"].map(|name| dir.join(name).exists());
+        assert_eq!(left, [false; 3]);
+    }
+}

@@ -1,0 +1,157 @@
+//! MCP over Streamable HTTP at `/mcp`: tools in front of the same queue as every other transport.
+//!
+//! The current revision of the protocol has no sessions: each request says all there is to say, and whoever closes the
+//! answer cancels the call. Clients of older revisions begin with a handshake and get a session, which lives in this
+//! process and belongs to their token.
+//!
+//! | question | file |
+//! |---|---|
+//! | which tools are there, and who may use them? | `tools.rs`, `schema.rs` |
+//! | from a call to an answer | `handler.rs`, `reply.rs` |
+//! | asking an agent: waiting, progress, the end | `chat.rs` |
+//! | calls that became tasks of the protocol | `tasks.rs` |
+
+mod chat;
+mod handler;
+mod reply;
+mod schema;
+mod tasks;
+mod tools;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use laneway_protocol::Code;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::extract::{self, header_text};
+use crate::mcp::handler::Tools;
+use crate::problem::{Answer, Refusal};
+
+/// How many sessions of older clients there may be at once.
+const SESSIONS_MAX: usize = 1024;
+/// After how long a session that nobody uses is over.
+const SESSION_IDLE: Duration = Duration::from_secs(3600);
+/// When to come back if there is no room for another session.
+const SESSION_RETRY_MS: u64 = 5000;
+
+const SESSION_ID: &str = "mcp-session-id";
+
+/// Answers `/mcp`.
+#[derive(Clone)]
+struct Mcp {
+    service: StreamableHttpService<Tools, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    open: Arc<Mutex<HashMap<String, Session>>>,
+}
+
+/// A session of an older client.
+struct Session {
+    /// Whose it is: another token cannot go on with it.
+    owner: String,
+    over: SessionOver,
+}
+
+/// Tells the calls of a session that their client has ended it.
+#[derive(Clone, Default)]
+struct SessionOver(CancellationToken);
+
+/// What is to be known of a message before it is read by the protocol.
+#[derive(Deserialize)]
+struct Head {
+    method: Option<String>,
+}
+
+/// The route `/mcp`.
+pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SESSION_IDLE);
+    let sessions = Arc::new(sessions);
+    // Host and Origin are looked at where those of every route are.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(app.limits.body_bytes_max)
+        .with_cancellation_token(app.closing.clone());
+    let tools = Tools::new(Arc::clone(app));
+    let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);
+    let mcp = Mcp { service, sessions, open: Arc::default() };
+    let serve = move |State(app): State<Arc<App>>, caller: Caller, request: Request| {
+        let mcp = mcp.clone();
+        async move { mcp.serve(&app, &caller, request).await }
+    };
+    get(serve.clone()).post(serve.clone()).delete(serve)
+}
+
+impl Mcp {
+    async fn serve(&self, app: &App, caller: &Caller, request: Request) -> Answer<Response> {
+        let session = self.session(caller, request.headers())?;
+        let is_post = *request.method() == Method::POST;
+        let is_farewell = *request.method() == Method::DELETE;
+        let (mut parts, body) = request.into_parts();
+        if let Some(over) = session {
+            if is_farewell {
+                over.0.cancel();
+            }
+            parts.extensions.insert(over);
+        }
+        let head = Request::from_parts(parts.clone(), body);
+        let bytes = if is_post { extract::read(head, app).await? } else { Default::default() };
+        let is_handshake = is_post
+            && serde_json::from_slice::<Head>(&bytes)
+                .is_ok_and(|head| head.method.as_deref() == Some("initialize"));
+        if is_handshake {
+            self.check_room().await?;
+        }
+        let mut response = self.service.handle(Request::from_parts(parts, Body::from(bytes))).await;
+        if is_farewell && response.status() == StatusCode::ACCEPTED {
+            // It has ended; some clients take anything else for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        if is_handshake && let Some(session) = header_text(response.headers(), SESSION_ID)? {
+            self.remember(session.to_owned(), caller).await;
+        }
+        Ok(response.map(Body::new))
+    }
+
+    /// The session that a request belongs to. To anybody but its owner it is not there.
+    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<Option<SessionOver>> {
+        let Some(id) = header_text(headers, SESSION_ID)? else { return Ok(None) };
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get(id) {
+            Some(session) if session.owner == caller.key_space() => Ok(Some(session.over.clone())),
+            Some(_) => Err(Refusal::not_found("session")),
+            None => Ok(None),
+        }
+    }
+
+    async fn check_room(&self) -> Answer<()> {
+        if self.sessions.sessions.read().await.len() < SESSIONS_MAX {
+            return Ok(());
+        }
+        let refusal = Refusal::new(
+            Code::RateLimited,
+            format!("there are {SESSIONS_MAX} MCP sessions; clients of the current revision need none"),
+        );
+        Err(Refusal(Box::new(refusal.0.retry_after_ms(SESSION_RETRY_MS))))
+    }
+
+    async fn remember(&self, session: String, caller: &Caller) {
+        let live = self.sessions.sessions.read().await;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|id, _| live.contains_key(id.as_str()));
+        let owner = caller.key_space().to_owned();
+        open.insert(session, Session { owner, over: SessionOver::default() });
+    }
+}

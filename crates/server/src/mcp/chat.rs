@@ -1,0 +1,186 @@
+//! Asking an agent: submit, tell of progress, and wait for as long as a call may take.
+
+use std::sync::Arc;
+
+use laneway_core::TaskId;
+use laneway_engine::{OnDrop, Standing, TaskHandle};
+use laneway_protocol::{ChatRequest, ChatWithAgent, Code, EventName, StillGoing};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+use serde_json::Value;
+
+use crate::asks::{self, Form, Manner};
+use crate::chat::{agent_named, answer, execution, replay};
+use crate::mcp::handler::{Asker, Tools, read};
+use crate::mcp::{reply, tasks};
+use crate::problem::{Answer, Refusal};
+use crate::streams::{Telling, Told};
+
+/// Where a call may carry a key of its own: in the `_meta` of the request.
+pub(crate) const KEY: &str = "laneway/idempotency-key";
+
+/// How a wait for the agent ended.
+enum Waited {
+    /// The task is over.
+    Ended(Result<laneway_engine::Ending, laneway_engine::Error>),
+    /// The client has cancelled the call, or has gone.
+    Left,
+    /// It takes longer than a call may.
+    TooLong,
+}
+
+impl Tools {
+    pub(crate) async fn chat(
+        &self,
+        arguments: Option<JsonObject>,
+        asker: Asker,
+        context: RequestContext<RoleServer>,
+    ) -> Answer<CallToolResponse> {
+        let ChatWithAgent { agent_name: name, message, session, parallel } = read(arguments)?;
+        let app = &self.app;
+        let agent = agent_named(app, &name)?;
+        let manner = manner(&asker, &context)?;
+        let form = if parallel { Form::Task } else { Form::Chat };
+        let request = ChatRequest { message, session, ..ChatRequest::default() };
+        let asked = asks::turn(app, &asker.caller, &agent, form, request, &manner)?;
+        let progress = context.meta.get_progress_token();
+        let expecting = progress.is_some().then(|| app.bus.expect());
+        let task = asks::submit(app, asked).await.map_err(|refusal| refusal.of_agent(&name))?;
+        let (id, standing) = (task.id(), task.standing());
+        let mut task = if manner.detach { task } else { task.on_drop(OnDrop::Cancel) };
+        let progress = match (progress, expecting) {
+            (Some(token), Some(_)) if task.joined() => {
+                Some(Progress::new(token, replay(app, id).await?, &context))
+            }
+            (Some(token), Some(expecting)) => {
+                let telling = Telling::new(Arc::clone(app), expecting.of(id)).of_task(id, Vec::new());
+                Some(Progress::new(token, telling, &context))
+            }
+            _ => None,
+        };
+        let gone = async {
+            tokio::select! {
+                () = context.ct.cancelled() => {}
+                () = asker.over.cancelled() => {}
+            }
+        };
+        match self.wait(&mut task, progress, gone).await {
+            Waited::Ended(ending) => {
+                let answer = answer(app, id, standing, ending?, &name).await?;
+                Ok(reply::answered(&answer).into())
+            }
+            // Dropping the task leaves it; nobody reads what is said here.
+            Waited::Left => {
+                Err(Refusal::new(Code::Cancelled, "the client has cancelled the call").of_task(id))
+            }
+            Waited::TooLong => {
+                task.detach();
+                self.still_going(id, name, &context).await
+            }
+        }
+    }
+
+    async fn wait(
+        &self,
+        task: &mut TaskHandle,
+        progress: Option<Progress>,
+        gone: impl Future<Output = ()>,
+    ) -> Waited {
+        let telling = async {
+            if let Some(progress) = progress {
+                progress.run().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            ending = task.ended() => Waited::Ended(ending),
+            () = gone => Waited::Left,
+            () = tokio::time::sleep(self.app.limits.mcp_answer_within) => Waited::TooLong,
+            () = telling => Waited::Left,
+        }
+    }
+
+    /// The task goes on; a client that knows tasks of the protocol gets one, any other the id and what to do with it.
+    async fn still_going(
+        &self,
+        id: TaskId,
+        agent: String,
+        context: &RequestContext<RoleServer>,
+    ) -> Answer<CallToolResponse> {
+        let knows_tasks = context.client_capabilities().is_some_and(|can| can.supports_tasks());
+        if knows_tasks {
+            return Ok(CallToolResponse::Task(tasks::created(&self.app, id).await?));
+        }
+        let standing = self.app.handle.read(move |lanes| Standing::of(lanes, id)).await?;
+        let message = format!(
+            "Still going: ask get_task with task_id {id} for the answer of agent '{agent}'. The same call again joins \
+             it and starts nothing."
+        );
+        let going = StillGoing {
+            status: "still_going".to_owned(),
+            task_id: id.to_string(),
+            agent,
+            execution: execution(id, &standing),
+            message,
+        };
+        Ok(reply::still_going(&going).into())
+    }
+}
+
+/// How the call is meant: the headers of its request, and a key of its own.
+fn manner(asker: &Asker, context: &RequestContext<RoleServer>) -> Answer<Manner> {
+    let manner = Manner::of(&asker.headers)?;
+    let own_key = match context.meta.get(KEY) {
+        None => None,
+        Some(Value::String(key)) => Some(asks::key(key)?),
+        Some(_) => return Err(Refusal::invalid(format!("{KEY} in _meta must be a text"))),
+    };
+    let key = own_key.or(manner.key);
+    // The answer is always waited for, and how it is sent is the protocol's affair.
+    Ok(Manner { key, joins_same: true, is_async: false, stream: false, ..manner })
+}
+
+/// Tells a client that gave a token where its call stands.
+struct Progress {
+    token: ProgressToken,
+    telling: Telling,
+    peer: Peer<RoleServer>,
+}
+
+impl Progress {
+    fn new(token: ProgressToken, telling: Telling, context: &RequestContext<RoleServer>) -> Progress {
+        Progress { token, telling, peer: context.peer.clone() }
+    }
+
+    /// Until the task is over, or the client does not listen any more.
+    async fn run(mut self) {
+        let mut steps = 0.0;
+        while let Some(told) = self.telling.next().await {
+            let Some(message) = sentence(&told) else { continue };
+            steps += 1.0;
+            let step = ProgressNotificationParam::new(self.token.clone(), steps).with_message(message);
+            if self.peer.notify_progress(step).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What an event of a task means to whoever waits for it; `None`: nothing new.
+fn sentence(told: &Told) -> Option<String> {
+    let number = |key: &str| told.data.get(key).and_then(Value::as_u64);
+    match told.name {
+        EventName::Queued | EventName::Position => {
+            Some(number("position").map_or("waiting".to_owned(), |place| format!("position {place} in line")))
+        }
+        EventName::Started => Some("running".to_owned()),
+        EventName::Retrying => Some("waiting for another attempt".to_owned()),
+        EventName::Progress => {
+            let message = told.data.get("message").or_else(|| told.data.get("progress")?.get("message"));
+            message.and_then(Value::as_str).map(str::to_owned)
+        }
+        _ => None,
+    }
+}

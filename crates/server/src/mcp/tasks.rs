@@ -1,0 +1,94 @@
+//! Calls that became tasks of the protocol, for clients that declare the tasks extension. A task of the protocol is a
+//! task of the queue, under the same id.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use laneway_core::{End, TaskId};
+use laneway_protocol::{At, Code, Scope, TaskView};
+use rmcp::model::{
+    CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus,
+};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::chat::answer;
+use crate::extract::{Path, task_id};
+use crate::mcp::reply;
+use crate::problem::{Answer, Refusal};
+
+/// How often a client should ask.
+const POLL_MS: u64 = 1000;
+
+/// What a client gets in place of an answer that takes too long.
+pub(crate) async fn created(app: &Arc<App>, id: TaskId) -> Answer<CreateTaskResult> {
+    let view = look(app, id).await?;
+    Ok(CreateTaskResult::new(task(app, &view)))
+}
+
+/// How a task stands, with what the call would have answered when it is over.
+pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> Answer<GetTaskResult> {
+    check(caller, Scope::Read)?;
+    let id = task_id(id)?;
+    let view = look(app, id).await?;
+    let payload = match view.ended_at {
+        None => TaskPayload::Working,
+        Some(_) => ended(app, id, &view).await?,
+    };
+    Ok(GetTaskResult::new(DetailedTask::new(task(app, &view), payload)))
+}
+
+pub(crate) async fn cancel(app: &Arc<App>, caller: Caller, id: String) -> Answer<()> {
+    check(&caller, Scope::Submit)?;
+    drop(crate::tasks::cancel(State(Arc::clone(app)), caller, Path(id)).await?);
+    Ok(())
+}
+
+/// A refusal of a request that is no call of a tool.
+pub(crate) fn error(refusal: &Refusal) -> ErrorData {
+    let problem = &refusal.0;
+    let data = serde_json::to_value(&**problem).ok();
+    match problem.code {
+        Code::Internal | Code::StoreUnavailable => ErrorData::internal_error(problem.detail.clone(), data),
+        _ => ErrorData::invalid_params(problem.detail.clone(), data),
+    }
+}
+
+fn check(caller: &Caller, scope: Scope) -> Answer<()> {
+    match caller.may(scope) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
+    }
+}
+
+async fn look(app: &Arc<App>, id: TaskId) -> Answer<TaskView> {
+    Ok(crate::tasks::get(State(Arc::clone(app)), Path(id.to_string())).await?.0)
+}
+
+fn task(app: &App, view: &TaskView) -> Task {
+    let updated = view.ended_at.unwrap_or(At(app.now()));
+    let task =
+        Task::new(view.id.clone(), TaskStatus::Working, view.submitted_at.to_string(), updated.to_string());
+    let message = match view.position {
+        Some(place) => format!("{}, position {place} in line", view.status),
+        None => view.status.clone(),
+    };
+    task.with_status_message(message).with_poll_interval_ms(POLL_MS)
+}
+
+/// What the call would have answered. A run that failed is an answer that says so; only a cancelled task has none.
+async fn ended(app: &App, id: TaskId, view: &TaskView) -> Answer<TaskPayload> {
+    let ending = app.handle.ending_of(id).await?;
+    if matches!(ending.end, End::Cancelled { .. }) {
+        return Ok(TaskPayload::Cancelled);
+    }
+    let agent = view.kind.strip_prefix("agent:").unwrap_or(&view.kind);
+    let answer = answer(app, id, laneway_engine::Standing::default(), ending, agent).await;
+    let result = reply::of(answer.map(|answer| reply::answered(&answer)));
+    let result = match serde_json::to_value(result) {
+        Ok(Value::Object(result)) => result,
+        _ => JsonObject::new(),
+    };
+    Ok(TaskPayload::Completed { result })
+}
