@@ -14,6 +14,7 @@ pub(crate) fn finished(task: Finished) -> Known {
         start_ms: start.saturating_sub(submitted),
         run_ms: end.saturating_sub(start),
         end: how,
+        stop_ms: None,
         borrowed: Vec::new(),
     };
     let tried = |tried: &Try| Some(span(tried.started?.0, tried.ended.0, AttemptEnd::Failed));
@@ -37,6 +38,7 @@ pub(crate) fn live(task: TaskView, to: u64) -> Known {
         start_ms: running.started.since(task.submitted).0,
         run_ms: to.saturating_sub(running.started.0),
         end: AttemptEnd::Cut,
+        stop_ms: None,
         borrowed: Vec::new(),
     });
     let parent = task.parent.map(|parent| KnownParent { task: parent, detached: None });

@@ -49,8 +49,8 @@ struct Heard {
     known: Known,
     /// An attempt runs.
     runs: bool,
-    /// It was told to stop because it took too long.
-    is_late: bool,
+    /// When it was told to stop, and whether because it took too long.
+    told: Option<(u64, bool)>,
 }
 
 impl Recorder {
@@ -73,7 +73,7 @@ impl Recorder {
             }
             Event::Stopping { task, reason, .. } => {
                 if let Some(heard) = self.tasks.get_mut(&task) {
-                    heard.is_late = reason == StopReason::Timeout;
+                    heard.told = Some((at, reason == StopReason::Timeout));
                 }
             }
             Event::Retrying { task, .. } => self.attempt_over(at, task, AttemptEnd::Failed),
@@ -94,12 +94,13 @@ impl Recorder {
         let parent =
             spec.parent.map(|parent| KnownParent { task: parent.task, detached: Some(parent.detached) });
         let known = Known { task, parent, after: spec.after, arrival: asked(at, spec) };
-        self.tasks.insert(task, Heard { known, runs: false, is_late: false });
+        self.tasks.insert(task, Heard { known, runs: false, told: None });
     }
 
     fn attempt_over(&mut self, at: u64, task: TaskId, end: AttemptEnd) {
         if let Some(heard) = self.tasks.get_mut(&task) {
-            heard.stop(at, if heard.is_late { AttemptEnd::TimedOut } else { end });
+            let is_late = heard.told.is_some_and(|(_, is_late)| is_late);
+            heard.stop(at, if is_late { AttemptEnd::TimedOut } else { end });
         }
     }
 
@@ -123,9 +124,9 @@ impl Recorder {
 impl Heard {
     fn start(&mut self, at: u64, borrowed: Vec<u8>) {
         let start_ms = at.saturating_sub(self.known.arrival.at_ms);
-        let attempt = Attempt { start_ms, run_ms: 0, end: AttemptEnd::Cut, borrowed };
+        let attempt = Attempt { start_ms, run_ms: 0, end: AttemptEnd::Cut, stop_ms: None, borrowed };
         self.known.arrival.attempts.push(attempt);
-        (self.runs, self.is_late) = (true, false);
+        (self.runs, self.told) = (true, None);
     }
 
     /// The attempt is over, if one runs.
@@ -134,6 +135,7 @@ impl Heard {
         if let Some(attempt) = self.known.arrival.attempts.last_mut().filter(|_| self.runs) {
             attempt.run_ms = at.saturating_sub(arrived + attempt.start_ms);
             attempt.end = end;
+            attempt.stop_ms = self.told.map(|(told, _)| at.saturating_sub(told));
         }
         self.runs = false;
     }

@@ -28,7 +28,8 @@ impl std::error::Error for ReplayError {}
 
 /// Replays a trace with these settings of lanes. The same trace and settings give the same answer, always.
 ///
-/// Runs take their recorded time; a run that is told to stop does so at once; workers of external lanes are always
+/// Runs take their recorded time; a run that is told to stop does so at once, or
+/// as late as it did in the recording; workers of external lanes are always
 /// there; callers who cancelled cancel again, as long after they asked. What happens at one moment happens in this order:
 /// runs end, signs of life, cancels, arrivals.
 pub fn replay(trace: &Trace, blocks: Vec<Block>) -> Result<Played, ReplayError> {
@@ -62,6 +63,7 @@ struct Running {
     attempt: u32,
     lease: Millis,
     end: RunEnd,
+    stop_ms: u64,
 }
 
 struct Replay<'a> {
@@ -206,10 +208,17 @@ impl<'a> Replay<'a> {
                 Event::Submitted { spec, handler: Handler::External, .. } => self.expect_workers(&spec.lanes),
                 Event::Granted { task, attempt, fence, lease_until, lease, borrowed, .. } => {
                     let task = place(task);
-                    self.start(task, Running { fence, attempt, lease, end: RunEnd::Success }, borrowed);
+                    self.start(
+                        task,
+                        Running { fence, attempt, lease, end: RunEnd::Success, stop_ms: 0 },
+                        borrowed,
+                    );
                     self.push(lease_until.0 - lease.0 + half(lease), What::SignOfLife, task, fence.0);
                 }
-                Event::Stopping { task, fence, .. } => self.push(self.now(), What::End, place(task), fence.0),
+                Event::Stopping { task, fence, .. } => {
+                    let stop_ms = self.running[place(task)].map_or(0, |running| running.stop_ms);
+                    self.push(self.now() + stop_ms, What::End, place(task), fence.0);
+                }
                 Event::Retrying { task, .. } | Event::Redelivered { task, .. } => self.stop(place(task)),
                 Event::Ended { task, end } => self.end(place(task), &end),
                 _ => {}
@@ -230,7 +239,7 @@ impl<'a> Replay<'a> {
     fn start(&mut self, task: usize, mut running: Running, borrowed: Vec<u8>) {
         let now = self.now();
         let act = self.script.act(task, running.attempt);
-        running.end = act.end;
+        (running.end, running.stop_ms) = (act.end, act.stop_ms);
         self.running[task] = Some(running);
         self.played[task].runs.push(Run { start: now, end: now, borrowed });
         match self.script.families.get_mut(&(task, running.attempt)) {

@@ -44,6 +44,8 @@ pub(crate) enum RunEnd {
 pub(crate) struct Act {
     pub(crate) run_ms: u64,
     pub(crate) end: RunEnd,
+    /// How long it goes on after it is told to stop.
+    pub(crate) stop_ms: u64,
 }
 
 /// The parent's attempt in which a task was asked for.
@@ -142,7 +144,7 @@ impl<'a> Script<'a> {
             }
             (None, None) => {
                 self.assumptions.never_ran += 1;
-                Act { run_ms: self.median_of(&arrival.kind), end: RunEnd::Success }
+                Act { run_ms: self.median_of(&arrival.kind), end: RunEnd::Success, stop_ms: 0 }
             }
         }
     }
@@ -158,7 +160,7 @@ impl<'a> Script<'a> {
             AttemptEnd::Failed => RunEnd::Failure,
             AttemptEnd::Lost => RunEnd::Silence,
         };
-        Act { run_ms, end }
+        Act { run_ms, end, stop_ms: attempt.stop_ms.unwrap_or_default() }
     }
 
     fn median_of(&self, kind: &Name) -> u64 {

@@ -140,6 +140,9 @@ pub struct Attempt {
     pub run_ms: u64,
     /// How it ended.
     pub end: AttemptEnd,
+    /// How long it went on after it was told to stop, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_ms: Option<u64>,
     /// Which of its lanes (by place; `global` last) it borrowed a parent's slot of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub borrowed: Vec<u8>,
