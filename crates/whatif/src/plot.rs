@@ -16,7 +16,7 @@ const AFTER: &str = "#2563eb";
 pub fn plot(comparison: &Comparison) -> String {
     let lanes: Vec<&str> = comparison.before.lanes.iter().map(|lane| lane.lane.as_str()).collect();
     let lanes = &lanes[..lanes.len().min(LANES_MAX)];
-    let height = 360 + 40 * lanes.len();
+    let height = 336 + 40 * lanes.len();
     let mut svg = Svg(String::new());
     svg.put(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \

@@ -79,6 +79,8 @@ impl Recorder {
             Event::Retrying { task, .. } => self.attempt_over(at, task, AttemptEnd::Failed),
             Event::Redelivered { task, .. } => self.attempt_over(at, task, AttemptEnd::Lost),
             Event::Ended { task, end } => self.ended(at, task, &end),
+            // What was set up before the first task arrived is no change.
+            Event::Configured { .. } | Event::MessagesConfigured { .. } if self.tasks.is_empty() => {}
             Event::Paused { .. } | Event::Resumed { .. } | Event::Draining { .. } => self.untold.gates += 1,
             Event::Configured { .. } | Event::MessagesConfigured { .. } => self.untold.settings += 1,
             Event::Reprioritised { .. } => self.untold.priorities += 1,

@@ -192,9 +192,11 @@ fn is_cut(attempt: &Attempt) -> bool {
 
 /// Which attempt (counted from one) ran at that time.
 fn running_at(arrival: &Arrival, at: u64) -> Option<u32> {
-    let spans = arrival.attempts.iter().map(|attempt| arrival.span(attempt));
-    let place = spans.enumerate().filter(|(_, (start, end))| (*start..=*end).contains(&at)).last();
-    place.map(|(place, _)| place as u32 + 1)
+    let runs = |attempt| {
+        let (start, end) = arrival.span(attempt);
+        (start..=end).contains(&at)
+    };
+    arrival.attempts.iter().rposition(runs).map(|place| place as u32 + 1)
 }
 
 /// The median time of runs that succeeded, by kind and over all.

@@ -9,7 +9,7 @@ use crate::trace::Outcome;
 /// So many lanes are told, those with the most tasks.
 const LANES_MAX: usize = 20;
 const NAME_WIDTH: usize = 28;
-const VALUE_WIDTH: usize = 16;
+const VALUE_WIDTH: usize = 18;
 
 /// The comparison as people read it.
 pub fn table(comparison: &Comparison) -> String {
