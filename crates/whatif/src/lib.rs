@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what does a trace hold? | `trace.rs`; read in `reading.rs` |
+//! | what does a trace hold? | `trace.rs` and `words.rs`; read in `reading.rs` |
 //! | how does a store become one? | `export.rs`, with `recorder.rs` for the log, `past.rs` for history and `anonymous.rs` |
 //! | what does each task do when it runs? | `script.rs`, and `family.rs` for those that wait for others |
 //! | how is it replayed? | `replay.rs` |
@@ -27,6 +27,7 @@ mod report;
 mod script;
 mod table;
 mod trace;
+mod words;
 
 pub use export::{ExportError, Since, export};
 pub use played::{Fate, Played, PlayedTask, Run};
@@ -37,5 +38,6 @@ pub use report::{Comparison, Fairness, LaneReport, Report};
 pub use script::Assumptions;
 pub use table::table;
 pub use trace::{
-    Arrival, Asker, Attempt, AttemptEnd, Header, Outcome, ParentOf, RetryOf, Sources, TRACE_FORMAT, Trace,
+    Arrival, Asker, Attempt, AttemptEnd, Header, Outcome, ParentOf, RetryOf, Sources, Strategy, TRACE_FORMAT,
+    Trace,
 };

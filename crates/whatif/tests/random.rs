@@ -101,7 +101,12 @@ fn most_at_once(trace: &Trace, played: &Played) -> BTreeMap<String, i64> {
     }
     let most = |mut changes: Vec<(u64, i64)>| {
         changes.sort_unstable();
-        changes.into_iter().scan(0, |now, (_, change)| Some(*now += change).map(|()| *now)).max().unwrap_or(0)
+        let (mut now, mut most) = (0, 0);
+        for (_, change) in changes {
+            now += change;
+            most = most.max(now);
+        }
+        most
     };
     changes.into_iter().map(|(lane, changes)| (lane, most(changes))).collect()
 }
