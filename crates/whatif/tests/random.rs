@@ -8,7 +8,7 @@ use std::fmt::Write;
 use laneway_config::{Profile, parse};
 use laneway_whatif::{Fate, Outcome, Played, Report, Trace, read_trace, replay};
 
-const TRACES: u64 = 20;
+const TRACES: u64 = 60;
 
 struct Dice(u64);
 
