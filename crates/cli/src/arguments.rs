@@ -99,6 +99,11 @@ pub(crate) enum Command {
     Export(Export),
     /// Fills an empty store from such a directory
     Import(Import),
+    /// Writes down when work arrived and how long it ran
+    #[command(subcommand)]
+    Trace(crate::whatif::TraceCommand),
+    /// Says what another configuration would have done with the work of a trace
+    Simulate(crate::whatif::Simulate),
     /// Checks configuration, store, clock and limits, and says what to fix
     Doctor(Doctor),
     /// Looks at the configuration

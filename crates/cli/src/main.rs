@@ -9,6 +9,7 @@
 //! | following a task | `follow.rs` |
 //! | a verb | the file of its name; `tasks.rs` has `explain` and `workers`, `submit.rs` has `chat`, `letters.rs` is `dlq` |
 //! | tokens, audit, configuration | `operate.rs` |
+//! | traces, and what another configuration would have done | `whatif.rs` |
 //! | doing work | `worker.rs` and the files that begin so |
 
 mod arguments;
@@ -37,6 +38,7 @@ mod tasks;
 mod top;
 mod transfer;
 mod trouble;
+mod whatif;
 mod worker;
 mod worker_http;
 mod worker_limits;
@@ -93,6 +95,8 @@ fn run(command: Command) -> Result<(), Trouble> {
         },
         Command::Export(verb) => block_on(transfer::export(verb)),
         Command::Import(verb) => block_on(transfer::import(verb)),
+        Command::Trace(whatif::TraceCommand::Export(verb)) => block_on(whatif::export(verb)),
+        Command::Simulate(verb) => whatif::simulate(&verb),
         Command::Doctor(verb) => block_on(doctor::run(verb)),
         Command::Config(ConfigCommand::Check(checked)) => operate::check_config(&checked.place, checked.all),
         Command::Completions(verb) => manual::completions(&verb),

@@ -56,7 +56,7 @@ async fn embedded(dir: &Path) -> Result<Log, Trouble> {
 }
 
 /// Opening a store makes it; whoever reads one means one that is there.
-fn exists(dir: &Path) -> Result<(), Trouble> {
+pub(crate) fn exists(dir: &Path) -> Result<(), Trouble> {
     match dir.join(DATABASE).is_file() {
         true => Ok(()),
         false => Err(Trouble::Input(format!("there is no store in {}", dir.display()))),
@@ -64,13 +64,13 @@ fn exists(dir: &Path) -> Result<(), Trouble> {
 }
 
 /// The store that is named, or else the configured one.
-fn place_of(place: &Place, store: Option<&str>) -> Result<StorePlace, Trouble> {
+pub(crate) fn place_of(place: &Place, store: Option<&str>) -> Result<StorePlace, Trouble> {
     let overrides: Vec<(&str, &str)> = store.map(|store| ("LANEWAY_STORE", store)).into_iter().collect();
     let (config, _) = serve::configuration(place, &overrides)?;
     Ok(config.store)
 }
 
-async fn opened(place: &StorePlace) -> Result<Log, Trouble> {
+pub(crate) async fn opened(place: &StorePlace) -> Result<Log, Trouble> {
     let store: Option<Arc<dyn Store>> = serve::open_store(place).await?;
     let store = store.ok_or_else(|| {
         let why = "a store in memory is inside its server and ends with it; name another with --store";

@@ -11,7 +11,7 @@ use crate::record::{
     Batch, Finished, seal_batch, seal_finished, seal_payload, seal_result, seal_snapshot, unseal_batch,
     unseal_finished, unseal_payload, unseal_result, unseal_snapshot,
 };
-use crate::store::{Append, Head, HistoryQuery, Place, Store, StoredFinished, StoredSnapshot};
+use crate::store::{Append, Head, HistoryQuery, Place, Store, StoredFinished, StoredSnapshot, Version};
 
 /// What is appended in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,24 @@ impl Log {
             dropped: entry.dropped.clone(),
             finished: entry.finished.iter().map(finished).collect::<Result<_, StoreError>>()?,
         })
+    }
+
+    /// Where the part of the log begins that is still kept as batches: [`read`](Log::read) goes on from there.
+    pub async fn begin(&self) -> Result<Head, StoreError> {
+        let oldest = match self.store.read(Version(0)).await {
+            Ok(_) => return Ok(Head::EMPTY),
+            Err(StoreError::Trimmed { oldest, .. }) => oldest,
+            Err(error) => return Err(error),
+        };
+        let version = Version(oldest.0.saturating_sub(1));
+        match self.store.read(version).await?.first() {
+            Some(first) => {
+                let record = Record::Batch(first.version);
+                let (batch, _) = unseal_batch(self.store.name(), record, &first.record)?;
+                Ok(Head { version, batch })
+            }
+            None => self.store.head().await,
+        }
     }
 
     /// The next batches after `after`, each with the end that it brought the log to; none at the end of the log.

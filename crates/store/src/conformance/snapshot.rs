@@ -24,12 +24,14 @@ pub(super) async fn only_what_the_snapshot_holds_is_trimmed(site: &impl Site) {
     let head = append_all(&log, Head::EMPTY, 1..=10).await;
     log.store().trim(Version(10)).await.expect("nothing to do");
     assert_eq!(read_all(&log, Head::EMPTY).await.len(), 10, "there is no snapshot");
+    assert_eq!(log.begin().await, Ok(Head::EMPTY));
     let seventh = Head { version: Version(7), batch: BatchId(7) };
     log.save(seventh, &Scheduler::new(0).state()).await.expect("saved");
     log.store().trim(Version(4)).await.expect("trimmed");
     assert_eq!(log.store().read(Version(4)).await.map(|batches| batches.len()), Ok(6));
     let gone = StoreError::Trimmed { asked: Version(3), oldest: Version(5) };
     assert_eq!(log.store().read(Version(3)).await, Err(gone));
+    assert_eq!(log.begin().await, Ok(Head { version: Version(4), batch: BatchId(4) }));
     log.store().trim(Version(10)).await.expect("trimmed");
     assert_eq!(
         log.store().read(Version(7)).await.map(|batches| batches.len()),
@@ -40,6 +42,7 @@ pub(super) async fn only_what_the_snapshot_holds_is_trimmed(site: &impl Site) {
     log.store().trim(Version(10)).await.expect("trimmed");
     assert_eq!(log.store().head().await, Ok(head), "an empty log still knows where it ends");
     assert_eq!(log.read(head).await, Ok(vec![]));
+    assert_eq!(log.begin().await, Ok(head));
     let oldest = Version(11);
     assert_eq!(log.store().read(Version(9)).await, Err(StoreError::Trimmed { asked: Version(9), oldest }));
     let head = append_all(&log, head, [11]).await;

@@ -1,0 +1,290 @@
+//! A trace: when work arrived, what it asked for, how long it ran. No payload, no text.
+//!
+//! One JSON object on each line. The first is the [`Header`], each further one an [`Arrival`].
+
+use std::collections::BTreeMap;
+
+use laneway_core::{LaneName, Name};
+use laneway_protocol::At;
+use serde::{Deserialize, Serialize};
+
+/// The newest format of traces.
+pub const TRACE_FORMAT: u32 = 1;
+
+/// A whole trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// What it covers.
+    pub header: Header,
+    /// What arrived, in that order.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// What a trace covers, and what it cannot tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The format: [`TRACE_FORMAT`].
+    pub laneway_trace: u32,
+    /// The store that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
+    /// The first arrival.
+    pub from: At,
+    /// The last thing that is known to have happened.
+    pub to: At,
+    /// How many arrivals follow, so that a file that was cut off is noticed.
+    pub arrivals: u64,
+    /// Where they come from.
+    #[serde(default)]
+    pub sources: Sources,
+    /// Whether names were replaced.
+    #[serde(default)]
+    pub anonymous: bool,
+    /// How many slots the lanes had at the end; sessions are left out.
+    #[serde(default)]
+    pub limits: BTreeMap<LaneName, u32>,
+    /// What is not in it, in sentences.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+/// Where the arrivals of a trace come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sources {
+    /// The log: all that was asked is known.
+    pub log: u64,
+    /// The history of finished work.
+    pub history: u64,
+    /// The state: accepted before the log begins, and not over.
+    pub live: u64,
+}
+
+/// One task that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arrival {
+    /// Its number in this trace.
+    pub id: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What sort of work.
+    pub kind: Name,
+    /// The lanes that it named, the home lane first.
+    pub lanes: Vec<LaneName>,
+    /// The conversation that it belongs to, as it stands in the names of lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Who asked.
+    #[serde(default)]
+    pub source: Asker,
+    /// Its priority, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// With whom it shares turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair_key: Option<LaneName>,
+    /// The running task that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentOf>,
+    /// It may start only when this one has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// How long it may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_timeout_ms: Option<u64>,
+    /// How long an attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// When it is too late to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// How long it must wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_after_ms: Option<u64>,
+    /// What follows a failure, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryOf>,
+    /// Its attempts, in order.
+    #[serde(default)]
+    pub attempts: Vec<Attempt>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was cancelled, or the code with which it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it ended, counted from its arrival.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+}
+
+/// The task that asked for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentOf {
+    /// Its number in this trace.
+    pub id: u64,
+    /// It did not wait for the answer.
+    #[serde(default)]
+    pub detached: bool,
+}
+
+/// One attempt at a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// When it started, counted from the arrival.
+    pub start_ms: u64,
+    /// How long it ran.
+    pub run_ms: u64,
+    /// How it ended.
+    pub end: AttemptEnd,
+    /// How long it went on after it was told to stop, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_ms: Option<u64>,
+    /// Which of its lanes (by place; `global` last) it borrowed a parent's slot of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub borrowed: Vec<u8>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    /// It did what it should.
+    Completed,
+    /// It did not.
+    Failed,
+    /// Whoever ran it fell silent.
+    Lost,
+    /// It was stopped because it took too long: how long it would have taken is not known.
+    TimedOut,
+    /// It was stopped, or still ran when the trace ends: how long it would have taken is not known.
+    Cut,
+}
+
+/// What became of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// An attempt succeeded.
+    Completed,
+    /// The last attempt failed.
+    Failed,
+    /// The last attempt took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// Its deadline passed while it waited.
+    Expired,
+    /// It waited for too long.
+    WaitTimeout,
+    /// Its lease lapsed, and it was not run again.
+    Lost,
+    /// It was not accepted. A store does not keep that; a trace from elsewhere may.
+    Refused,
+    /// It was not over when the trace ends.
+    Live,
+}
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asker {
+    /// A person who waits for the answer.
+    #[default]
+    User,
+    /// A schedule.
+    Schedule,
+    /// Another task.
+    Agent,
+    /// Nobody waits for it.
+    Background,
+}
+
+/// What follows a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryOf {
+    /// How the delay grows.
+    pub strategy: Strategy,
+    /// How many attempts may follow the first.
+    pub max_retries: u32,
+    /// The first delay, where it doubles.
+    pub initial_delay_ms: u64,
+    /// The delay, where it stays the same.
+    pub fixed_delay_ms: u64,
+    /// The longest delay.
+    pub max_delay_ms: u64,
+    /// Whether delays are spread.
+    pub jitter: bool,
+}
+
+/// How the delay between attempts grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// There is one attempt only.
+    None,
+    /// The same delay each time.
+    Fixed,
+    /// Twice the delay each time.
+    Exponential,
+}
+
+impl Trace {
+    /// The trace as it lies in a file.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        let mut text = serde_json::to_string(&self.header)?;
+        for arrival in &self.arrivals {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(arrival)?);
+        }
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+impl Arrival {
+    /// When an attempt started and ended, in milliseconds since 1970.
+    pub(crate) fn span(&self, attempt: &Attempt) -> (u64, u64) {
+        let start = self.at_ms.saturating_add(attempt.start_ms);
+        (start, start.saturating_add(attempt.run_ms))
+    }
+
+    /// When it ended, in milliseconds since 1970.
+    pub(crate) fn ended(&self) -> Option<u64> {
+        self.ended_ms.map(|ended| self.at_ms.saturating_add(ended))
+    }
+}
+
+impl Outcome {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Outcome; 9] = [
+        Outcome::Completed,
+        Outcome::Failed,
+        Outcome::TimedOut,
+        Outcome::Cancelled,
+        Outcome::Expired,
+        Outcome::WaitTimeout,
+        Outcome::Lost,
+        Outcome::Refused,
+        Outcome::Live,
+    ];
+
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::TimedOut => "timed_out",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Expired => "expired",
+            Outcome::WaitTimeout => "wait_timeout",
+            Outcome::Lost => "lost",
+            Outcome::Refused => "refused",
+            Outcome::Live => "live",
+        }
+    }
+}

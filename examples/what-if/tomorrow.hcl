@@ -1,0 +1,8 @@
+lane "main" { max_concurrency = 6 }
+
+lane "tools" {
+  max_concurrency = 2
+  max_queued      = 12
+}
+
+lane "session:*" { max_concurrency = 1 }
