@@ -119,3 +119,12 @@ fn however_deep_a_file_is_it_is_refused_without_running_out_of_stack() {
         );
     }
 }
+
+#[test]
+fn an_error_is_one_line_of_text_whatever_the_names_in_the_file_are() {
+    let nothing: [(&str, &str); 0] = [];
+    let text = "lane \"a\\n\\u001b[2J\" {}\n";
+    let errors = parse("a.hcl", text, Profile::SERVER, nothing).map(|_| ()).unwrap_err().to_string();
+    assert!(!errors.chars().any(char::is_control), "{errors:?}");
+    assert!(errors.starts_with("a.hcl:1: lane \"a\\n\\u{1b}[2J\": "), "{errors}");
+}
