@@ -3,7 +3,9 @@
 mod api;
 mod chaos;
 mod crash;
+mod crash_serve;
 mod dashboard;
+mod fuzz;
 mod mcp;
 mod mutants;
 mod sdk;
@@ -28,8 +30,10 @@ cargo xtask <chore>
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
-  fuzz [CASES]      the texts of sessions on random input, a million cases or so many
+  fuzz texts [CASES] the texts of sessions on random input, a million cases or so many
+  fuzz TARGET --seconds N  any input for configuration, directives, records, http, socket, cron, names, mcp, or all
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
+  crash serve --rounds N --points N  the same to a server under load: kills, and kills at a system call
   sim --seeds N --seed S  histories of replicas, workers and clients under faults, on virtual time; S alone: that one, explained
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
@@ -55,9 +59,11 @@ fn main() -> ExitCode {
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
         ["bench", "dashboard"] => dashboard::bench(),
-        ["fuzz"] => fuzz("1000000"),
-        ["fuzz", cases] => fuzz(cases),
+        ["fuzz", "texts"] => fuzz_texts("1000000"),
+        ["fuzz", "texts", cases] => fuzz_texts(cases),
+        ["fuzz", ref words @ ..] => fuzz::target(words),
         ["crash", "--rounds", rounds] => crash::rounds(rounds),
+        ["crash", "serve", "--rounds", rounds, "--points", points] => crash_serve::run_all(rounds, points),
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
@@ -97,6 +103,7 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
+    crash_serve::run_all("5", "10")?;
     dashboard::test()?;
     sdk::test()?;
     mcp::test()
@@ -136,6 +143,7 @@ fn engines() -> Result<(), String> {
     ensure("setpriv", "util-linux")?;
     // Reads the unit of the package.
     ensure("systemd-analyze", "systemd")?;
+    ensure("strace", "strace")?;
     ensure("tmux", "tmux")
 }
 
@@ -144,7 +152,7 @@ fn bench_sessions() -> Result<(), String> {
 }
 
 /// Runs the property tests of texts for longer than the normal run does.
-fn fuzz(cases: &str) -> Result<(), String> {
+fn fuzz_texts(cases: &str) -> Result<(), String> {
     if !cases.parse::<u32>().is_ok_and(|cases| cases > 0) {
         return Err("the number of cases is a whole number of at least 1".to_owned());
     }

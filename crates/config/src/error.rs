@@ -1,6 +1,6 @@
 //! What is wrong with a configuration: where, which key, and what would be right.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::source::Source;
 
@@ -102,10 +102,15 @@ impl fmt::Display for Problem {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.at)?;
-        if !self.block.is_empty() {
-            write!(f, "{}: ", self.block)?;
+        let block = if self.block.is_empty() { String::new() } else { format!("{}: ", self.block) };
+        // Names out of the file are repeated, and a line stays a line, whatever is in them.
+        for char in format!("{block}{}", self.problem).chars() {
+            match char.is_control() {
+                true => write!(f, "{}", char.escape_default())?,
+                false => f.write_char(char)?,
+            }
         }
-        write!(f, "{}", self.problem)
+        Ok(())
     }
 }
 

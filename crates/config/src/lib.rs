@@ -26,6 +26,7 @@
 //! ```
 
 mod agents;
+mod calculation;
 mod config;
 mod effective;
 mod environment;

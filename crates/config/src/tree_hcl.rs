@@ -102,6 +102,9 @@ impl Reader {
     }
 
     fn evaluate(&self, expression: &Expression) -> Result<hcl::Value, SyntaxError> {
+        if let Some(message) = crate::calculation::problem(expression) {
+            return Err(SyntaxError { line: self.line(expression.span()), message });
+        }
         let result = hcl::Expression::from(expression.clone()).evaluate(&Context::new());
         result.map_err(|error| SyntaxError {
             line: self.line(expression.span()),

@@ -119,3 +119,33 @@ fn however_deep_a_file_is_it_is_refused_without_running_out_of_stack() {
         );
     }
 }
+
+#[test]
+fn an_error_is_one_line_of_text_whatever_the_names_in_the_file_are() {
+    let nothing: [(&str, &str); 0] = [];
+    let text = "lane \"a\\n\\u001b[2J\" {}\n";
+    let errors = parse("a.hcl", text, Profile::SERVER, nothing).map(|_| ()).unwrap_err().to_string();
+    assert!(!errors.chars().any(char::is_control), "{errors:?}");
+    assert!(errors.starts_with("a.hcl:1: lane \"a\\n\\u{1b}[2J\": "), "{errors}");
+}
+
+#[test]
+fn a_calculation_without_a_result_is_refused() {
+    let nothing: [(&str, &str); 0] = [];
+    for (calculation, word) in [
+        ("0 % 0", "no result"),
+        ("1 / (2 - 2)", "no result"),
+        ("9000000000000000000 * 9", "too large"),
+        ("0 - 9000000000000000001 - 1000000000000000000", "too large"),
+        ("\"${1 % 0}\"", "no result"),
+        ("[for x in [0] : 1 % x][0]", "needs a number"),
+        ("1 + true", "needs a number"),
+    ] {
+        let text = format!("\nlane \"main\" {{ max_concurrency = {calculation} }}");
+        let errors = parse("a.hcl", &text, Profile::SERVER, nothing).map(|_| ()).unwrap_err().to_string();
+        assert!(errors.starts_with("a.hcl:2: ") && errors.contains(word), "{calculation}: {errors}");
+    }
+    assert!(
+        parse("a.hcl", "lane \"main\" { max_concurrency = 7 % 4 + 6 / 2 }", Profile::SERVER, nothing).is_ok()
+    );
+}

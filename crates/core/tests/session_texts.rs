@@ -1,4 +1,4 @@
-//! Directives and the texts of turns, on any input. `cargo xtask fuzz` runs this for longer.
+//! Directives and the texts of turns, on any input. `cargo xtask fuzz texts` runs this for longer.
 // The walls around the core are not around its tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
