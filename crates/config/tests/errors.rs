@@ -106,7 +106,7 @@ fn nonsense_is_told_with_what_would_be_right() {
     check("lane { max_concurrency = 3 }", "a.hcl:1: lane \"max_concurrency\" must be a block, not a number");
     check(
         "lane \"a\\tb\" {}",
-        "a.hcl:1: lane \"a\tb\": a name has no control characters, this one has one as character 2",
+        "a.hcl:1: lane \"a\\tb\": a name has no control characters, this one has one as character 2",
     );
     check("listen = \"nowhere\"", "a.hcl:1: listen must be a host and a port, such as \"127.0.0.1:7717\"");
     check("listen = \"a:99999\"", "a.hcl:1: listen must be a host and a port, such as \"127.0.0.1:7717\"");
