@@ -102,7 +102,7 @@ fn succeeded(exit: &Exit) -> Result<(), Failure> {
     }
 }
 
-/// A JSON object on each line, both ways: see [`jsonl`](laneway_process::jsonl).
+/// A JSON object on each line, both ways: see [`laneway_process::jsonl`].
 pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     let mut input = running.input().map(jsonl::writer);
