@@ -7,7 +7,7 @@
 //!   each is a machine that can stand still or die at any await
 //! ```
 //!
-//! A seed gives a [`Plan`]: what is asked and what goes wrong, and when. [`run`] lets it happen: the engine, the scheduler and
+//! A seed gives a [`Plan`]: what is asked and what goes wrong, and when. [`run()`] lets it happen: the engine, the scheduler and
 //! the encoding are the real ones, and the store is a log in memory behind wires with faults. Every batch is checked
 //! when it is written, everything that somebody was told is checked against the log, and what really runs against what was
 //! granted. A lease and a second after the last fault nothing may be left of the dead, and in the end everything must have

@@ -1,6 +1,6 @@
 //! What would another configuration have done?
 //!
-//! A [`Trace`] says when work arrived and how long it ran. [`replay`] feeds it to the real
+//! A [`Trace`] says when work arrived and how long it ran. [`replay()`] feeds it to the real
 //! [`Scheduler`](laneway_core::Scheduler) on virtual time, with other settings, and [`Report`] puts what came of it into
 //! numbers: how long work waited in each lane, what was refused, how busy the lanes were, how evenly the waiting was
 //! spread. There is no second implementation of any rule: this crate submits, reports runs as over when their recorded
