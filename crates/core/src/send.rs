@@ -23,6 +23,7 @@ impl Scheduler {
         mut incoming: Box<Incoming>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
+        self.sessions.foresee(incoming.id);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
         if let Some(same) = self.same_message(&lane, &incoming) {
