@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::table::Table;
-
 use crate::name::{LaneName, Pattern};
 use crate::settings::{Block, Family, LaneSettings, Settings};
 use crate::stats::LaneStats;
+use crate::table::Table;
 
 /// The lanes that one block of settings (or one family of defaults) speaks for.
 pub(crate) struct Class {

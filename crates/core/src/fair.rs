@@ -7,10 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::table::Table;
-
 use crate::index::Index;
 use crate::name::LaneName;
+use crate::table::Table;
 
 /// What one grant costs a key of weight one.
 const COST: u64 = 1 << 20;

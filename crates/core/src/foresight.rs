@@ -8,7 +8,7 @@ use std::cell::Cell;
 use prefetch_index::prefetch_index;
 
 use crate::id::TaskId;
-use crate::line::{INTERNAL, NONE};
+use crate::line::INTERNAL;
 use crate::scheduler::Scheduler;
 use crate::spec::TaskSpec;
 
@@ -81,7 +81,7 @@ impl Scheduler {
 
     /// Asks for the end of the line of a conversation, behind which a new task will stand.
     pub(crate) fn foresee_end(&self, leaf: u32) {
-        if self.waiting_in_line >= FEW && leaf != NONE {
+        if self.waiting_in_line >= FEW {
             self.line.foresee_end(leaf);
         }
     }

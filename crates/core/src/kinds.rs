@@ -1,10 +1,9 @@
 //! The kinds of live tasks, each name kept once.
 
-use crate::table::Table;
-
 use crate::index::Index;
 use crate::line::NONE;
 use crate::name::Name;
+use crate::table::Table;
 
 pub(crate) struct Kinds {
     /// Each with how many tasks are of it.

@@ -9,11 +9,10 @@
 //! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
 //! that step only level and arrival matter, above it also whose turn it is.
 
-use crate::table::Table;
-
 use crate::index::Index;
 use crate::node::{FEW_CHILDREN, Node, Seat, Step};
 use crate::ordered::Place;
+use crate::table::Table;
 
 /// "None of them", for the small numbers that stand for lanes, keys, kinds, nodes and tasks.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::table::Table;
-
 use crate::index::Index;
 use crate::message::{Address, Agent, Message, MessageEnd, MessageId};
 use crate::modes::MessageSettings;
 use crate::name::LaneName;
 use crate::receipts::Receipts;
 use crate::session::{SEEN_MAX, Seen, Session};
+use crate::table::Table;
 use crate::time::Timestamp;
 
 /// How many agents are looked through for one to share.
