@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::id::TaskId;
 use crate::message::{
     AGENT_LANES_MAX, Address, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message, MessageEnd,
-    MessageId, Otherwise, PERMISSIONS_MAX, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
+    MessageId, Otherwise, PERMISSIONS_MAX, Place, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
 };
 use crate::modes::{DropRule, MessageQueue, Mode};
 use crate::name::LaneName;
@@ -24,6 +24,7 @@ impl Scheduler {
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         self.sessions.foresee(incoming.id);
+        forget_empty(&mut incoming);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
         if let Some(same) = self.same_message(&lane, &incoming) {
@@ -263,6 +264,17 @@ pub(crate) fn reply(
 ) -> Reply {
     let typing = !matches!(outcome, SendOutcome::Dropped(_) | SendOutcome::Directive);
     Reply::Message(Box::new(MessageReply { message, outcome, turn, position, typing, reply: None }))
+}
+
+/// An empty text says nothing: two messages with an empty id are not the same one.
+fn forget_empty(incoming: &mut Incoming) {
+    let Place { channel, to, account, thread } = &mut incoming.place;
+    let others = [&mut incoming.sender, &mut incoming.sender_name, &mut incoming.message_id];
+    for label in [channel, to, account, thread].into_iter().chain(others) {
+        if label.as_deref() == Some("") {
+            *label = None;
+        }
+    }
 }
 
 fn check(incoming: &Incoming) -> Result<LaneName, Rejection> {

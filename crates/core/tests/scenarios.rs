@@ -109,6 +109,7 @@ scenarios! {
     one_summary_then_normal "43-one-summary-then-normal"
     a_directive_is_obeyed_once "44-a-directive-is-obeyed-once"
     a_duplicate_is_typed_for_while_it_lives "44-a-duplicate-is-typed-for-while-it-lives"
+    an_empty_id_is_none "44-an-empty-id-is-none"
     the_same_message_once "44-the-same-message-once"
     what_nobody_heard_may_come_again "44-what-nobody-heard-may-come-again"
     a_back_off_ends_with_its_message "45-a-back-off-ends-with-its-message"
