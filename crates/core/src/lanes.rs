@@ -52,7 +52,8 @@ pub(crate) struct Lanes {
     lanes: Table<Lane>,
     by_name: Index,
     routes: Table<Route>,
-    by_names: Index,
+    /// The hint: the home lane of the route, and its leaf when it was found last.
+    by_names: Index<Cell<[u32; 2]>>,
     births: u32,
     /// Counts steps and replayed events, to tell what the last one touched.
     pub(crate) step: u64,
@@ -174,20 +175,20 @@ impl Lanes {
         self.find_route_and(names, |_| {})
     }
 
-    /// The same, and tells the leaf of whatever route it looks at.
-    pub(crate) fn find_route_and(&self, names: &[LaneName], looked_at: impl Fn(u32)) -> Option<u32> {
+    /// The same, and tells the leaf of whatever route it is about to look at, as far as that is known.
+    pub(crate) fn find_route_and(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         // What was decided about is applied next: often it is the route that was found last.
         let recent = self.recent.get();
         if self.is_recent(recent, names) {
             return Some(recent);
         }
-        let found = self.look_up(self.by_names.hash(names), names.iter(), &looked_at);
+        let found = self.look_up(self.by_names.hash(names), names.iter(), &foresee_leaf);
         found.or_else(|| {
             let kept = canonical(names);
             let is_shorter = kept.len() < names.len();
             is_shorter
-                .then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied(), &looked_at))?
+                .then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied(), &foresee_leaf))?
         })
     }
 
@@ -204,10 +205,13 @@ impl Lanes {
         &self,
         hash: u64,
         names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
-        looked_at: &impl Fn(u32),
+        foresee_leaf: &impl Fn(u32),
     ) -> Option<u32> {
-        let found = self.by_names.find(hash, |route| {
-            looked_at(self.routes[route as usize].leaf);
+        let found = self.by_names.find_with(hash, |route, hint| {
+            let [home, leaf] = hint.get();
+            self.lanes.foresee(home);
+            foresee_leaf(leaf);
+            hint.set([home, self.routes[route as usize].leaf]);
             self.is_named(route, names.clone())
         });
         if let Some(route) = found {
@@ -261,7 +265,7 @@ impl Lanes {
         let home = lanes[0];
         way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
         let number = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: NONE }) as u32;
-        self.by_names.insert(hash, number);
+        self.by_names.insert_with(hash, number, Cell::new([home, NONE]));
         number
     }
 
