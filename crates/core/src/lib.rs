@@ -59,6 +59,7 @@ mod ranking;
 mod receipts;
 mod rejection;
 mod retry;
+mod routes;
 mod running;
 mod scheduler;
 mod seats;
