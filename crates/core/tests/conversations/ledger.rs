@@ -116,7 +116,7 @@ impl Ledger {
         match change {
             SessionChange::Accepted { message, way } => return self.accepted(session, message, *way),
             SessionChange::TurnBegan { turn, messages, summary } => {
-                return self.began(now, session, *turn, messages, summary.as_ref());
+                return self.began(session, *turn, messages, summary.as_ref());
             }
             SessionChange::SteeringSet { turn, fence, open } => {
                 let known = self.turns.entry(*turn).or_insert(Turn { is_direct: true, ..Turn::default() });
@@ -146,10 +146,8 @@ impl Ledger {
             }
             SessionChange::Renewed => self.session(&session).fresh = true,
             SessionChange::SummaryDropped => self.session(&session).untold.clear(),
-            SessionChange::Answered { message, message_id, place, .. } => {
-                let (message_id, place) = (Arc::clone(message_id), place.clone());
-                self.answered.push(Answered { session, message_id, place, message: *message, at: now });
-            }
+            // Known from the answer itself: see `check_sent`.
+            SessionChange::Answered { .. } => {}
             SessionChange::TakenUp { message, again } => {
                 self.count(if again.is_some() { "sent again" } else { "thrown away" });
                 let before = self.aside.len();
@@ -212,13 +210,12 @@ impl Ledger {
 
     fn began(
         &mut self,
-        now: Timestamp,
         session: String,
         turn: TaskId,
         messages: &[MessageId],
         summary: Option<&Arc<Address>>,
     ) -> Result<(), String> {
-        self.check_turn(now, &session, messages)?;
+        self.check_turn(&session, messages)?;
         self.count(if messages.len() > 1 { "turn of several" } else { "turn of one" });
         let note = self.session(&session);
         let fresh = std::mem::take(&mut note.fresh);

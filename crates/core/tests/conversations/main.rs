@@ -10,6 +10,7 @@
 mod answers;
 #[path = "../histories/dice.rs"]
 mod dice;
+mod edits;
 mod ledger;
 mod rules;
 mod script;
@@ -125,7 +126,7 @@ impl History {
         if let (Some(before), Some(command)) = (&edited, session) {
             checks.push(self.ledger.check_edited(&self.live, before, command, &reply));
         }
-        for problem in checks.into_iter().filter_map(Result::err) {
+        if let Some(problem) = checks.into_iter().find_map(Result::err) {
             panic!("{}: {problem}", context());
         }
         if is_looked_at {

@@ -75,12 +75,7 @@ impl Ledger {
     }
 
     /// Whoever was accepted earlier is not left behind, and only those are answered together who belong together.
-    pub(crate) fn check_turn(
-        &self,
-        _now: Timestamp,
-        session: &str,
-        messages: &[MessageId],
-    ) -> Result<(), String> {
+    pub(crate) fn check_turn(&self, session: &str, messages: &[MessageId]) -> Result<(), String> {
         let Some(first) = messages.first().and_then(|id| self.messages.get(id)) else { return Ok(()) };
         let mut place = &first.message.address.place;
         for id in messages {
