@@ -200,6 +200,7 @@ impl Attempt {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

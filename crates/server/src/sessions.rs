@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use laneway_core::{
-    LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, SetAside, TaskId, ToolLane,
+    LaneName, Message as Waiting, Millis, QueueOverrides, SessionView, SetAside, TaskId, ToolLane,
 };
 use laneway_protocol::{
     At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::bus::{Filter, From};
 use crate::extract::{Body, Path, Query, header_text};
-use crate::messages::{drop_rule, mode, texted};
+use crate::messages::{drop_rule, ended, mode, texted};
 use crate::problem::{Answer, Refusal};
 use crate::streams::Telling;
 use crate::tasks::{PageQuery, bad_cursor, page_size};
@@ -272,7 +272,9 @@ pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_prot
                 Way::Steer { .. } => "steered",
                 Way::Both { .. } => "steered_and_queued",
             };
-            Some((EventName::Message, json!({ "message_id": texted(&message.id), "outcome": outcome })))
+            // From now on the people in the session see typing, not only when its turn begins.
+            let data = json!({ "message_id": texted(&message.id), "outcome": outcome, "typing": true });
+            Some((EventName::Message, data))
         }
         Change::TurnBegan { messages, .. } => {
             let messages: Vec<String> = messages.iter().map(texted).collect();
@@ -283,14 +285,15 @@ pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_prot
             Some((EventName::Steered, json!({ "messages": messages })))
         }
         Change::Ended { message, end } => {
-            let outcome = match end {
-                MessageEnd::Delivered { .. } => "delivered",
-                MessageEnd::Steered { .. } => "steered",
-                MessageEnd::Dropped { .. } => "dropped",
-                MessageEnd::Cancelled { .. } => "cancelled",
-                MessageEnd::SetAside { .. } => "set_aside",
-            };
-            Some((EventName::Message, json!({ "message_id": texted(message), "outcome": outcome })))
+            let (outcome, turn, detail) = ended(end);
+            let mut data = json!({ "message_id": texted(message), "outcome": outcome });
+            if let Some(turn) = turn {
+                data["task_id"] = turn.to_string().into();
+            }
+            if let Some(detail) = detail {
+                data["detail"] = detail.into();
+            }
+            Some((EventName::Message, data))
         }
         _ => None,
     }
