@@ -200,8 +200,9 @@ impl Attempt {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use super::*;
 
     fn said(id: &str) -> SteeringView {

@@ -1,6 +1,9 @@
 //! What edits of the line must do, to messages in any state.
 
-use laneway_core::{Command, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionCommand};
+use laneway_core::{
+    Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionChange,
+    SessionCommand,
+};
 
 use crate::ledger::{Ledger, Where, in_turn};
 
@@ -107,6 +110,31 @@ impl Ledger {
         };
         let left = self.messages.values().find(|known| known.session == lane.as_str() && waits(known.place));
         left.map_or(Ok(()), |known| Err(format!("{:?} still waits", known.message.id)))
+    }
+}
+
+/// A run takes what it names and nothing else, and is given what it takes.
+pub(crate) fn check_taken(
+    asked: &SessionCommand,
+    reply: &Result<Reply, Rejection>,
+    events: &[Event],
+) -> Result<(), String> {
+    let SessionCommand::TakeSteering { only, .. } = asked else { return Ok(()) };
+    let given: Vec<MessageId> = match reply {
+        Ok(Reply::Steering(given)) => given.iter().map(|message| message.id).collect(),
+        _ => vec![],
+    };
+    let taken = events.iter().find_map(|event| match event {
+        Event::Session(event) => match &event.change {
+            SessionChange::Taken { messages, .. } => Some(messages.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let is_named = |id: &MessageId| only.as_ref().is_none_or(|only| only.contains(id));
+    match taken.unwrap_or_default() == given && given.iter().all(is_named) {
+        true => Ok(()),
+        false => Err(format!("{given:?} were given")),
     }
 }
 
