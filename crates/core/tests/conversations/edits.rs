@@ -106,6 +106,8 @@ impl Ledger {
         let waits = |place: Where| match place {
             Where::Waiting => true,
             Where::Turn(turn) => live.task(turn).is_some_and(|task| task.running.is_none()),
+            // Whoever is meant for the turn goes on, unless everything is stopped.
+            Where::Pending(_) => matches!(**command, SessionCommand::Stop { .. }),
             _ => false,
         };
         let left = self.messages.values().find(|known| known.session == lane.as_str() && waits(known.place));
