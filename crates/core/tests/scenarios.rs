@@ -130,6 +130,7 @@ scenarios! {
     a_switch_to_latest_leaves_the_newest "49-a-switch-to-latest-leaves-the-newest"
     live_changes_apply_to_what_waits "49-live-changes-apply-to-what-waits"
     precedence "49-precedence"
+    the_same_call_joins_however_long_it_runs "59-the-same-call-joins-however-long-it-runs"
     a_dead_runner_needs_no_lease "64-a-dead-runner-needs-no-lease"
     a_call_is_repeated_only_until_it_has_ended "rule-a-call-is-repeated-only-until-it-has-ended"
     a_key_belongs_to_the_newest_task "rule-a-key-belongs-to-the-newest-task"

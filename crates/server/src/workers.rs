@@ -44,12 +44,13 @@ pub(crate) async fn claim(
         _ if app.draining.is_cancelled() => Vec::new(),
         0 => app.handle.claim(request).await?,
         wait => {
-            let waiting = app.handle.claim_when_there_is(request);
-            tokio::select! {
-                claims = waiting => claims?,
-                () = tokio::time::sleep(Duration::from_millis(wait)) => Vec::new(),
-                () = app.draining.cancelled() => Vec::new(),
-            }
+            let given_up = async {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+                    () = app.draining.cancelled() => {}
+                }
+            };
+            app.handle.claim_until(request, given_up).await?
         }
     };
     let now = app.now();

@@ -273,7 +273,7 @@ export interface ConfigValue {
     block: string;
     /** The key. */
     key: string;
-    /** Where it came from: a file and line, a variable, `api`, or `default`. */
+    /** Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`. */
     source: string;
     /** The value, without secrets. */
     value: string;

@@ -363,7 +363,7 @@ class ConfigValue:
     key: str
     """The key."""
     source: str
-    """Where it came from: a file and line, a variable, `api`, or `default`."""
+    """Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`."""
     value: str
     """The value, without secrets."""
 
