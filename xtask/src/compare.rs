@@ -5,12 +5,19 @@ use std::path::PathBuf;
 use crate::{engines, ensure, root, run};
 
 /// Installs the peers, measures, and writes the page of the documentation if asked to.
-pub(crate) fn compare(is_written: bool) -> Result<(), String> {
+pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
+    let (rounds, is_written) = match words {
+        [] => ("7", false),
+        ["--write"] => ("7", true),
+        ["--rounds", rounds] => (*rounds, false),
+        ["--rounds", rounds, "--write"] | ["--write", "--rounds", rounds] => (*rounds, true),
+        _ => return Err("compare knows --rounds N and --write".to_owned()),
+    };
     engines()?;
     let peers = install_peers()?;
     let docs = root().join("docs");
     let docs = docs.to_string_lossy();
-    let mut bench = vec!["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", "compare"];
+    let mut bench = vec!["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", "compare", rounds];
     if is_written {
         bench.push(&docs);
     }

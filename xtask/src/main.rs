@@ -13,6 +13,7 @@ mod power;
 mod sdk;
 mod served;
 mod sim;
+mod survivors;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ cargo xtask <chore>
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
-  compare [--write] the same work through Laneway and its peers, with what each loses; writes docs/comparison.md
+  compare [--rounds N] [--write]  the same work through Laneway and its peers; --write: into docs/comparison.md too
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz texts [CASES] the texts of sessions on random input, a million cases or so many
   fuzz TARGET --seconds N  any input for configuration, directives, records, http, socket, cron, names, mcp, or all
@@ -43,6 +44,7 @@ cargo xtask <chore>
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
+  mutants --all [--shard K/N]  every change that cargo-mutants can make to the core (hours), or one of N parts
 ";
 
 fn main() -> ExitCode {
@@ -61,8 +63,7 @@ fn main() -> ExitCode {
         }
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
-        ["compare"] => compare::compare(false),
-        ["compare", "--write"] => compare::compare(true),
+        ["compare", ref words @ ..] => compare::compare(words),
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
         ["bench", "dashboard"] => dashboard::bench(),
@@ -73,6 +74,8 @@ fn main() -> ExitCode {
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
+        ["mutants", "--all"] => survivors::all(None),
+        ["mutants", "--all", "--shard", shard] => survivors::all(Some(shard)),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
             eprint!("{USAGE}");
