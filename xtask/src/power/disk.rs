@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::power::files::Files;
 use crate::power::trace::{Call, Event};
 use crate::served::Chance;
 
@@ -20,13 +21,6 @@ pub(crate) enum Flushes {
     Real,
     /// None: a disk that lies, or a store that does not ask.
     Ignored,
-}
-
-/// What is on the disk: directories, and files with their contents.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Files {
-    directories: BTreeSet<PathBuf>,
-    files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 #[derive(Clone)]
@@ -282,59 +276,5 @@ impl Manner {
             change.make(&mut contents, |_| whole);
         }
         contents
-    }
-}
-
-impl Files {
-    /// What lies in `place`, which counts as safe.
-    pub(crate) fn read(place: &Path) -> Result<Files, String> {
-        let mut files = Files::default();
-        files.read_directory(place).map_err(|error| format!("{}: {error}", place.display()))?;
-        Ok(files)
-    }
-
-    fn read_directory(&mut self, place: &Path) -> std::io::Result<()> {
-        self.directories.insert(place.to_owned());
-        for entry in std::fs::read_dir(place)? {
-            let path = entry?.path();
-            match path.is_dir() {
-                true => self.read_directory(&path)?,
-                false => drop(self.files.insert(path.clone(), std::fs::read(&path)?)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts all of it where it belongs, in place of what was there.
-    pub(crate) fn write(&self, place: &Path) -> Result<(), String> {
-        let write = || -> std::io::Result<()> {
-            std::fs::remove_dir_all(place)?;
-            std::fs::create_dir_all(place)?;
-            // Parents come before their children.
-            for directory in &self.directories {
-                std::fs::create_dir_all(directory)?;
-            }
-            for (path, contents) in &self.files {
-                std::fs::write(path, contents)?;
-            }
-            Ok(())
-        };
-        write().map_err(|error| format!("{}: {error}", place.display()))
-    }
-
-    /// Another process's memory was mapped there, and nothing of it counts after a start.
-    pub(crate) fn spoil(&mut self, ending: &str, chance: &mut Chance) {
-        let paths: Vec<PathBuf> =
-            self.files.keys().filter(|path| path.to_string_lossy().ends_with(ending)).cloned().collect();
-        for path in paths {
-            match chance.below(3) {
-                0 => drop(self.files.remove(&path)),
-                1 => {
-                    let contents = self.files.entry(path).or_default();
-                    contents.iter_mut().for_each(|byte| *byte = chance.next() as u8);
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -5,6 +5,9 @@
 //! answered before that moment is looked for. The same on a disk that only pretends to flush must lose something.
 
 mod disk;
+mod files;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -13,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::power::disk::{Files, Flushes, after_power_cut};
+use crate::power::disk::{Flushes, after_power_cut};
+use crate::power::files::Files;
 use crate::power::trace::{Call, Event};
 use crate::served::{Chance, PATIENCE, Served, ask, field, program};
 use crate::{ensure, run};
