@@ -9,32 +9,42 @@ use std::process::Command;
 
 use crate::{root, run};
 
+/// The tests that every change meets first, and those that take long, which only those meet that the first have missed.
+const FAST: &[&str] = &[
+    "--lib",
+    "--test=bad_input",
+    "--test=bad_messages",
+    "--test=claims",
+    "--test=model",
+    "--test=replaying",
+    "--test=scenarios",
+    "--test=session_guide",
+    "--test=session_texts",
+    "--test=stopping",
+];
+const SLOW: &[&str] = &["--test=conversations", "--test=histories"];
+
 /// Makes every change, or the `k`th of `n` parts of them (`k/n`, from 0).
 pub(crate) fn all(shard: Option<&str>) -> Result<(), String> {
     let program = installed()?;
-    let output = root().join("target").join("mutants-all");
-    fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-    let mut command = Command::new(program);
-    command.args(["mutants", "--package", "laneway-core", "--jobs", "1", "--colors", "never", "--no-times"]);
-    command.args(["--caught", "--output"]).arg(&output).current_dir(root());
-    command.args(shard.map(|shard| ["--shard", shard]).into_iter().flatten());
-    // It builds in a copy of the repository, which must not share anything with this one.
-    command.env_remove("CARGO_TARGET_DIR");
-    let status = command.status().map_err(|error| format!("cargo-mutants did not start: {error}"))?;
-    // 2: some were missed; 3: some ran for ever, which is noticed.
-    if !matches!(status.code(), Some(0 | 2 | 3)) {
-        return Err(format!("cargo-mutants failed: {status}"));
-    }
-    let lines = |name: &str| read(&output.join("mutants.out").join(name));
-    let missed = lines("missed.txt")?;
+    let which = shard.map(|shard| vec!["--shard".to_owned(), shard.to_owned()]).unwrap_or_default();
+    let first = mutate(&program, "fast", FAST, &which)?;
+    let missed: Vec<String> =
+        first.missed.iter().flat_map(|line| ["--re".to_owned(), format!("^{}$", escaped(line))]).collect();
+    let second = match missed[..] {
+        [] => Outcome::default(),
+        _ => mutate(&program, "slow", SLOW, &missed)?,
+    };
     let known = known(&read(&root().join("xtask/survivors.txt"))?)?;
-    let (explained, unexplained): (Vec<&str>, Vec<&str>) =
-        missed.lines().partition(|line| known.contains(&without_place(line)));
+    let (explained, unexplained): (Vec<String>, Vec<String>) =
+        second.missed.into_iter().partition(|line| known.contains(&without_place(line)));
     println!(
-        "mutants: {} caught, {} ran for ever, {} do not compile, {} survived with a reason, {} without",
-        lines("caught.txt")?.lines().count(),
-        lines("timeout.txt")?.lines().count(),
-        lines("unviable.txt")?.lines().count(),
+        "mutants: {} caught, {} of them by the slow tests only, {} ran for ever, {} do not compile, {} survived with a \
+         reason, {} without",
+        first.caught + second.caught,
+        second.caught,
+        first.endless + second.endless,
+        first.unviable,
         explained.len(),
         unexplained.len()
     );
@@ -45,6 +55,51 @@ pub(crate) fn all(shard: Option<&str>) -> Result<(), String> {
             unexplained.join("\n  ")
         )),
     }
+}
+
+/// What became of some changes.
+#[derive(Default)]
+struct Outcome {
+    caught: usize,
+    endless: usize,
+    unviable: usize,
+    missed: Vec<String>,
+}
+
+/// Makes the changes that `which` asks for, each met by these tests.
+fn mutate(program: &Path, name: &str, tests: &[&str], which: &[String]) -> Result<Outcome, String> {
+    let output = root().join("target").join("mutants-all").join(name);
+    fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    let mut command = Command::new(program);
+    command.args(["mutants", "--package", "laneway-core", "--jobs", "1", "--colors", "never", "--no-times"]);
+    command.args(["--caught", "--output"]).arg(&output).args(which).current_dir(root());
+    command.args(tests.iter().map(|test| format!("--cargo-test-arg={test}")));
+    // It builds in a copy of the repository, which must not share anything with this one.
+    command.env_remove("CARGO_TARGET_DIR");
+    let status = command.status().map_err(|error| format!("cargo-mutants did not start: {error}"))?;
+    // 2: some were missed; 3: some ran for ever, which is noticed.
+    if !matches!(status.code(), Some(0 | 2 | 3)) {
+        return Err(format!("cargo-mutants failed: {status}"));
+    }
+    let lines = |name: &str| read(&output.join("mutants.out").join(name));
+    Ok(Outcome {
+        caught: lines("caught.txt")?.lines().count(),
+        endless: lines("timeout.txt")?.lines().count(),
+        unviable: lines("unviable.txt")?.lines().count(),
+        missed: lines("missed.txt")?.lines().map(str::to_owned).collect(),
+    })
+}
+
+/// A text as a regular expression that matches it alone.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        if r"\.+*?()|[]{}^$#&-~".contains(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
 }
 
 /// cargo-mutants, from here or from wherever it is installed.
