@@ -17,8 +17,8 @@ const ELSEWHERE: &str = "\
 ";
 
 const METHOD: &str = "\
-Everything runs on one machine in one run, Laneway and its peers in turns, round by round, seven of no-ops, naps and idle starts and three of sessions
-and memory (`--rounds N` for more or fewer); a figure is the median of the rounds, with the least and the most. The queues of Rust share one process with one thread, release
+Everything runs on one machine in one run, Laneway and its peers in turns, round by round (ROUNDS rounds here, seven unless `--rounds N` says otherwise, of
+sessions and memory three at most); a figure is the median of the rounds, with the least and the most. The queues of Rust share one process with one thread, release
 build; those of Node have a process each, which times itself once it is up: its compiler is cold, which is in favour of Rust. Redis is a real server on this machine with `appendonly yes` and
 `appendfsync everysec`. The workloads are written once for Rust (`bench/src/compare/workloads.rs`) and once for Node
 (`bench/peers/peers.mjs`), with the same numbers.
