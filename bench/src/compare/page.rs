@@ -36,6 +36,7 @@ build; those of Node have a process each, which times itself once it is up: its 
 ";
 
 pub fn page(report: &Report, field: &Field) -> String {
+    let method = METHOD.replace("ROUNDS", &report.reference.len().to_string());
     let mut page = String::from(
         "# Laneway beside what one would take instead\n\n\
          ```sh\ncargo xtask compare           # measures, and prints the table (some minutes)\n\
@@ -56,7 +57,7 @@ pub fn page(report: &Report, field: &Field) -> String {
         losses => losses.iter().for_each(|loss| page.push_str(&format!("- {loss}.\n"))),
     }
     page.push_str(&format!(
-        "\nAnd in what was not measured:\n\n{ELSEWHERE}\n## How it was measured\n\n{METHOD}"
+        "\nAnd in what was not measured:\n\n{ELSEWHERE}\n## How it was measured\n\n{method}"
     ));
     page.push_str("\n## The machine, and its noise\n\n");
     page.push_str(&format!(
