@@ -68,9 +68,19 @@ export function Filter({ value, onInput, label, placeholder }) {
     value=${value ?? ""} onInput=${(event) => onInput(event.target.value)} spellcheck=${false} autocomplete="off" />`;
 }
 
+/** One of them is picked, with the pointer or with the arrows. */
 export function Tabs({ of, value, onPick, label }) {
-  return html`<div class="tabs" role="tablist" aria-label=${label}>${of.map(([key, name]) => html`
-    <button role="tab" type="button" aria-selected=${key === value} onClick=${() => onPick(key)}>${name}</button>`)}</div>`;
+  const pressed = (event) => {
+    const at = of.findIndex(([key]) => key === value);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: of.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = (to + of.length) % of.length;
+    onPick(of[next][0]);
+    event.currentTarget.children[next].focus();
+  };
+  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${pressed}>${of.map(([key, name]) => html`
+    <button role="tab" type="button" aria-selected=${key === value} tabindex=${key === value ? 0 : -1} onClick=${() => onPick(key)}>${name}</button>`)}</div>`;
 }
 
 /** One row of a list of tasks. */
