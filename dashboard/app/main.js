@@ -7,7 +7,7 @@ import { Link, usePlace } from "./route.js";
 import { Help, useKeys } from "./keys.js";
 import { useScroll } from "./scroll.js";
 import { Dialogs, Notes } from "./parts/dialog.js";
-import { Empty, Title } from "./parts/shown.js";
+import { Empty, Title, showWithin } from "./parts/shown.js";
 import { Agents } from "./pages/agents.js";
 import { Audit } from "./pages/audit.js";
 import { Lane } from "./pages/lane.js";
@@ -60,9 +60,7 @@ function Frame({ me, signOut }) {
   useScroll(place);
   useEffect(() => {
     document.title = parts[1] ? `${parts[1]} · ${name} · Laneway` : `${name} · Laneway`;
-    const pages = document.querySelector("nav");
-    const current = pages.querySelector("[aria-current]");
-    if (current) pages.scrollTo({ left: current.offsetLeft - pages.offsetLeft - (pages.clientWidth - current.clientWidth) / 2 });
+    showWithin(document.querySelector("nav"), "[aria-current]");
     // What had the focus is gone with the page it was on: whoever uses the keyboard goes on in the new one.
     if (document.activeElement === document.body && isLater.current) document.getElementById("main").focus({ preventScroll: true });
     isLater.current = true;

@@ -131,21 +131,24 @@ test("whoever follows a row with the keyboard goes on in the page that it opens"
   await page.keyboard.press("Enter");
   await page.waitForURL(/#\/lanes\/tools/);
   await page.waitForFunction(() => document.activeElement.id === "main");
+  await page.getByText("Limits and settings").waitFor();
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement.closest("main") !== null), true);
   await leave(page);
 });
 
-test("on a phone the page one is on is seen among the pages", async () => {
+test("on a phone the page and the tab one is on are seen among the others", async () => {
   const page = await visit(browser, `${server.url}/#/settings`, { width: 390, height: 844 });
   await page.locator("main h1").waitFor();
-  const inside = () => page.locator("nav [aria-current]").evaluate((one) => {
+  const inside = (which = "nav [aria-current]") => page.locator(which).evaluate((one) => {
     const [link, nav] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];
     return link.left >= nav.left - 1 && link.right <= nav.right + 1;
   });
   assert.equal(await inside(), true);
   await come(page, "workers");
   assert.equal(await inside(), true);
+  await come(page, "tasks?status=lost");
+  assert.equal(await inside("[role=tab][aria-selected=true]"), true);
   await leave(page);
 });
 

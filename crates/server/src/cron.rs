@@ -31,7 +31,9 @@ impl Times {
 
     /// When, in words.
     pub(crate) fn words(&self) -> String {
-        self.cron.describe().trim_end_matches('.').to_owned()
+        let words = self.cron.describe();
+        let words = words.trim_end_matches('.');
+        words.strip_prefix("At every").map_or_else(|| words.to_owned(), |rest| format!("Every{rest}"))
     }
 
     /// The first moment after this one. A moment that a clock change leaves out does not double the next one.
@@ -98,9 +100,11 @@ mod tests {
 
     #[test]
     fn a_pattern_is_told_in_words() {
-        for (cron, words) in
-            [("*/20 * * * * *", "Every 20 seconds"), ("@hourly", "Every hour"), ("0 9 * * *", "At 09:00:00")]
-        {
+        for (cron, words) in [
+            ("*/20 * * * * *", "Every 20 seconds"),
+            ("@hourly", "At minute 0 past every hour"),
+            ("30 23 L * *", "At 23:30, on the last day of the month"),
+        ] {
             assert_eq!(Times::read(cron, "UTC").unwrap().words(), words, "{cron}");
         }
     }

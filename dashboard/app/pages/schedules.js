@@ -11,6 +11,8 @@ import { agentsToAsk } from "./session.js";
 
 const everySchedule = async (signal) => (await ask("GET", "api/schedules", { signal })).items;
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function Runs({ name }) {
   const [runs, setRuns] = useState(null);
   const load = async (event) => {
@@ -46,7 +48,7 @@ function Card({ schedule, after }) {
   const last = schedule.last_run;
   return html`<article class="card" aria-label=${`Schedule ${schedule.name}`}>
     <header><h2 class="name">${schedule.name}</h2><span class=${`lane-word ${schedule.enabled ? "busy" : "stopped"}`}>${schedule.enabled ? "on" : "paused"}</span></header>
-    <p><strong>${cronWords(schedule.cron) ?? schedule.words ?? schedule.cron}</strong> <span class="faint">${schedule.timezone} · <code>${schedule.cron}</code></span></p>
+    <p><strong>${capital(cronWords(schedule.cron) ?? schedule.words ?? schedule.cron)}</strong> <span class="faint">${schedule.timezone} · <code>${schedule.cron}</code></span></p>
     <p>“<bdi>${schedule.message}</bdi>” to ${schedule.agent}</p>
     <${Facts} of=${[["next, your time", schedule.next_runs.length > 0 && html`<ol class="plain-list">${schedule.next_runs.map((at) => html`<li><${Exact} at=${at} /> <span class="faint">(<${Time} at=${at} />)</span></li>`)}</ol>`],
       ["last", last && html`${last.status} <${Time} at=${last.fired_at} /> ${last.task_id && html`<${TaskLink} id=${last.task_id} />`} ${last.error && html`<span class="bad">${last.error}</span>`}`],
