@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use laneway_core::{
-    EffectiveQueue, LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, TaskId,
-    ToolLane,
+    EffectiveQueue, LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, SetAside,
+    TaskId, ToolLane,
 };
 use laneway_protocol::{
     At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
@@ -33,7 +33,12 @@ fn waiting(message: &Waiting) -> MessageView {
         agent: message.address.agent.name.to_string(),
         channel: message.address.place.channel.as_deref().map(str::to_owned),
         sender_name: message.sender_name().map(str::to_owned),
+        error: None,
     }
+}
+
+fn set_aside(aside: &SetAside) -> MessageView {
+    MessageView { error: aside.error.as_deref().map(str::to_owned), ..waiting(&aside.message) }
 }
 
 /// How messages are queued, each value with where it comes from.
@@ -76,6 +81,7 @@ fn summary(view: &SessionView) -> SessionSummary {
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
         retry_at: view.retry_at.map(At),
+        set_aside: view.aside.iter().map(set_aside).collect(),
     }
 }
 
@@ -150,6 +156,7 @@ async fn asked_directly(
         agent: turn.agent,
         channel: None,
         sender_name: turn.source_agent,
+        error: None,
     };
     Ok(Some((task.id, said)))
 }
@@ -208,7 +215,6 @@ pub(crate) async fn change(
     Path(key): Path<String>,
     Body(change): Body<SessionChange>,
 ) -> Answer<Json<SessionSummary>> {
-    let before = app.handle.session(key.clone()).await?.map(|view| view.overrides).unwrap_or_default();
     let asked = QueueOverrides {
         mode: change.mode.as_deref().map(mode).transpose()?,
         debounce: change.debounce_ms.map(Millis),
@@ -216,7 +222,7 @@ pub(crate) async fn change(
         cap: change.cap,
         drop: change.drop.as_deref().map(drop_rule).transpose()?,
     };
-    app.handle.configure_session(key.clone(), asked.over(before)).await?;
+    app.handle.amend_session(key.clone(), asked).await?;
     get(State(app), Path(key)).await
 }
 
