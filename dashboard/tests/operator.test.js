@@ -17,6 +17,8 @@ agent "echo"   { echo = true }
 agent "coder"  { command = ["sh", "-c", "exec sleep 600"]  lanes = ["forge"] }
 agent "writer" { command = ["sh", "-c", "exec sleep 600"]  max_concurrency = 4  lanes = ["desk"] }
 
+agent "builder" { external = true  lanes = ["yard"] }
+
 handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
 handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
 
@@ -203,6 +205,32 @@ test("a conversation tells what was asked and answered, and how it is set, also 
   await page.goto(`${server.url}/#/sessions/patient`);
   await page.getByRole("region", { name: "The turn that runs" }).locator(".state.queued").waitFor();
   await server.ask("POST", "/api/lanes/desk/resume");
+  await leave(page);
+});
+
+test("a message that was set aside is seen with what went wrong, and sent again or thrown away", async () => {
+  for (const text of ["Fix it", "Forget it"]) {
+    const path = "/api/sessions/odd/messages";
+    const { id } = await server.ask("POST", path, { agent: "builder", text });
+    for (let tries = 1; tries <= 7; tries += 1) {
+      const { tasks: [task] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+      await server.ask("POST", `/api/tasks/${task.id}/complete`, { fence: task.fence, success: false, error: "no model" });
+      if (tries < 7) await server.ask("POST", `${path}/${id}/send-now`, {});
+    }
+  }
+  const page = await visit(browser, `${server.url}/#/sessions`);
+  await page.getByText("2 set aside").click();
+  const aside = page.getByRole("region", { name: "Messages set aside" });
+  const row = (text) => aside.getByRole("listitem").filter({ hasText: text });
+  await row("Forget it").getByText("no model").waitFor();
+  await act(page, button(row("Forget it"), "Throw away"), "Throw away");
+  await row("Forget it").waitFor({ state: "detached" });
+  await act(page, button(row("Fix it"), "Send again"), "Send again");
+  await page.getByRole("status").getByText("The message: started.").waitFor();
+  const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+  assert.equal(turn.payload.text, "Fix it");
+  await aside.waitFor({ state: "detached" });
+  await server.ask("POST", `/api/tasks/${turn.id}/complete`, { fence: turn.fence, success: true });
   await leave(page);
 });
 

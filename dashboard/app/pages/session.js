@@ -61,6 +61,25 @@ function Line({ name: key, messages, after }) {
   </li>`)}</ol>`;
 }
 
+/** Messages whose turns failed again and again: nobody has heard them. */
+function Aside({ name: key, messages, after }) {
+  if (messages.length === 0) return null;
+  const of = (message) => `${path(key)}/messages/${part(message.id)}`;
+  const again = (message) => ({ title: "Send the message again?", action: "Send again", what: ["It becomes a new message that says the same, and is queued as if it came now.", `“${message.text.slice(0, 200)}”`] });
+  const doAgain = (message) => async () => {
+    const { outcome, position } = await ask("POST", `${of(message)}/resend`);
+    return `The message: ${stateWord(outcome)}${position ? `, place ${position}` : ""}.`;
+  };
+  const away = (message) => ({ title: "Throw the message away?", action: "Throw away", danger: true, what: ["It is gone for good, and never reaches the agent.", `“${message.text.slice(0, 200)}”`] });
+  return html`<section class="card" aria-label="Messages set aside"><h2>Set aside</h2>
+    <p class="faint small">Their turns failed again and again. The others went on without them.</p>
+    <ol class="messages">${messages.map((message) => html`<li key=${message.id} data-row="" tabindex="-1"><div><p class="message">${message.text}</p>
+      ${message.error && html`<pre class="error">${message.error}</pre>`}<span class="faint small">to ${message.agent} <${Time} at=${message.at} /></span></div>
+      ${may("submit") && html`<span class="actions"><${Act} label="Send again" ask=${again(message)} run=${doAgain(message)} after=${after} />
+        <${Act} label="Throw away" danger ask=${away(message)} run=${async () => { await ask("DELETE", of(message)); return "Thrown away."; }} after=${after} /></span>`}
+    </li>`)}</ol></section>`;
+}
+
 function Box({ session, name, usual: before, after }) {
   const [text, setText] = useState("");
   const [agents, setAgents] = useState([]);
@@ -147,6 +166,7 @@ export function Session({ name }) {
       <section class="card" aria-label="The turn that runs"><h2>Now</h2><${Now} session=${session} turns=${turns} after=${refresh} /></section>
       <section class="card" aria-label="Messages that wait"><h2>Waiting messages</h2><${Line} name=${name} messages=${messages} after=${refresh} />
         <${Box} session=${session} name=${name} usual=${past[0]?.payload?.agent} after=${refresh} /></section>
+      <${Aside} name=${name} messages=${session?.set_aside ?? []} after=${refresh} />
       <${Turns} turns=${past} name=${name} />
     </div><div>
       <section class="card" aria-label="Settings"><h2>How messages are queued</h2><${Settings} name=${name} values=${session?.settings ?? stats.settings ?? {}} after=${refresh} /></section>

@@ -4,7 +4,7 @@ import { html, useCallback, useEffect, useState } from "../view.js";
 import { ask, may, part, send, withQuery } from "../api.js";
 import { read, useAnswer } from "../live.js";
 import { Link, go } from "../route.js";
-import { isOver, length, many, stateWord } from "../words.js";
+import { about, isOver, length, many, stateWord } from "../words.js";
 import { Act } from "../parts/dialog.js";
 import { Empty, Facts, Folded, LaneLink, Priority, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Exact, Time } from "../parts/time.js";
@@ -84,7 +84,7 @@ function Why({ id, task }) {
   if (error) return html`<${Trouble} error=${error} />`;
   if (!data) return html`<${Waiting} />`;
   const place = data.position ? `Place ${data.position} in line` : "In no line";
-  return html`<p class="place"><strong>${place}</strong>${data.eta_ms !== undefined && data.eta_ms !== null ? `, starts in about ${length(data.eta_ms)}` : ""}.
+  return html`<p class="place"><strong>${place}</strong>${data.eta_ms !== undefined && data.eta_ms !== null ? `, starts ${data.eta_ms < 1000 ? "any moment" : about(data.eta_ms)}` : ""}.
       ${task.wait_until && html` It gives up <${Time} at=${task.wait_until} />.`}</p>
     <${Blockers} blockers=${data.blockers} />`;
 }
