@@ -39,6 +39,17 @@ after(async () => {
 
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 
+test("a server that is new says what to do first", async () => {
+  const page = await visit(browser, `${server.url}/`);
+  await page.getByText("laneway chat echo hello").waitFor();
+  await server.ask("POST", "/api/agents/echo/chat", { message: "hello" });
+  await page.getByText("laneway chat echo hello").waitFor({ state: "detached" });
+  await page.goto(`${server.url}/#/dead-letters`);
+  await page.getByText("No dead letters.").waitFor();
+  assert.equal(await page.locator("main button").count(), 0);
+  await leave(page);
+});
+
 test("a lane that is held up says by what: on the overview, on its own page, on its agent's card", async () => {
   await server.task("slow", ["forge"]);
   await server.until("/api/lanes/forge", ({ running }) => running === 1);

@@ -48,7 +48,7 @@ function chosenBy(query, shown) {
 }
 
 function Bulk({ shown, query, after }) {
-  if (!may("admin")) return null;
+  if (!may("admin") || shown.length === 0) return null;
   const { said: given, number, redrive, discard } = chosenBy(query, shown);
   const said = given ? ` of ${given}` : "";
   const again = async () => {
@@ -59,8 +59,8 @@ function Bulk({ shown, query, after }) {
     const letters = many(await number(), "dead letter");
     return { title: `Throw ${letters} away?`, action: `Throw ${letters} away`, danger: true, what: [`Every dead letter${said} is gone for good, payload included.`] };
   };
-  return html`<${Act} label=${`Run ${count(shown.length)} again`} primary disabled=${!shown.length} ask=${again} run=${async () => `${many(await redrive(), "task")} run again.`} after=${after} />
-    <${Act} label=${`Throw ${count(shown.length)} away`} danger disabled=${!shown.length} ask=${away} run=${async () => `${many(await discard(), "dead letter")} thrown away.`} after=${after} />`;
+  return html`<${Act} label=${`Run ${count(shown.length)} again`} primary ask=${again} run=${async () => `${many(await redrive(), "task")} run again.`} after=${after} />
+    <${Act} label=${`Throw ${count(shown.length)} away`} danger ask=${away} run=${async () => `${many(await discard(), "dead letter")} thrown away.`} after=${after} />`;
 }
 
 function Letter({ letter, after }) {

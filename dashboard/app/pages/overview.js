@@ -61,9 +61,10 @@ function Tile({ name, value, unit, note, kind = "", to }) {
 
 function Wrong({ standing: found }) {
   const wrong = troubles(found);
+  const isNew = found.lanes.every((lane) => lane.counters.accepted === 0);
   return html`<section aria-label="What is wrong" class="wrong">
     ${wrong.length === 0
-      ? html`<p class="all-well"><span aria-hidden="true">✓</span> Nothing needs you.</p>`
+      ? html`<p class="all-well"><span aria-hidden="true">✓</span> Nothing needs you.${isNew && html` Nothing was ever asked for: try <code>laneway chat echo hello</code>, and watch it here.`}</p>`
       : wrong.map(({ level, text, to, query, next }) => html`<${Link} class=${`alert ${level}`} to=${to} query=${query} data-row="">
           <span aria-hidden="true">${level === "critical" ? "✕" : "▲"}</span><span><span class="sr">${level}: </span>${text}</span>
           <span class="alert-next">${next} →</span><//>`)}
