@@ -80,6 +80,10 @@ impl Engine {
                     if let Err(error) = self.give_way(&error).await {
                         return self.give_up(error, asks);
                     }
+                    self.await_baton(true).await;
+                    if let Some(error) = self.store_trouble() {
+                        return self.give_up(error, asks);
+                    }
                 }
                 Err(error) => return self.give_up(error, asks),
             }
@@ -208,7 +212,9 @@ impl Engine {
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
     pub(crate) async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
-        let is_nothing = turn.events.is_empty() && !self.must_show(turn.at);
+        // Whoever was passed the baton passes it on.
+        let is_idle = !self.must_show(turn.at) && !self.has_baton();
+        let is_nothing = turn.events.is_empty() && is_idle;
         if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
             return Ok(self.head);
         }

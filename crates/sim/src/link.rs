@@ -6,7 +6,7 @@ use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::testing::in_format;
 use laneway_store::{
-    Answer, Append, BATCH_FORMAT, BatchId, Durability, Head, HistoryQuery, Record, Retention, Store,
+    Answer, Append, Author, BATCH_FORMAT, BatchId, Durability, Head, HistoryQuery, Record, Retention, Store,
     StoreError, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
 use tokio::sync::oneshot;
@@ -200,6 +200,14 @@ impl Store for Link {
             return Box::pin(std::future::ready(Ok(head)));
         }
         self.ask(Sort::Append, move |world| world.append(replica, life, append))
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.ask(Sort::Other, move |world| now(world.shared.memory.want_baton(author)))
+    }
+
+    fn baton_at(&self, version: Version) -> Option<Author> {
+        self.sim.world().shared.memory.baton_at(version)
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {

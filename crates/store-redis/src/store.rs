@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    Answer, Append, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
+    Answer, Append, Author, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
 use redis::{Cmd, Value};
@@ -40,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) tail_link: Link,
     pub(crate) recent: Recent,
     pub(crate) append_script: Lua,
+    pub(crate) want_script: Lua,
     pub(crate) snapshot_script: Lua,
     pub(crate) follower: Mutex<Option<(watch::Sender<Known>, JoinHandle<()>)>>,
 }
@@ -70,6 +71,7 @@ impl RedisStore {
             tail_link,
             recent: Recent::default(),
             append_script: append::script(),
+            want_script: Lua::new(include_str!("want.lua")),
             snapshot_script: snapshot::script(),
             follower: Mutex::new(None),
             options,
@@ -88,6 +90,10 @@ impl RedisStore {
     {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
+            // Whoever is on that runtime already does it himself: each change of tasks takes time.
+            if Handle::try_current().is_ok_and(|current| current.id() == shared.runtime.id()) {
+                return work(shared).await;
+            }
             let name = self.name();
             let task = Ended(shared.runtime.clone().spawn(work(shared)));
             task.await.unwrap_or_else(|| Err(closed(name)))
@@ -171,6 +177,14 @@ impl Store for RedisStore {
 
     fn append(&self, append: Append) -> Answer<'_, Head> {
         self.run(async move |shared| shared.append(append).await)
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.run(async move |shared| shared.want_baton(author).await)
+    }
+
+    fn baton_at(&self, version: Version) -> Option<Author> {
+        self.shared.recent.baton_at(version)
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {

@@ -25,6 +25,11 @@ pub struct Version(pub u64);
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u128);
 
+/// Who makes batches: the upper half of their ids, which each process that shares a store chooses at random for
+/// itself. 0 is nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Author(pub u64);
+
 /// Where a log ends: its version and the batch that brought it there.
 ///
 /// The batch is part of it because an engine may lose its last writes at a failover and reach the same
@@ -181,6 +186,23 @@ pub trait Store: Send + Sync + 'static {
     /// very same batch again is always right: if it is there already, at its place, that is a success.
     fn append(&self, append: Append) -> Answer<'_, Head>;
 
+    /// Asks to be passed the baton: the right to append next, by courtesy, so that those who share a store append one
+    /// after another instead of racing. Nothing depends on it but speed: whoever appends without it is checked like
+    /// everybody.
+    ///
+    /// Those who want it stand in line, each once. Whoever appends leaves the line, and its batch passes the baton to the
+    /// first who is left; whoever loses a race is put in line by that. A store without such a line does nothing: there
+    /// everybody races.
+    fn want_baton(&self, _author: Author) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// To whom the batch at this version passed the baton, if that is the newest that was appended or read here. `None`:
+    /// nobody wanted it, or it is not known.
+    fn baton_at(&self, _version: Version) -> Option<Author> {
+        None
+    }
+
     /// The batches after a version, in order and without a gap, at most [`READ_BATCHES_MAX`] and about
     /// [`READ_BYTES_MAX`] at a time. None: the log ends there.
     ///
@@ -227,6 +249,14 @@ impl Version {
     #[must_use]
     pub fn next(self) -> Version {
         Version(self.0.saturating_add(1))
+    }
+}
+
+impl BatchId {
+    /// Who made it.
+    #[must_use]
+    pub fn author(self) -> Author {
+        Author((self.0 >> 64) as u64)
     }
 }
 

@@ -13,8 +13,8 @@ use crate::frame::{HEADER, Record};
 use crate::log::{Entry, Log};
 use crate::record::Batch;
 use crate::store::{
-    Answer, Append, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 
 /// What goes wrong with one append.
@@ -148,6 +148,14 @@ impl Store for FaultyStore {
             let fault = self.planned.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             self.append_with(fault, append).await
         }))
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.unless_away(self.inner.want_baton(author))
+    }
+
+    fn baton_at(&self, version: Version) -> Option<Author> {
+        self.inner.baton_at(version)
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
