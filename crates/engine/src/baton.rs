@@ -24,9 +24,9 @@ use crate::outbox::Told;
 
 /// For how long whoever has the baton may append nothing before the others go on without it. The time also has to
 /// pass for one that is only slow: its batch would be in vain then, and so would be one of the others'.
-const SILENCE_MAX: Duration = Duration::from_millis(20);
+const SILENCE_MAX: Duration = Duration::from_millis(50);
 /// For how long to wait for the baton at most while the others append: the place in line may have been lost.
-const WAIT_MAX: Duration = Duration::from_millis(200);
+const WAIT_MAX: Duration = Duration::from_millis(250);
 
 impl Engine {
     /// Whether we were passed the baton, so that the others wait for us.
@@ -36,7 +36,20 @@ impl Engine {
 
     /// Who was passed the baton with the newest batch that we have read.
     fn baton(&self) -> Option<Author> {
-        self.journal.log()?.store().baton_at(self.head.version)
+        let (version, baton) = self.journal.log()?.store().newest()?;
+        baton.filter(|_| version == self.head.version)
+    }
+
+    /// Reads what the store has heard of already, so that nothing is decided that cannot count.
+    async fn take_up_news(&mut self) {
+        let newest = self.journal.log().and_then(|log| log.store().newest());
+        if let Some((version, _)) = newest.filter(|(version, _)| *version > self.head.version)
+            && self.replica.is_some()
+            && self.store_trouble().is_none()
+            && let Err(error) = self.catch_up(Some(version)).await
+        {
+            self.give_up(error, Vec::new());
+        }
     }
 
     /// Until when another may append before us.
@@ -46,14 +59,14 @@ impl Engine {
         // Not all at the same time.
         let tardiness = Duration::from_millis(self.tardiness().0);
         let until = replica.grown + SILENCE_MAX + tardiness;
-        (is_anothers && self.outage.is_none() && self.broken.is_none() && until > Instant::now())
-            .then_some(until)
+        (is_anothers && self.store_trouble().is_none() && until > Instant::now()).then_some(until)
     }
 
     /// Waits until nobody else has the baton, or whoever has it is silent for too long.
     pub(crate) async fn await_baton(&mut self, is_in_line: bool) {
         let Some(replica) = &self.replica else { return };
         let author = Author(replica.id.0);
+        self.take_up_news().await;
         if self.courteous_until().is_none() {
             return;
         }
@@ -68,6 +81,7 @@ impl Engine {
         while let Some(until) = self.courteous_until() {
             let Ok(news) = timeout_at(until.min(give_up), news(&mut self.replica)).await else { return };
             self.hear(news).await;
+            self.take_up_news().await;
             self.outbox.drain(..).for_each(Told::tell);
         }
     }

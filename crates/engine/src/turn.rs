@@ -36,8 +36,6 @@ pub(crate) struct Turn {
     /// What those that may end with this were to do, if that is to be remembered.
     pub(crate) works: ByTask<Bytes>,
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
-    /// It was read from the log, and not just decided here.
-    pub(crate) is_read: bool,
 }
 
 impl Engine {

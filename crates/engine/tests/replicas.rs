@@ -287,11 +287,11 @@ async fn one_that_dies_with_the_baton_holds_nobody_up_for_long() {
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     memory.want_baton(Author(7)).await.unwrap();
     let slot = a.slot(["work"]).await.unwrap();
-    assert_eq!(memory.baton_at(memory.head().await.unwrap().version), Some(Author(7)));
+    assert_eq!(memory.newest().unwrap().1, Some(Author(7)));
     let began = tokio::time::Instant::now();
     drop(b.slot(["other"]).await.unwrap());
     let waited = began.elapsed();
-    assert!(waited >= Duration::from_millis(20) && waited < Duration::from_millis(60), "{waited:?}");
+    assert!(waited >= Duration::from_millis(50) && waited < Duration::from_millis(100), "{waited:?}");
     // Nobody waits for it twice.
     let began = tokio::time::Instant::now();
     drop((b.slot(["third"]).await.unwrap(), a.slot(["fourth"]).await.unwrap()));
@@ -312,7 +312,10 @@ async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
         let began = tokio::time::Instant::now();
         let before = memory.head().await.unwrap().version;
         let slot = b.slot(["work"]).await.unwrap();
-        assert_eq!(memory.baton_at(before.next()), Some(idle));
+        while memory.head().await.unwrap().version.0 < before.0 + 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(memory.head().await.unwrap().batch.author(), idle, "it appended a batch without events");
         if is_asked {
             // What is refused appends nothing either.
             assert_eq!(a.slot(["work"]).await.err().unwrap().code(), "AT_CAPACITY");

@@ -15,8 +15,8 @@ pub(crate) struct Recent(Mutex<Kept>);
 struct Kept {
     batches: VecDeque<StoredBatch>,
     bytes: usize,
-    /// The newest version that is known, and to whom it passed the baton.
-    baton: (Version, Option<Author>),
+    /// The newest of all, kept or not, and to whom it passed the baton.
+    newest: (Version, Option<Author>),
 }
 
 impl Recent {
@@ -37,7 +37,7 @@ impl Recent {
         let Some(first) = read.batches.first() else { return };
         let follows = kept.batches.back().is_some_and(|last| last.version.next() == first.version);
         if !follows {
-            *kept = Kept { baton: kept.baton, ..Kept::default() };
+            *kept = Kept { newest: kept.newest, ..Kept::default() };
         }
         for batch in read.batches {
             kept.bytes += batch.record.len();
@@ -58,15 +58,14 @@ impl Recent {
     /// Takes note of whom a batch passed the baton to, if there is none that is newer.
     pub(crate) fn note_baton(&self, version: Version, baton: Option<Author>) {
         let mut kept = self.kept();
-        if version >= kept.baton.0 {
-            kept.baton = (version, baton);
+        if version >= kept.newest.0 {
+            kept.newest = (version, baton);
         }
     }
 
-    /// Whom the batch at this version passed the baton to, if it is the newest.
-    pub(crate) fn baton_at(&self, version: Version) -> Option<Author> {
-        let (newest, baton) = self.kept().baton;
-        baton.filter(|_| newest == version)
+    /// The newest batch that came by, and to whom it passed the baton.
+    pub(crate) fn newest(&self) -> (Version, Option<Author>) {
+        self.kept().newest
     }
 
     /// The batches after a version, if the next one is known.

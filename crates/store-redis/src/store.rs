@@ -22,7 +22,8 @@ use crate::options::Options;
 use crate::recent::Recent;
 use crate::{append, fit, snapshot};
 
-/// A log in a Redis that any number of processes share. They race for each version, and exactly one wins.
+/// A log in a Redis that any number of processes share. They race for each version, and exactly one wins; where many do,
+/// they pass a baton.
 ///
 /// A broken connection is made anew, by itself. A command whose fate is unknown is sent again where that is right,
 /// which it is for all of them: the same batch is never written twice.
@@ -183,8 +184,8 @@ impl Store for RedisStore {
         self.run(async move |shared| shared.want_baton(author).await)
     }
 
-    fn baton_at(&self, version: Version) -> Option<Author> {
-        self.shared.recent.baton_at(version)
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        Some(self.shared.recent.newest())
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
@@ -217,6 +218,10 @@ impl Store for RedisStore {
 
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
         self.run(async move |shared| shared.finished(task).await)
+    }
+
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        self.run(async move |shared| shared.finished_all(&tasks).await)
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {

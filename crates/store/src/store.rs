@@ -197,9 +197,9 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// To whom the batch at this version passed the baton, if that is the newest that was appended or read here. `None`:
-    /// nobody wanted it, or it is not known.
-    fn baton_at(&self, _version: Version) -> Option<Author> {
+    /// The newest batch that this process has heard of, and to whom it passed the baton: what can be told without asking.
+    /// There may be newer ones.
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
         None
     }
 
@@ -236,6 +236,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// A finished task with its result.
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>>;
+
+    /// Some finished tasks with their results, in the order in which they were asked for.
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        Box::pin(async move {
+            let mut all = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                all.push(self.finished(task).await?);
+            }
+            Ok(all)
+        })
+    }
 
     /// Finished tasks, the newest first, without results and labels. Fewer than asked for: there are no more.
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>>;

@@ -154,8 +154,8 @@ impl Store for FaultyStore {
         self.unless_away(self.inner.want_baton(author))
     }
 
-    fn baton_at(&self, version: Version) -> Option<Author> {
-        self.inner.baton_at(version)
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        self.inner.newest().filter(|_| !self.away.load(Ordering::SeqCst))
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
@@ -188,6 +188,10 @@ impl Store for FaultyStore {
 
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
         self.unless_away(self.inner.finished(task))
+    }
+
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        self.unless_away(self.inner.finished_all(tasks))
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
