@@ -197,10 +197,11 @@ impl Engine {
             if let Some(news) = heard {
                 self.hear(news).await;
             }
+            self.take_more(&mut reports, &mut calls);
             if !reports.is_empty() || calls.iter().any(Call::may_append) || self.is_due() {
                 self.await_baton(false).await;
+                self.take_more(&mut reports, &mut calls);
             }
-            self.take_more(&mut reports, &mut calls);
             if self.outage_is_over().await {
                 // Hearing of others is nothing to decide about, but for what they wait for.
                 let is_asked = !reports.is_empty() || !calls.is_empty();
