@@ -4,6 +4,7 @@
 //! by round; a figure is the median over the rounds of the ratio within a round. Ends with a status that says whether
 //! all bounds hold.
 
+mod counts;
 mod disk;
 mod lanes;
 mod memory;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == memory::CHILD) {
         return ended(memory::child(words.get(1).map_or("", String::as_str)).map(|()| true));
+    }
+    if words.first().is_some_and(|word| word == counts::CHILD) {
+        return ended(counts::child(&words[1..]).map(|()| true));
     }
     let word = words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default();
     ended(measure(&word))
@@ -45,6 +49,7 @@ fn measure(word: &str) -> Result<bool, Failed> {
     for lanes in [1, 6] {
         noops::measure(&mut table, lanes)?;
     }
+    counts::measure(&mut table)?;
     timing::fan_out(&mut table)?;
     timing::idle(&mut table)?;
     memory::measure(&mut table)?;

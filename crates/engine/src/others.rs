@@ -192,7 +192,8 @@ impl Engine {
             };
             let result = found.and_then(|(_, result)| result);
             for waiter in waiters {
-                Told::Ending(waiter, Ending { result: result.clone(), ..ending.clone() }).tell();
+                let ending = Ending { result: result.clone(), ..ending.clone() };
+                Told::Ending(waiter, Box::new(ending)).tell();
             }
         });
     }

@@ -56,6 +56,11 @@ impl StopSignal {
         }
     }
 
+    /// Whether anybody could hear it beside the engine and the slot that gives itself back.
+    pub(crate) fn has_listeners(&self) -> bool {
+        Arc::strong_count(&self.0) > 2
+    }
+
     /// Why to stop, if it was told.
     pub fn reason(&self) -> Option<Stopped> {
         self.0.reason.get().copied()
