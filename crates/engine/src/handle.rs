@@ -208,8 +208,10 @@ impl Handle {
     /// A timeout or a cancellation drops the future before the slot is free; a panic in it is a failure. Dropping
     /// what this returns leaves the line or gives the slot back. There is one attempt, and it ends with the
     /// program: only tasks of named handlers outlive it.
-    pub async fn run<F: Future>(&self, task: Task, future: F) -> Result<F::Output, RunError> {
-        self.take(task).await?.run(future).await
+    pub fn run<F: Future>(&self, task: Task, future: F) -> impl Future<Output = Result<F::Output, RunError>> {
+        // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times: not
+        // boxed, a task that is spawned costs a tenth more.
+        Box::pin(async move { self.take(task).await?.run(future).await })
     }
 
     /// Waits for a slot of each of these lanes, the first of which is the home lane.
