@@ -15,23 +15,34 @@ const SMALLEST: usize = 16;
 ///
 /// Open addressing in one array, so that a look-up touches one line of the cache, which can be asked for before it is
 /// needed. An entry is where it belongs or in the next places behind, without a gap.
-pub(crate) struct Index {
-    entries: Vec<Entry>,
+///
+/// Beside a number there may be a hint: what else to ask for at once, while the thing itself is on its way to the cache.
+pub(crate) struct Index<Hint = ()> {
+    entries: Vec<Entry<Hint>>,
     len: usize,
     hasher: FixedState,
 }
 
 /// A number, `NONE` where nothing is, and half of its hash: the half that says where it belongs.
-#[derive(Clone, Copy)]
-struct Entry {
+#[derive(Clone)]
+struct Entry<Hint> {
     half: u32,
     number: u32,
+    hint: Hint,
 }
 
-const EMPTY: Entry = Entry { half: 0, number: NONE };
-
 impl Index {
-    pub(crate) fn new(seed: u64) -> Index {
+    pub(crate) fn insert(&mut self, hash: u64, number: u32) {
+        self.insert_with(hash, number, ());
+    }
+
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        self.find_with(hash, |number, _| is_it(number))
+    }
+}
+
+impl<Hint: Clone + Default> Index<Hint> {
+    pub(crate) fn new(seed: u64) -> Index<Hint> {
         Index { entries: Vec::new(), len: 0, hasher: FixedState::with_seed(seed) }
     }
 
@@ -44,23 +55,24 @@ impl Index {
         prefetch_index(&self.entries, self.home(half(hash)));
     }
 
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The number under `hash` of which `is_it` says that it is the one; it is told the hint too.
+    pub(crate) fn find_with(&self, hash: u64, is_it: impl Fn(u32, &Hint) -> bool) -> Option<u32> {
         let place = self.seek(hash, is_it)?;
         Some(self.entries[place].number)
     }
 
-    pub(crate) fn insert(&mut self, hash: u64, number: u32) {
+    pub(crate) fn insert_with(&mut self, hash: u64, number: u32, hint: Hint) {
         // At most two thirds are taken: beyond that ways become long.
         if 3 * (self.len + 1) > 2 * self.entries.len() {
             self.grow();
         }
         self.len += 1;
-        self.put(Entry { half: half(hash), number });
+        self.put(Entry { half: half(hash), number, hint });
     }
 
     /// Removes `number`, which must be there under `hash`.
     pub(crate) fn remove(&mut self, hash: u64, number: u32) {
-        let found = self.seek(hash, |other| other == number);
+        let found = self.seek(hash, |other, _| other == number);
         debug_assert!(found.is_some(), "an index lost {number}");
         let Some(mut gap) = found else { return };
         self.len -= 1;
@@ -69,12 +81,12 @@ impl Index {
         while self.entries[place].number != NONE {
             let home = self.home(self.entries[place].half);
             if self.distance(home, place) >= self.distance(gap, place) {
-                self.entries[gap] = self.entries[place];
+                self.entries[gap] = self.entries[place].clone();
                 gap = place;
             }
             place = self.after(place);
         }
-        self.entries[gap] = EMPTY;
+        self.entries[gap] = Entry::empty();
     }
 
     /// Gives back what an empty table has grown to.
@@ -88,7 +100,7 @@ impl Index {
         self.len
     }
 
-    fn seek(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<usize> {
+    fn seek(&self, hash: u64, is_it: impl Fn(u32, &Hint) -> bool) -> Option<usize> {
         let half = half(hash);
         let mut place = self.home(half);
         loop {
@@ -96,14 +108,14 @@ impl Index {
             if entry.number == NONE {
                 return None;
             }
-            if entry.half == half && is_it(entry.number) {
+            if entry.half == half && is_it(entry.number, &entry.hint) {
                 return Some(place);
             }
             place = self.after(place);
         }
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: Entry<Hint>) {
         let mut place = self.home(entry.half);
         while self.entries[place].number != NONE {
             place = self.after(place);
@@ -113,7 +125,7 @@ impl Index {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = vec![EMPTY; (2 * self.entries.len()).max(SMALLEST)];
+        let larger = vec![Entry::empty(); (2 * self.entries.len()).max(SMALLEST)];
         for entry in std::mem::replace(&mut self.entries, larger) {
             if entry.number != NONE {
                 self.put(entry);
@@ -136,6 +148,12 @@ impl Index {
     }
 }
 
+impl<Hint: Default> Entry<Hint> {
+    fn empty() -> Entry<Hint> {
+        Entry { half: 0, number: NONE, hint: Hint::default() }
+    }
+}
+
 fn half(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -154,7 +172,7 @@ mod tests {
 
     #[test]
     fn it_finds_what_is_there_and_nothing_else_whoever_collides() {
-        let (mut index, mut model) = (Index::new(1), BTreeMap::new());
+        let (mut index, mut model) = (Index::<()>::new(1), BTreeMap::new());
         let mut random = 1u64;
         let mut removed = 0;
         for number in 0..4000u32 {
@@ -182,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_empty_one_has_nothing_and_gives_its_memory_back() {
-        let mut index = Index::new(1);
+        let mut index = Index::<()>::new(1);
         assert_eq!(index.find(0, |_| true), None);
         index.foresee(u64::MAX);
         index.insert(5, 1);

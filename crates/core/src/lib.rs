@@ -23,6 +23,7 @@
 
 mod acceptance;
 mod apply;
+mod aside;
 mod at_once;
 mod attempts;
 mod best_first;
@@ -33,6 +34,7 @@ mod collected;
 mod command;
 mod control;
 mod directive;
+mod duplicates;
 mod editing;
 mod estimate;
 mod event;
@@ -58,6 +60,7 @@ mod ranking;
 mod receipts;
 mod rejection;
 mod retry;
+mod routes;
 mod running;
 mod scheduler;
 mod seats;
@@ -114,7 +117,7 @@ pub use session::DEDUPE_WINDOW;
 pub use session_command::{
     MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
 };
-pub use session_view::{SessionView, TurnContent, TurnView};
+pub use session_view::{SessionView, SetAside, TurnContent, TurnView};
 pub use settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
     Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,

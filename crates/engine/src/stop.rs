@@ -1,9 +1,11 @@
 //! How a run learns that it should stop.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use laneway_core::{CancelReason, End, StopReason};
 use tokio::sync::Notify;
+
+use crate::turn_payload::SteeringMessage;
 
 /// Why a run should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,9 @@ pub struct StopSignal(Arc<Inner>);
 struct Inner {
     reason: OnceLock<Stopped>,
     told: Notify,
+    /// Messages that the run is about to take. They are here, where clones of a context meet, so that nothing is lost
+    /// with a call that is dropped.
+    on_the_way: Mutex<Vec<SteeringMessage>>,
 }
 
 impl StopSignal {
@@ -59,6 +64,11 @@ impl StopSignal {
     /// Whether anybody could hear it beside the engine and the slot that gives itself back.
     pub(crate) fn has_listeners(&self) -> bool {
         Arc::strong_count(&self.0) > 2
+    }
+
+    /// The messages that the run is about to take: at most as many as a turn is offered at once.
+    pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
+        self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why to stop, if it was told.

@@ -21,12 +21,19 @@ export declare class TaskRun<P = unknown> {
     constructor(task: ClaimedTask, takesSteering: boolean);
     /** Tells whoever watches how far it is. Of several in a row the newest is told. */
     progress(value: unknown): void;
-    /** What was said to the run since this was called last; for handlers that take steering. */
+    /**
+     * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
+     * is done waits for a turn of its own.
+     */
     steered(): string[];
     /** @internal */
     say(): object;
-    /** @internal */
+    /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
     hear(answer: HeartbeatAnswer): void;
+    /** @internal */
+    unnamed(): {
+        steered?: string[];
+    };
 }
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;
 export interface WorkerOptions {
