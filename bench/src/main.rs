@@ -7,6 +7,7 @@
 //! `cargo xtask compare [--write]` has the same work done by Laneway and by its peers: see `compare/mod.rs`.
 
 mod compare;
+mod counts;
 mod disk;
 mod lanes;
 mod memory;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
             let rounds = words.get(1).map_or("7", String::as_str);
             return ended(compare::run(rounds, words.get(2).map(Path::new)).map(|()| true));
         }
+        Some(counts::CHILD) => return ended(counts::child(&words[1..]).map(|()| true)),
         _ => {}
     }
     let word = words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default();
@@ -57,6 +59,7 @@ fn measure(word: &str) -> Result<bool, Failed> {
     for lanes in [1, 6] {
         noops::measure(&mut table, lanes)?;
     }
+    counts::measure(&mut table)?;
     timing::fan_out(&mut table)?;
     timing::idle(&mut table)?;
     memory::measure(&mut table)?;

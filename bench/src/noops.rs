@@ -18,6 +18,7 @@ use crate::Failed;
 use crate::lanes;
 use crate::table::{Bound, ROUNDS, Table};
 
+/// How many tasks there are in a round.
 const TASKS: usize = 100_000;
 const WIDTH: usize = 8;
 
@@ -29,11 +30,11 @@ pub fn measure(table: &mut Table, count: usize) -> Result<(), Failed> {
         let (mut semaphores, mut a3s, mut apalis) = (Vec::new(), Vec::new(), Vec::new());
         let mut threads = Vec::new();
         for _ in 0..ROUNDS {
-            let ours = rate(1, ours(count))?;
-            semaphores.push((ours, rate(1, semaphore(count))?));
-            a3s.push((ours, rate(1, a3s_lane(count))?));
+            let ours = rate(1, ours(TASKS, count))?;
+            semaphores.push((ours, rate(1, semaphore(TASKS, count))?));
+            a3s.push((ours, rate(1, a3s_lane(TASKS, count))?));
             apalis.push((ours, rate(1, apalis_memory())?));
-            threads.push((rate(2, self::ours(count))?, rate(2, semaphore(count))?));
+            threads.push((rate(2, self::ours(TASKS, count))?, rate(2, semaphore(TASKS, count))?));
         }
         table.add(&names[0], "k/s", &semaphores, Bound::AtLeast(0.5));
         table.add(&names[1], "k/s", &a3s, Bound::AtLeast(4.0));
@@ -54,12 +55,13 @@ fn rate<F: Future<Output = Result<f64, Failed>>>(threads: usize, run: F) -> Resu
 
 /// Spawns all tasks from inside the runtime and waits for the last one. (A `JoinSet` would wake its owner for each.)
 async fn all<F: Future<Output = ()> + Send + 'static>(
+    tasks: usize,
     make: impl Fn(usize) -> F + Send + 'static,
 ) -> Result<f64, Failed> {
     let start = Instant::now();
     let generator = tokio::spawn(async move {
-        let left = Arc::new((AtomicUsize::new(TASKS), Notify::new()));
-        for number in 0..TASKS {
+        let left = Arc::new((AtomicUsize::new(tasks), Notify::new()));
+        for number in 0..tasks {
             let (work, left) = (make(number), Arc::clone(&left));
             tokio::spawn(async move {
                 work.await;
@@ -74,19 +76,19 @@ async fn all<F: Future<Output = ()> + Send + 'static>(
     Ok(start.elapsed().as_secs_f64())
 }
 
-async fn ours(count: usize) -> Result<f64, Failed> {
+pub async fn ours(tasks: usize, count: usize) -> Result<f64, Failed> {
     let lanes = lanes::in_memory(WIDTH as u32).await?;
-    let tasks: Vec<Task> = (0..count).map(|number| Task::new(format!("lane{number}"))).collect();
-    all(move |number| {
-        let (lanes, task) = (lanes.clone(), tasks[number % count].clone());
+    let asked: Vec<Task> = (0..count).map(|number| Task::new(format!("lane{number}"))).collect();
+    all(tasks, move |number| {
+        let (lanes, task) = (lanes.clone(), asked[number % count].clone());
         async move { lanes.run(task, async {}).await.unwrap_or_else(|error| println!("{error}")) }
     })
     .await
 }
 
-async fn semaphore(count: usize) -> Result<f64, Failed> {
+pub async fn semaphore(tasks: usize, count: usize) -> Result<f64, Failed> {
     let semaphores: Vec<_> = (0..count).map(|_| Arc::new(Semaphore::new(WIDTH))).collect();
-    all(move |number| {
+    all(tasks, move |number| {
         let semaphore = Arc::clone(&semaphores[number % count]);
         async move { drop(semaphore.acquire_owned().await) }
     })
@@ -106,7 +108,7 @@ impl Command for NoOp {
     }
 }
 
-async fn a3s_lane(count: usize) -> Result<f64, Failed> {
+pub async fn a3s_lane(tasks: usize, count: usize) -> Result<f64, Failed> {
     let mut builder = QueueManagerBuilder::new(EventEmitter::new(16));
     for number in 0..count {
         builder = builder.with_lane(format!("lane{number}"), LaneConfig::new(1, WIDTH), 1);
@@ -115,8 +117,8 @@ async fn a3s_lane(count: usize) -> Result<f64, Failed> {
     manager.start().await?;
     let names: Vec<String> = (0..count).map(|number| format!("lane{number}")).collect();
     let start = Instant::now();
-    let mut answers = Vec::with_capacity(TASKS);
-    for number in 0..TASKS {
+    let mut answers = Vec::with_capacity(tasks);
+    for number in 0..tasks {
         answers.push(manager.submit(&names[number % count], Box::new(NoOp)).await?);
     }
     for answer in answers {

@@ -187,6 +187,7 @@ fn bench_replicas() -> Result<(), String> {
 
 /// A crate of its own, because the peers that it measures are no part of the normal build.
 fn bench_engine(word: &str) -> Result<(), String> {
+    ensure("valgrind", "valgrind")?;
     let bench = ["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", word];
     let bench = if word.is_empty() { &bench[..bench.len() - 1] } else { &bench[..] };
     run("cargo", bench, &[])

@@ -204,6 +204,11 @@ impl Scheduler {
                 self.check_depth(self.accepted[index]);
             }
         }
+        self.tidy();
+    }
+
+    /// Gives back what is of no more use.
+    pub(crate) fn tidy(&mut self) {
         if self.tasks.len() == 0 && self.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }

@@ -24,6 +24,7 @@
 mod acceptance;
 mod apply;
 mod aside;
+mod at_once;
 mod attempts;
 mod best_first;
 mod book;
@@ -87,6 +88,7 @@ mod view;
 mod violation;
 mod waiting;
 
+pub use at_once::Start;
 pub use bucket::Bucket;
 pub use collected::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};

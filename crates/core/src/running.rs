@@ -47,17 +47,22 @@ impl Scheduler {
             self.leave_line(slot, Some((key, tag)));
             self.foresight.begin_anew();
         }
-        self.tasks.running.insert(*fence, slot);
-        self.fences = self.fences.max(fence.0);
         let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
+        self.begin_attempt(slot, attempt);
+        for lender in lenders {
+            self.reroute_family(lender);
+        }
+    }
+
+    /// An attempt that has its slots begins.
+    pub(crate) fn begin_attempt(&mut self, slot: u32, attempt: Attempt) {
+        self.tasks.running.insert(attempt.fence, slot);
+        self.fences = self.fences.max(attempt.fence.0);
         let attempt = self.tasks.boxed(attempt);
         let task = &mut self.tasks[slot];
         task.attempts += 1;
         task.phase = Phase::Running(attempt);
         self.plan(slot);
-        for lender in lenders {
-            self.reroute_family(lender);
-        }
     }
 
     /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
@@ -90,7 +95,7 @@ impl Scheduler {
     }
 
     /// Takes a slot of each lane, those that are borrowed excepted. A task that skips the line is new there.
-    fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
+    pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
         let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
         let mut is_rated = false;
         lanes.change_each(route, |number, lane| {
@@ -197,7 +202,7 @@ impl Scheduler {
         self.wait_again(slot);
     }
 
-    fn is_ignored(&self, slot: u32) -> bool {
+    pub(crate) fn is_ignored(&self, slot: u32) -> bool {
         let Some(ignored) = &self.unwatched else { return false };
         let kind = self.kinds.name(self.tasks[slot].kind);
         kind.is_same(ignored) || kind == ignored
@@ -223,6 +228,11 @@ impl Scheduler {
         if self.keeps_departed && !self.is_ignored(slot) {
             self.departed.push(self.view(slot));
         }
+        self.let_end(slot, end);
+    }
+
+    /// A task is over: nothing remains of it but what it has told its lanes.
+    pub(crate) fn let_end(&mut self, slot: u32, end: &End) {
         let session = self.session_of_task(slot);
         if self.tasks[slot].attempt().is_some() {
             if self.ended_runs.len() == ENDED_RUNS_MAX {

@@ -54,6 +54,7 @@ use crate::view::TaskView;
 /// | may this be accepted? | `submit.rs` |
 /// | who is next? | `grant.rs`, over the tree in `line.rs` |
 /// | what follows a failure, a timeout, a silent worker? | `attempts.rs` |
+/// | what is shorter where nobody waits and nobody watches? | `at_once.rs` |
 /// | cancel, pause, configure, redrive | `control.rs` |
 /// | what the clock brings | `clock.rs` |
 /// | what each event does to the state | `apply.rs` |

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Command, End, Fence, Outcome, Reply, Scheduler, SessionCommand, TaskId};
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -81,7 +82,12 @@ pub(crate) struct Accepted {
     pub(crate) standing: crate::submission::Standing,
 }
 
-pub(crate) type Waiter = oneshot::Receiver<Ending>;
+/// Somebody who waits for the end of a task. Boxed, because there is room for it from the acceptance on, and a million tasks
+/// may wait.
+pub(crate) type Waiter = oneshot::Receiver<Box<Ending>>;
+
+/// Those who wait for the end of one task: most often one.
+pub(crate) type Waiters = SmallVec<[oneshot::Sender<Box<Ending>>; 1]>;
 
 impl Ask {
     pub(crate) fn new(command: Command, wants: Wants) -> Ask {

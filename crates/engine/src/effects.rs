@@ -193,7 +193,10 @@ impl Engine {
             return;
         }
         for waiter in self.waiters.remove(&task).unwrap_or_default() {
-            self.outbox.push(Told::Ending(waiter, ending()));
+            // Most who let a task go its way are told nothing.
+            if !waiter.is_closed() {
+                self.outbox.push(Told::Ending(waiter, Box::new(ending())));
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
-use crate::call::{Ask, Call, Ending, Look, Report, Wants};
+use crate::call::{Ask, Call, Look, Report, Waiters, Wants};
 use crate::clock::{Flow, millis};
 use crate::effects::Start;
 use crate::error::{Error, RunError};
@@ -61,7 +61,7 @@ pub(crate) struct Engine {
     /// Who waits for a slot.
     pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
     /// Who waits for the end of a task.
-    pub(crate) waiters: ByTask<Vec<oneshot::Sender<Ending>>>,
+    pub(crate) waiters: ByTask<Waiters>,
     /// What to tell when the engine is free.
     pub(crate) outbox: Vec<Told>,
     /// Handlers that are to run when everybody has been told.

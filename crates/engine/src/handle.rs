@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, LaneSettings, Name, Pattern, Reply, Scheduler, TaskId};
+use laneway_core::{
+    BlobId, Command, Fence, LaneSettings, Name, Outcome, Pattern, Reply, Scheduler, TaskId, TaskSpec,
+};
 use laneway_store::{Durability, Log, Store};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -231,7 +233,8 @@ impl Handle {
     /// what this returns leaves the line or gives the slot back. There is one attempt, and it ends with the
     /// program: only tasks of named handlers outlive it.
     pub fn run<F: Future>(&self, task: Task, future: F) -> impl Future<Output = Result<F::Output, RunError>> {
-        // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times.
+        // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times: not
+        // boxed, a task that is spawned costs a tenth more.
         Box::pin(async move { self.take(task).await?.run(future).await })
     }
 
@@ -265,21 +268,32 @@ impl Handle {
     }
 
     /// Asks for a slot, and has it decided on the spot if the engine is there and free.
-    fn ask_slot(&self, task: Task) -> Result<Asked, Error> {
-        let mut spec = task.for_slot()?;
+    fn ask_slot(&self, asked: Task) -> Result<Asked, Error> {
+        let mut asked = Some(asked);
+        let ask = |engine: &mut Engine| {
+            let at_once = asked.as_ref().and_then(Task::lanes_alone);
+            if let Some(slot) = at_once.and_then(|lanes| engine.slot_at_once(lanes, self)) {
+                return Some(Ok(Asked::Given(slot)));
+            }
+            let spec = self.spec_of_slot(asked.take()?);
+            Some(spec.map(|spec| engine.ask_slot(self.new_id(), spec, self)))
+        };
+        if let Some(asked) = self.0.inline().and_then(|inline| inline.try_with(ask)).flatten() {
+            return asked;
+        }
+        let (answer, slot) = oneshot::channel();
+        let spec = self.spec_of_slot(asked.ok_or(Error::Closed)?)?;
+        let task = self.new_id();
+        let ask = Box::new(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer)));
+        Ok(Asked::Busy(ask, Wait::new(task, slot, self.clone())))
+    }
+
+    fn spec_of_slot(&self, asked: Task) -> Result<Box<TaskSpec>, Error> {
+        let mut spec = asked.for_slot()?;
         if let Some(kind) = &self.0.tools.slot_kind {
             spec.kind = kind.clone();
         }
-        let mut spec = Some(spec);
-        let task = self.new_id();
-        let ask = |engine: &mut Engine| Some(engine.ask_slot(task, spec.take()?, self));
-        if let Some(asked) = self.0.inline().and_then(|inline| inline.try_with(ask)).flatten() {
-            return Ok(asked);
-        }
-        let (answer, slot) = oneshot::channel();
-        let command = Command::Submit { task, spec: spec.ok_or(Error::Closed)? };
-        let ask = Box::new(Ask::new(command, Wants::Slot(answer)));
-        Ok(Asked::Busy(ask, Wait::new(task, slot, self.clone())))
+        Ok(spec)
     }
 
     /// The tool lanes of a conversation.
@@ -373,12 +387,31 @@ impl Handle {
         Ok(())
     }
 
+    /// Gives a slot back whose work succeeded.
+    pub(crate) fn give_back(&self, task: TaskId, fence: Fence) {
+        let report = || Report::Finish { task, fence, outcome: Outcome::Success, result: None, work: None };
+        let end = |engine: &mut Engine| {
+            if !engine.end_at_once(task, fence) {
+                engine.take_report(report());
+            }
+        };
+        if self.0.inline().and_then(|inline| inline.try_with(end)).is_none() {
+            self.hand_in(report());
+        }
+    }
+
     pub(crate) fn report(&self, report: Report) {
         let mut report = Some(report);
         if let Some(inline) = self.0.inline() {
             inline.try_with(|engine| report.take().map(|report| engine.take_report(report)));
         }
-        let Some(report) = report else { return };
+        if let Some(report) = report {
+            self.hand_in(report);
+        }
+    }
+
+    /// Leaves a report to whoever has the engine.
+    fn hand_in(&self, report: Report) {
         // When the loop has ended there is nobody to tell, and nothing to free.
         drop(self.0.reports.send(report));
         self.0.poke();

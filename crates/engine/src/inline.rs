@@ -56,10 +56,12 @@ impl Inline {
         let mut guard = self.engine.try_lock().ok()?;
         let engine = guard.as_mut().filter(|engine| engine.closing.is_none())?;
         let done = act(engine);
-        let told = if engine.outbox.is_empty() { Vec::new() } else { std::mem::take(&mut engine.outbox) };
+        let told = (!engine.outbox.is_empty()).then(|| std::mem::take(&mut engine.outbox));
         let is_alarmed = std::mem::take(&mut engine.may_be_late) && engine.is_alarm_late();
         drop(guard);
-        told.into_iter().for_each(Told::tell);
+        if let Some(told) = told {
+            told.into_iter().for_each(Told::tell);
+        }
         if is_alarmed {
             self.alarm.notify_one();
         }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use laneway_core::{Block, CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
-use tokio::sync::oneshot;
 
-use crate::call::{Ask, Ending, Wants};
+use crate::call::{Ask, Ending, Waiters, Wants};
 use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -280,7 +279,7 @@ impl Engine {
 }
 
 /// Reads what tasks produced, for as long as it takes, and tells those who wait for them.
-async fn tell_results(log: Log, told: Vec<(TaskId, Vec<oneshot::Sender<Ending>>, Ending)>) {
+async fn tell_results(log: Log, told: Vec<(TaskId, Waiters, Ending)>) {
     let mut pause = Duration::from_millis(50);
     let results = loop {
         match log.results(told.iter().map(|(task, ..)| *task).collect()).await {
@@ -299,7 +298,8 @@ async fn tell_results(log: Log, told: Vec<(TaskId, Vec<oneshot::Sender<Ending>>,
     };
     for ((_, waiters, ending), result) in told.into_iter().zip(results) {
         for waiter in waiters {
-            Told::Ending(waiter, Ending { result: result.clone(), ..ending.clone() }).tell();
+            let ending = Ending { result: result.clone(), ..ending.clone() };
+            Told::Ending(waiter, Box::new(ending)).tell();
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Told {
     Task(Sender<Result<Accepted, Error>>, Accepted),
     Batch(Sender<Result<Vec<Waiter>, Error>>, Vec<Waiter>),
     Claims(Sender<Result<Vec<Claim>, Error>>, Vec<Claim>),
-    Ending(Sender<Ending>, Ending),
+    Ending(Sender<Box<Ending>>, Box<Ending>),
     Refusal(Wants, Error),
 }
 

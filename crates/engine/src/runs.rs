@@ -52,6 +52,15 @@ impl Runs {
         }
     }
 
+    /// Forgets an attempt that ended by itself, and tells so whoever else might listen.
+    pub(crate) fn end(&mut self, task: TaskId) {
+        if let Some(run) = self.by_task.remove(&task)
+            && run.stop.has_listeners()
+        {
+            run.stop.tell(Stopped::Revoked);
+        }
+    }
+
     /// Remembers an attempt that does not run here.
     pub(crate) fn note(&mut self, task: TaskId, begun: Begun) {
         self.elsewhere.insert(task, begun);

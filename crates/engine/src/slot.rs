@@ -103,6 +103,9 @@ impl Drop for Slot {
             outcome = Outcome::Failure { error: "panicked".into(), retryable: false };
         }
         let (task, fence) = (self.task, self.fence);
+        if outcome == Outcome::Success {
+            return self.handle.give_back(task, fence);
+        }
         self.handle.report(Report::Finish { task, fence, outcome, result: None, work: None });
     }
 }

@@ -6,7 +6,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use laneway_core::{Command, Event, Reply, TaskId, TaskSpec};
+use laneway_core::{Command, Event, Fence, LaneName, Reply, Start, TaskId, TaskSpec};
 use tokio::sync::oneshot;
 
 use crate::call::{Ask, Report, Wants};
@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::slot::{Slot, Wait};
+use crate::task::slot_kind;
 use crate::turn::Turn;
 
 /// What comes of asking for a slot.
@@ -47,6 +48,35 @@ impl Engine {
         ask.wants = Wants::Slot(answer);
         self.publish_now(ask, turn, reply);
         Asked::Told(Wait::new(task, told, handle.clone()))
+    }
+
+    /// A slot of each of these lanes for a task of which nothing else is asked, if nobody stands in line and nobody
+    /// watches: what most who come find, and as short as it can be.
+    pub(crate) fn slot_at_once(&mut self, lanes: &[LaneName], handle: &Handle) -> Option<Slot> {
+        if self.look_for_watchers() {
+            return None;
+        }
+        let now = self.flow.now();
+        let task = self.tools.ids.task_at(now);
+        let Start { fence, lease, timeout_at } =
+            self.scheduler.start_at_once(now, task, slot_kind()?, lanes)?;
+        let stop = self.runs.insert(task, fence, lease, now);
+        self.expect(self.runs.next_renewal());
+        self.expect(timeout_at);
+        Some(Slot::new(task, fence, timeout_at, stop, handle.clone()))
+    }
+
+    /// Takes back a slot whose work succeeded; not if anybody is to hear of it or waits for it.
+    pub(crate) fn end_at_once(&mut self, task: TaskId, fence: Fence) -> bool {
+        if self.look_for_watchers() {
+            return false;
+        }
+        let now = self.flow.now();
+        let is_over = self.scheduler.end_at_once(now, task, fence);
+        if is_over {
+            self.runs.end(task);
+        }
+        is_over
     }
 
     /// Takes a report of a run.

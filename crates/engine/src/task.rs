@@ -15,46 +15,59 @@ use crate::error::Error;
 /// A name that cannot be one is told when the task is submitted, so that building needs no `?`.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Task {
-    /// Boxed, because tasks are moved through many futures.
-    spec: Result<Box<TaskSpec>, Box<Error>>,
-    pub(crate) payload: Option<Bytes>,
+pub struct Task(Form);
+
+/// Small in every form, because tasks are moved through many futures.
+#[derive(Clone, Debug)]
+enum Form {
+    /// Nothing but its home lane is said: as common as it is short.
+    Lane(LaneName),
+    Full(Box<Full>),
+    /// It cannot be.
+    Wrong(Box<Error>),
+}
+
+#[derive(Clone, Debug)]
+struct Full {
+    spec: Box<TaskSpec>,
+    payload: Option<Bytes>,
     has_kind: bool,
+    /// Nothing but its lanes is said.
+    is_plain: bool,
 }
 
 impl Task {
     /// Work whose home lane is `lane`.
     pub fn new(lane: impl AsRef<str>) -> Task {
-        let spec = LaneName::new(lane).and_then(|lane| {
-            let kind = slot_kind().map_or_else(|| Name::new(SLOT_KIND), Ok)?;
-            Ok(Box::new(TaskSpec::new(kind, vec![lane])))
-        });
-        Task { spec: spec.map_err(|error| Box::new(error.into())), payload: None, has_kind: false }
+        match LaneName::new(lane) {
+            Ok(lane) => Task(Form::Lane(lane)),
+            Err(error) => Task(Form::Wrong(Box::new(error.into()))),
+        }
     }
 
     /// It needs a slot of this lane too.
     pub fn lane(self, lane: impl AsRef<str>) -> Task {
-        self.checked(LaneName::new(lane), |spec, lane| spec.lanes.push(lane))
+        self.checked(LaneName::new(lane), |full, lane| full.spec.lanes.push(lane))
     }
 
     /// It is a turn of this conversation: no other one runs at the same time.
     pub fn session(self, key: impl AsRef<str>) -> Task {
-        self.checked(LaneName::session(key.as_ref()), |spec, lane| spec.lanes.push(lane))
+        self.checked(LaneName::session(key.as_ref()), |full, lane| full.spec.lanes.push(lane))
     }
 
     /// Which handler runs it. Makes it durable where the store is; see [`Handle::submit`](crate::Handle::submit).
-    pub fn kind(mut self, kind: impl Into<Arc<str>>) -> Task {
-        self.has_kind = true;
-        self.checked(Name::new(kind), |spec, kind| spec.kind = kind)
+    pub fn kind(self, kind: impl Into<Arc<str>>) -> Task {
+        self.checked(Name::new(kind), |full, kind| {
+            (full.spec.kind, full.has_kind, full.is_plain) = (kind, true, false);
+        })
     }
 
     /// What the handler gets, as JSON.
-    pub fn payload(mut self, payload: impl Serialize) -> Task {
-        match serde_json::to_vec(&payload) {
-            Ok(payload) => self.payload = Some(payload.into()),
-            Err(error) => self.spec = Err(Box::new(Error::Json(error.to_string().into()))),
-        }
-        self
+    pub fn payload(self, payload: impl Serialize) -> Task {
+        let payload = serde_json::to_vec(&payload).map_err(|error| Error::Json(error.to_string().into()));
+        self.checked(payload, |full, payload| {
+            (full.payload, full.is_plain) = (Some(payload.into()), false);
+        })
     }
 
     /// Who asked; gives the priority where nothing else does. Default: a user.
@@ -69,7 +82,9 @@ impl Task {
 
     /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
     pub fn fair_key(self, key: impl AsRef<str>) -> Task {
-        self.checked(LaneName::new(key), |spec, key| spec.fair_key = Some(key))
+        self.checked(LaneName::new(key), |full, key| {
+            (full.spec.fair_key, full.is_plain) = (Some(key), false);
+        })
     }
 
     /// How long it may wait; zero: it starts now or is refused.
@@ -104,7 +119,9 @@ impl Task {
 
     /// A label that tasks which belong together share.
     pub fn group(self, group: impl Into<Arc<str>>) -> Task {
-        self.checked(Name::new(group), |spec, group| spec.group = Some(group))
+        self.checked(Name::new(group), |full, group| {
+            (full.spec.group, full.is_plain) = (Some(group), false);
+        })
     }
 
     /// Makes asking twice, within a day, the same as asking once. The fingerprint tells a repetition from another
@@ -119,41 +136,59 @@ impl Task {
         self.set(|spec| spec.parent = Some(Parent { task, detached }))
     }
 
-    fn set(mut self, change: impl FnOnce(&mut TaskSpec)) -> Task {
-        if let Ok(spec) = &mut self.spec {
-            change(spec);
-        }
-        self
+    fn set(self, change: impl FnOnce(&mut TaskSpec)) -> Task {
+        self.checked(Ok::<_, Error>(()), |full, ()| {
+            full.is_plain = false;
+            change(&mut full.spec);
+        })
     }
 
-    fn checked<T>(
-        mut self,
-        value: Result<T, impl Into<Error>>,
-        change: impl FnOnce(&mut TaskSpec, T),
-    ) -> Task {
-        match (&mut self.spec, value) {
-            (Ok(spec), Ok(value)) => change(spec, value),
-            (Ok(_), Err(error)) => self.spec = Err(Box::new(error.into())),
-            (Err(_), _) => {}
+    fn checked<T>(self, value: Result<T, impl Into<Error>>, change: impl FnOnce(&mut Full, T)) -> Task {
+        let full = match self.0 {
+            Form::Lane(lane) => spelled_out(lane),
+            Form::Full(full) => Ok(full),
+            // What was wrong first is told.
+            Form::Wrong(error) => Err(error),
+        };
+        let changed = full.and_then(|mut full| {
+            change(&mut full, value.map_err(|error| Box::new(error.into()))?);
+            Ok(full)
+        });
+        Task(changed.map_or_else(Form::Wrong, Form::Full))
+    }
+
+    fn full(self) -> Result<Box<Full>, Error> {
+        match self.0 {
+            Form::Lane(lane) => spelled_out(lane).map_err(|error| *error),
+            Form::Full(full) => Ok(full),
+            Form::Wrong(error) => Err(*error),
         }
-        self
     }
 
     /// What is asked, of a named handler.
     pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
-        let spec = self.spec.map_err(|error| *error)?;
-        match self.has_kind && !is_slot(&spec.kind) {
-            true => Ok((spec, self.payload)),
+        let Full { spec, payload, has_kind, .. } = *self.full()?;
+        match has_kind && !is_slot(&spec.kind) {
+            true => Ok((spec, payload)),
             false => Err(Error::NoHandler { kind: spec.kind }),
+        }
+    }
+
+    /// Its lanes, if nothing else is asked.
+    pub(crate) fn lanes_alone(&self) -> Option<&[LaneName]> {
+        match &self.0 {
+            Form::Lane(lane) => Some(std::slice::from_ref(lane)),
+            Form::Full(full) => Some(&*full.spec.lanes).filter(|_| full.is_plain),
+            Form::Wrong(_) => None,
         }
     }
 
     /// What is asked, of the caller itself.
     pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
-        let mut spec = self.spec.map_err(|error| *error)?;
+        let Full { mut spec, payload, has_kind, .. } = *self.full()?;
         let refused = match &*spec {
-            _ if self.has_kind => Some("a kind"),
-            _ if self.payload.is_some() => Some("a payload"),
+            _ if has_kind => Some("a kind"),
+            _ if payload.is_some() => Some("a payload"),
             TaskSpec { retry: Some(_), .. } => Some("retries"),
             TaskSpec { idempotency: Some(_), .. } => Some("an idempotency key"),
             _ => None,
@@ -161,6 +196,12 @@ impl Task {
         spec.retry = Some(Retry::NONE);
         refused.map_or(Ok(spec), |what| Err(Error::NotForClosures(what)))
     }
+}
+
+fn spelled_out(lane: LaneName) -> Result<Box<Full>, Box<Error>> {
+    let kind = slot_kind().cloned().map_or_else(|| Name::new(SLOT_KIND), Ok);
+    let spec = Box::new(TaskSpec::new(kind.map_err(|error| Box::new(error.into()))?, vec![lane]));
+    Ok(Box::new(Full { spec, payload: None, has_kind: false, is_plain: true }))
 }
 
 /// The kind of tasks that exist only as long as the program that asked: closures and slots.
@@ -172,9 +213,9 @@ pub(crate) fn is_slot(kind: &Name) -> bool {
 }
 
 /// The same as a name, which all share.
-pub(crate) fn slot_kind() -> Option<Name> {
+pub(crate) fn slot_kind() -> Option<&'static Name> {
     static KIND: LazyLock<Option<Name>> = LazyLock::new(|| Name::new(SLOT_KIND).ok());
-    KIND.clone()
+    KIND.as_ref()
 }
 
 /// A length that is not zero stays so.

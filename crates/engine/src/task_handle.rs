@@ -74,7 +74,7 @@ impl TaskHandle {
     /// The same for whoever may stop waiting and then lets the task go its way, or leaves it.
     pub async fn ended(&mut self) -> Result<Ending, Error> {
         let ending = match &mut self.waiter {
-            Some(waiter) => waiter.await.map_err(|_| Error::Closed),
+            Some(waiter) => waiter.await.map(|ending| *ending).map_err(|_| Error::Closed),
             None => self.handle.ending_of(self.id).await,
         };
         // What it told is told once; from here on it is looked up.

@@ -111,7 +111,7 @@ impl Engine {
     pub(crate) fn look_for_watchers(&mut self) -> bool {
         let is_watched = !self.tools.watchers.is_empty();
         if std::mem::replace(&mut self.is_watched, is_watched) != is_watched {
-            self.scheduler.unwatched(slot_kind().filter(|_| !is_watched));
+            self.scheduler.unwatched(slot_kind().filter(|_| !is_watched).cloned());
         }
         is_watched
     }

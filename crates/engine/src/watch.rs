@@ -1,6 +1,7 @@
 //! Watching what happens.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_core::{
@@ -110,13 +111,17 @@ impl Updates {
 
 impl Drop for Updates {
     fn drop(&mut self) {
-        self.watchers.lock().list.retain(|watcher| watcher.number != self.number);
+        self.watchers.change(|list| list.list.retain(|watcher| watcher.number != self.number));
     }
 }
 
 /// Everybody who watches.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<List>);
+pub(crate) struct Watchers {
+    list: Mutex<List>,
+    /// How many there are, for whoever asks before each decision.
+    count: AtomicUsize,
+}
 
 #[derive(Default)]
 struct List {
@@ -134,18 +139,26 @@ struct Watcher {
 
 impl Watchers {
     fn lock(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes who watches.
+    fn change(&self, change: impl FnOnce(&mut List)) {
+        let mut list = self.lock();
+        change(&mut list);
+        self.count.store(list.list.len(), Ordering::SeqCst);
     }
 
     pub(crate) fn subscribe(self: &Arc<Watchers>, filter: Filter, updates_max: usize) -> Updates {
         let (sender, receiver) = mpsc::channel(updates_max.max(1));
-        let mut list = self.lock();
-        list.next += 1;
-        let number = list.next;
-        if !list.closed {
-            list.list.push(Watcher { number, filter, sender, missed: 0 });
-        }
-        drop(list);
+        let mut number = 0;
+        self.change(|list| {
+            list.next += 1;
+            number = list.next;
+            if !list.closed {
+                list.list.push(Watcher { number, filter, sender, missed: 0 });
+            }
+        });
         Updates { receiver, watchers: Arc::clone(self), number }
     }
 
@@ -155,7 +168,7 @@ impl Watchers {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().list.is_empty()
+        self.count.load(Ordering::SeqCst) == 0
     }
 
     /// Tells everybody whom it concerns. `names` says whether the update is of something in a lane.
@@ -171,9 +184,10 @@ impl Watchers {
 
     /// Ends all streams.
     pub(crate) fn close(&self) {
-        let mut list = self.lock();
-        list.closed = true;
-        list.list.clear();
+        self.change(|list| {
+            list.closed = true;
+            list.list.clear();
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{block, lane, lanes, numbers, secs};
 use laneway_core::{Blocker, Event};
-use laneway_engine::{Context, Filter, Handle, Options, Task, Update, Updates};
+use laneway_engine::{Context, Filter, Handle, Options, Stopped, Task, Update, Updates};
 use serde_json::{Value, json};
 
 /// Everything that was told so far, as short words.
@@ -250,4 +250,34 @@ async fn refusals_are_counted_by_lane_and_reason() {
         .collect();
     let expected = [("-", "NOT_FOUND", 1), ("cron", "AT_CAPACITY", 2), ("gpu*", "AT_CAPACITY", 1)];
     assert_eq!(counted, expected.map(|(lane, code, count)| (lane.to_owned(), code, count)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_that_come_and_go_while_nobody_waits_are_seen_and_counted_like_all_others() {
+    let lanes = lanes();
+    lanes.configure(vec![block("two", "max_concurrency=2")]).await.unwrap();
+    for _ in 0..10 {
+        drop(lanes.slot(["two"]).await.unwrap());
+    }
+    let (first, second) = (lanes.slot(["two"]).await.unwrap(), lanes.slot(["two"]).await.unwrap());
+    assert!(second.fence() > first.fence());
+    assert_eq!(numbers(&lanes, "two").await, (2, 0));
+    let view = lanes.task(first.task()).await.unwrap().unwrap();
+    assert_eq!((view.lanes, view.attempts), (vec![lane("two")], 1));
+    // Whoever comes now waits, and is first when a slot is free; whoever listens to the end of a slot hears it.
+    let third = tokio::spawn({
+        let lanes = lanes.clone();
+        async move { lanes.slot(["two"]).await.unwrap().fence() }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(numbers(&lanes, "two").await, (2, 1));
+    let (stop, fence) = (second.stop().clone(), second.fence());
+    drop(first);
+    assert!(third.await.unwrap() > fence);
+    drop(second);
+    assert_eq!(stop.wait().await, Stopped::Revoked);
+    assert_eq!(numbers(&lanes, "two").await, (0, 0));
+    let (_, stats) = lanes.stats().await.unwrap().into_iter().find(|(lane, _)| lane == "two").unwrap();
+    assert_eq!((stats.accepted, stats.started, stats.completed), (13, 13, 13));
+    assert_eq!((stats.wait.samples(), stats.run.samples()), (13, 13));
 }

@@ -1,0 +1,89 @@
+//! Instructions of one task, as callgrind counts them: the same to the digit on the busiest machine.
+
+use std::process::Command;
+
+use laneway_engine::Task;
+use tokio::sync::oneshot;
+
+use crate::Failed;
+use crate::lanes;
+use crate::noops;
+use crate::table::{Bound, Table};
+
+/// The word that makes this program the process that is counted.
+pub const CHILD: &str = "counted";
+/// Two sizes, whose difference leaves out what is done once.
+const SIZES: [f64; 2] = [10_000.0, 20_000.0];
+
+/// The bounds are there so that nothing gets slower unseen; what counts is the time.
+pub fn measure(table: &mut Table) -> Result<(), Failed> {
+    for lanes in ["1", "6"] {
+        row(table, lanes, "semaphore + spawn", ("ours", "semaphore"), 3.0)?;
+        row(table, lanes, "a3s-lane", ("ours", "a3s-lane"), 0.33)?;
+    }
+    row(table, "idle", "spawn + oneshot", ("idle", "oneshot"), 3.0)
+}
+
+/// A row of what two of the words that a child understands cost.
+fn row(table: &mut Table, lanes: &str, other: &str, words: (&str, &str), most: f64) -> Result<(), Failed> {
+    let name = match lanes {
+        "idle" => format!("instructions, idle queue, {other}"),
+        _ => format!("instructions, no-op in {lanes} lanes, {other}"),
+    };
+    if table.wants(&name) {
+        let round = (each(words.0, lanes)?, each(words.1, lanes)?);
+        table.add(&name, "", &[round], Bound::AtMost(most));
+    }
+    Ok(())
+}
+
+fn each(what: &str, lanes: &str) -> Result<f64, Failed> {
+    let [few, many] = SIZES;
+    Ok((count(what, lanes, many)? - count(what, lanes, few)?) / (many - few))
+}
+
+fn count(what: &str, lanes: &str, tasks: f64) -> Result<f64, Failed> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .args([CHILD, what, lanes, &tasks.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind, which counts instructions, cannot be run: {error}"))?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    let line = told.lines().find(|line| line.contains("Collected :"));
+    let line = line.filter(|_| output.status.success()).ok_or_else(|| format!("callgrind: {told}"))?;
+    Ok(line.rsplit(':').next().unwrap_or_default().trim().parse()?)
+}
+
+/// Does what is counted: what, in how many lanes, how often.
+pub fn child(words: &[String]) -> Result<(), Failed> {
+    let [what, lanes, tasks] = words else { return Err("what, how many lanes and how many tasks".into()) };
+    let (lanes, tasks) = (lanes.parse().unwrap_or(1), tasks.parse()?);
+    lanes::runtime(1)?.block_on(async {
+        match what.as_str() {
+            "ours" => noops::ours(tasks, lanes).await.map(drop),
+            "semaphore" => noops::semaphore(tasks, lanes).await.map(drop),
+            "a3s-lane" => noops::a3s_lane(tasks, lanes).await.map(drop),
+            "idle" => idle(tasks).await,
+            "oneshot" => oneshots(tasks).await,
+            other => Err(format!("there is no {other} to count").into()),
+        }
+    })
+}
+
+async fn idle(times: usize) -> Result<(), Failed> {
+    let lanes = lanes::in_memory(8).await?;
+    for _ in 0..times {
+        lanes.run(Task::new("lane0"), async { 1 }).await?;
+    }
+    Ok(())
+}
+
+async fn oneshots(times: usize) -> Result<(), Failed> {
+    for _ in 0..times {
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move { tell.send(1) });
+        told.await?;
+    }
+    Ok(())
+}

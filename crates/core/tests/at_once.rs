@@ -1,0 +1,223 @@
+//! The short way is a way to the same place: whatever else happens, a task that started or ended at once leaves the state
+//! that its command would have left, and its command would have brought those events and no others.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+use laneway_core::{
+    Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Retry, Scheduler,
+    Selector, TaskId, TaskSpec, Timestamp,
+};
+
+/// The lanes of the tasks: one that is wide, ones that are soon full, paused, drained, rated, external, a conversation.
+const LANES: [&str; 8] = ["wide", "two", "one", "rated", "ext", "session:a", "late", "fresh"];
+const SETTINGS: [(&str, &str, &str); 9] = [
+    ("wide", "max_concurrency", "1000"),
+    ("two", "max_concurrency", "2"),
+    ("two", "priority", "7"),
+    ("one", "timeout", "40"),
+    ("rated", "rate_limit.max", "2"),
+    ("ext", "handler", "external"),
+    ("late", "wait_timeout", "30"),
+    ("late", "lease", "25"),
+    ("global", "max_concurrency", "6"),
+];
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// The same queue twice: one has everything decided by commands, the other takes the short way where there is one.
+struct Twins {
+    long: Scheduler,
+    short: Scheduler,
+    now: Timestamp,
+    running: Vec<(TaskId, Fence)>,
+    started: usize,
+    ended: usize,
+    declined: usize,
+}
+
+fn kind() -> Name {
+    thread_local!(static KIND: Name = Name::new("slot").unwrap());
+    KIND.with(Name::clone)
+}
+
+impl Twins {
+    fn new() -> Twins {
+        let new = |seed| {
+            let mut scheduler = Scheduler::new(seed);
+            scheduler.keep_departed();
+            scheduler.unwatched(Some(kind()));
+            scheduler
+        };
+        let (long, short) = (new(1), new(2));
+        let running = Vec::new();
+        Twins { long, short, now: Timestamp(1000), running, started: 0, ended: 0, declined: 0 }
+    }
+
+    fn step(&mut self, command: &Command) -> Vec<Event> {
+        let (mut events, mut others) = (Vec::new(), Vec::new());
+        let reply = self.long.step(self.now, command.clone(), &mut events);
+        assert_eq!(self.short.step(self.now, command.clone(), &mut others), reply);
+        assert_eq!(events, others, "{command:?}");
+        self.note(&events);
+        events
+    }
+
+    fn note(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::Granted { task, fence, .. } => self.running.push((*task, *fence)),
+                Event::Ended { task, .. } | Event::Retrying { task, .. } => {
+                    self.running.retain(|(other, _)| other != task);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, task: TaskId, lanes: Vec<LaneName>) {
+        let mut spec = TaskSpec::new(kind(), lanes);
+        spec.retry = Some(Retry::NONE);
+        let Some(start) = self.short.start_at_once(self.now, task, &spec.kind, &spec.lanes) else {
+            self.declined += 1;
+            self.step(&Command::Submit { task, spec: Box::new(spec) });
+            return;
+        };
+        let mut events = Vec::new();
+        self.long.step(self.now, Command::Submit { task, spec: Box::new(spec) }, &mut events).unwrap();
+        match &*events {
+            [
+                Event::Submitted { task: submitted, .. },
+                Event::Granted { task: granted, fence, lease, timeout_at, worker: None, borrowed, .. },
+            ] => {
+                assert_eq!((*submitted, *granted, borrowed.len()), (task, task, 0));
+                assert_eq!((*fence, *lease, *timeout_at), (start.fence, start.lease, start.timeout_at));
+            }
+            other => panic!("the command brought {other:?}"),
+        }
+        self.note(&events);
+        self.started += 1;
+    }
+
+    fn finish(&mut self, task: TaskId, fence: Fence) {
+        let finish = Command::Finish { task, fence, outcome: Outcome::Success };
+        if !self.short.end_at_once(self.now, task, fence) {
+            self.declined += 1;
+            self.step(&finish);
+            return;
+        }
+        let mut events = Vec::new();
+        self.long.step(self.now, finish, &mut events).unwrap();
+        assert!(matches!(&*events, [Event::Ended { task: ended, .. }] if *ended == task), "{events:?}");
+        self.note(&events);
+        self.ended += 1;
+    }
+
+    fn agree(&self) {
+        assert_eq!(self.long.state(), self.short.state());
+        assert_eq!(self.long.next_wakeup(), self.short.next_wakeup());
+        assert_eq!(self.short.violation(), None);
+    }
+}
+
+fn lane(name: &str) -> LaneName {
+    LaneName::new(name).unwrap()
+}
+
+fn configure() -> Command {
+    let mut blocks: Vec<Block> = Vec::new();
+    for (name, key, value) in SETTINGS {
+        let pattern = Pattern::new(name).unwrap();
+        if blocks.last().is_none_or(|block| block.lanes != pattern) {
+            blocks.push(Block { lanes: pattern, settings: Some(LaneSettings::default()) });
+        }
+        blocks.last_mut().unwrap().settings.as_mut().unwrap().set(key, value).unwrap();
+    }
+    Command::Configure(blocks)
+}
+
+/// Something beside tasks that come and go.
+fn disturbance(dice: &mut Dice, task: TaskId) -> Command {
+    let name = LANES[dice.roll(LANES.len() as u64) as usize];
+    match dice.roll(7) {
+        0 => Command::Pause { lane: lane(name) },
+        1 | 2 => Command::Resume { lane: lane(name) },
+        3 => Command::Drain { lane: lane(name) },
+        4 => Command::Tick,
+        5 => Command::Leave { task: TaskId(task.0.saturating_sub(u128::from(dice.roll(20)))) },
+        _ => {
+            let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![lane(name)]);
+            spec.run_after = (dice.roll(2) == 0).then_some(Millis(15));
+            spec.deadline = (dice.roll(4) == 0).then_some(Millis(60));
+            Command::Submit { task: TaskId(task.0 + (1 << 64)), spec: Box::new(spec) }
+        }
+    }
+}
+
+#[test]
+fn who_starts_or_ends_at_once_leaves_the_same_state_as_by_command() {
+    let (mut started, mut ended, mut declined) = (0, 0, 0);
+    for seed in 1..=6 {
+        let (mut dice, mut twins) = (Dice(seed), Twins::new());
+        twins.step(&configure());
+        for number in 1..=400u128 {
+            twins.now = twins.now + Millis(dice.roll(4));
+            let task = TaskId(number);
+            match dice.roll(16) {
+                0 if number % 80 < 20 => drop(twins.step(&disturbance(&mut dice, task))),
+                0..6 => {
+                    // Most often in the wide one.
+                    let lanes = (0..=dice.roll(2)).map(|_| dice.roll(16).saturating_sub(8) as usize);
+                    let lanes = lanes.map(|index| lane(LANES[index])).collect();
+                    twins.submit(task, lanes);
+                }
+                6 => drop(twins.step(&Command::Tick)),
+                _ => {
+                    let index = dice.roll(twins.running.len().max(1) as u64) as usize;
+                    if let Some((task, fence)) = twins.running.get(index).copied() {
+                        twins.finish(task, fence);
+                    }
+                }
+            }
+            if number % 40 == 20 {
+                // What piled up goes, so that there is a short way again.
+                for name in LANES {
+                    twins.step(&Command::Resume { lane: lane(name) });
+                    let which = Selector { lane: Some(lane(name)), ..Selector::default() };
+                    let reason = laneway_core::CancelReason::Caller;
+                    twins.step(&Command::CancelWaiting { which, reason });
+                }
+            }
+            twins.agree();
+        }
+        started += twins.started;
+        ended += twins.ended;
+        declined += twins.declined;
+    }
+    assert!(started > 100 && ended > 100 && declined > 300, "{started} {ended} {declined}");
+}
+
+#[test]
+fn an_id_that_is_taken_and_a_stale_fence_are_left_to_the_commands() {
+    let mut twins = Twins::new();
+    let main = [lane("main")];
+    // The first task makes its lane; those after it find it.
+    twins.submit(TaskId(1), main.to_vec());
+    twins.submit(TaskId(2), main.to_vec());
+    assert_eq!((twins.started, twins.declined), (1, 1));
+    assert_eq!(twins.short.start_at_once(twins.now, TaskId(2), &kind(), &main), None);
+    let (task, fence) = twins.running[1];
+    assert!(!twins.short.end_at_once(twins.now, task, Fence(fence.0 + 1)));
+    assert!(!twins.short.end_at_once(Timestamp(1), task, fence));
+    twins.agree();
+    twins.finish(task, fence);
+    assert!(!twins.short.end_at_once(twins.now, task, fence));
+    assert_eq!(twins.ended, 1);
+    twins.agree();
+}
