@@ -37,7 +37,7 @@ from .lanes import AsyncLane
 from .leases import AsyncLeases
 from .sessions import AsyncSession
 from .slots import AsyncSlot
-from .transport import AsyncTransport, given, path_of
+from .transport import AsyncTransport, given, meaning, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,8 +52,8 @@ class AsyncClient:
         self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
     ) -> None:
         """`timeout` is in seconds and counts for requests that do not wait for work."""
-        self.url = url.rstrip("/")
         self.transport = AsyncTransport(url, token, retry, timeout)
+        self.url = self.transport.url
         self.leases = AsyncLeases(self.transport)
         self._external = AsyncExternal(self.transport, self.leases)
 
@@ -67,7 +67,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Lets go of all connections. What was claimed and not completed is offered again when its lease is over."""
-        self.leases.close()
+        await self.leases.close()
         await self.transport.close()
 
     async def request(
@@ -75,7 +75,7 @@ class AsyncClient:
     ) -> Any:
         """Any route that has no method of its own here, in JSON."""
         response = await self.transport.send(method, path, body=body, query=query)
-        return response.json() if response.content else None
+        return meaning(object, response) if response.content else None
 
     # Agents, sessions, lanes
 

@@ -39,7 +39,7 @@ from .lanes import Lane
 from .leases import Leases
 from .sessions import Session
 from .slots import Slot
-from .transport import Transport, given, path_of
+from .transport import Transport, given, meaning, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,8 +54,8 @@ class Client:
         self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
     ) -> None:
         """`timeout` is in seconds and counts for requests that do not wait for work."""
-        self.url = url.rstrip("/")
         self.transport = Transport(url, token, retry, timeout)
+        self.url = self.transport.url
         self.leases = Leases(self.transport)
         self._external = External(self.transport, self.leases)
 
@@ -77,7 +77,7 @@ class Client:
     ) -> Any:
         """Any route that has no method of its own here, in JSON."""
         response = self.transport.send(method, path, body=body, query=query)
-        return response.json() if response.content else None
+        return meaning(object, response) if response.content else None
 
     # Agents, sessions, lanes
 
