@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent / "src" / "laneway"
 BY_HAND = {"leases.py", "slots.py"}
 WORDS = [
     (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkStream|ConnectionPool)\b", r"\1"),
-    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsyncGenerator, Generator\b", "Generator"),
+    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
     (r"\basync (def|for|with) ", r"\1 "),
     (r"\bawait ", ""),

@@ -12,7 +12,7 @@ import weakref
 # end
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, AsyncGenerator, AsyncIterator, Mapping, Optional, TypeVar
+from typing import Any, AsyncGenerator, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -151,7 +151,7 @@ class AsyncTransport:
 
     async def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
-    ) -> AsyncIterator[T]:
+    ) -> AsyncGenerator[T, None]:
         """Everything in a list, page by page."""
         asked = dict(query or {})
         while True:

@@ -10,7 +10,7 @@ import socket
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Generator, Iterator, Mapping, Optional, TypeVar
+from typing import Any, Generator, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -134,7 +134,7 @@ class Transport:
 
     def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """Everything in a list, page by page."""
         asked = dict(query or {})
         while True:
@@ -153,7 +153,7 @@ class Transport:
         body: Optional[Mapping[str, Any]] = None,
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
-    ) -> Generator[Event, None]:
+    ) -> Generator[Event, None, None]:
         """The events of one stream, until it ends or breaks."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
         try:
@@ -177,7 +177,7 @@ class Transport:
         *,
         query: Optional[Mapping[str, Any]] = None,
         after: Optional[str] = None,
-    ) -> Generator[Event, None]:
+    ) -> Generator[Event, None, None]:
         """The events of a stream, which goes on where it was when the connection breaks, until `done`."""
         last = after
         began, tries = time.monotonic(), 0
