@@ -12,6 +12,8 @@ export interface LocalOptions {
     listen?: string;
     /** How long it may take to start. Default 30 000. */
     readyWithinMs?: number;
+    /** Gives up starting it. */
+    signal?: AbortSignal;
 }
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export declare class Local implements AsyncDisposable {

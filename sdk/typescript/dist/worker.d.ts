@@ -19,7 +19,7 @@ export declare class TaskRun<P = unknown> {
     /** @internal */ readonly stop: AbortController;
     /** @internal */ wake: () => void;
     constructor(task: ClaimedTask, takesSteering: boolean);
-    /** Tells whoever watches how far it is. Of several in a row the newest is told. */
+    /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
     progress(value: unknown): void;
     /** What was said to the run since this was called last; for handlers that take steering. */
     steered(): string[];
