@@ -273,9 +273,7 @@ async fn call_session(client: &Client, method: &str, rest: &[&str], request: &Va
         }
         ("POST", [key, "messages", id, "send-now"]) => told(client.send_now(key, id).await),
         ("POST", [key, "interrupt"]) => told(client.interrupt(key).await),
-        ("POST", [key, "steer"]) => {
-            told(client.steer(key, request["body"]["text"].as_str().unwrap()).await)
-        }
+        ("POST", [key, "steer"]) => told(client.steer(key, request["body"]["text"].as_str().unwrap()).await),
         _ => panic!("no method for {request}"),
     }
 }

@@ -206,7 +206,10 @@ impl Masks {
             text = text.replace(&format!("<token:{}>", index + 1), token);
             text = text.replace(&format!("<token-id:{}>", index + 1), id);
         }
-        assert!(!["<id:", "<event:", "<token"].iter().any(|mask| text.contains(mask)), "nothing was told yet for {text}");
+        assert!(
+            !["<id:", "<event:", "<token"].iter().any(|mask| text.contains(mask)),
+            "nothing was told yet for {text}"
+        );
         text
     }
 
