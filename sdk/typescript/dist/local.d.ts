@@ -1,4 +1,3 @@
-import { type ChildProcess } from "node:child_process";
 import { Client } from "./client.js";
 import type { ClientOptions } from "./transport.js";
 export interface LocalOptions {
@@ -20,8 +19,6 @@ export declare class Local implements AsyncDisposable {
     #private;
     /** Where it listens. */
     readonly url: string;
-    readonly process: ChildProcess;
-    readonly watcher: ChildProcess;
     readonly home: string;
     private constructor();
     static start(options?: LocalOptions): Promise<Local>;

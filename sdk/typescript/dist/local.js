@@ -14,17 +14,17 @@ const WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"';
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export class Local {
     url;
-    process;
-    watcher;
     home;
     #closed;
+    // Not in the declarations: whoever writes for browsers has no types of Node.
+    /** @internal */ process;
+    /** @internal */ watcher;
     constructor(
     /** Where it listens. */
-    url, process, watcher, home) {
+    url, processes, home) {
         this.url = url;
-        this.process = process;
-        this.watcher = watcher;
         this.home = home;
+        [this.process, this.watcher] = processes;
     }
     static async start(options = {}) {
         const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";
@@ -45,7 +45,7 @@ export class Local {
         try {
             const url = await listening(server, said, until);
             await ready(url, server, until);
-            return new Local(url, server, watcher, home);
+            return new Local(url, [server, watcher], home);
         }
         catch (error) {
             server.kill("SIGKILL");

@@ -33,14 +33,18 @@ export interface LocalOptions {
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export class Local implements AsyncDisposable {
   #closed: Promise<void> | undefined;
+  // Not in the declarations: whoever writes for browsers has no types of Node.
+  /** @internal */ readonly process: ChildProcess;
+  /** @internal */ readonly watcher: ChildProcess;
 
   private constructor(
     /** Where it listens. */
     readonly url: string,
-    readonly process: ChildProcess,
-    readonly watcher: ChildProcess,
+    processes: unknown,
     readonly home: string,
-  ) {}
+  ) {
+    [this.process, this.watcher] = processes as [ChildProcess, ChildProcess];
+  }
 
   static async start(options: LocalOptions = {}): Promise<Local> {
     const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";
@@ -60,7 +64,7 @@ export class Local implements AsyncDisposable {
     try {
       const url = await listening(server, said, until);
       await ready(url, server, until);
-      return new Local(url, server, watcher!, home);
+      return new Local(url, [server, watcher], home);
     } catch (error) {
       server.kill("SIGKILL");
       options.signal?.throwIfAborted();
