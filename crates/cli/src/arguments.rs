@@ -80,8 +80,6 @@ pub(crate) enum Command {
     Workers(Workers),
     /// Does tasks that wait for workers
     Worker(crate::worker::WorkerArguments),
-    #[command(hide = true)]
-    Limited(crate::worker_limits::Limited),
     /// Speaks MCP on standard input and output, for clients that start a program, with a server that runs
     Mcp(Mcp),
     /// Submits a task
@@ -136,6 +134,7 @@ impl Command {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Command::Status(verb) => verb.asking.json,
+            Command::Top(verb) => verb.json,
             Command::Lanes(verb) => verb.asking.json,
             Command::Tasks(verb) => verb.asking.json,
             Command::Cancel(verb) => verb.asking.json,

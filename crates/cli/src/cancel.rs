@@ -1,9 +1,12 @@
 //! `laneway cancel`.
 
+use laneway_client::Client;
 use laneway_protocol::CancelManyRequest;
+use serde_json::json;
 
 use crate::arguments::Cancel;
 use crate::output;
+use crate::shown;
 use crate::trouble::Trouble;
 
 /// Every task names this lane without saying so.
@@ -34,15 +37,32 @@ pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
         let why = "say which: TASK, --all, --lane, --session, --kind or --group";
         return Err(Trouble::Input(why.to_owned()));
     }
+    cancel_each(&client, &verb.ids, verb.asking.json).await
+}
+
+/// One after another. One that cannot be cancelled keeps no other from it, and is told of in its place.
+async fn cancel_each(client: &Client, ids: &[String], is_json: bool) -> Result<(), Trouble> {
     let mut answers = Vec::new();
-    for id in &verb.ids {
-        let answer = client.cancel(id).await?;
-        if !verb.asking.json {
-            output::line(&format!("{}: {}", answer.id, answer.status.replace('_', " ")))?;
+    let mut failed = None;
+    for id in ids {
+        match client.cancel(id).await {
+            Ok(answer) if is_json => answers.push(json!(answer)),
+            Ok(answer) => output::line(&format!("{}: {}", answer.id, answer.status.replace('_', " ")))?,
+            // Nobody else would be reached either.
+            Err(error) if ids.len() == 1 || error.problem().is_none() => return Err(error.into()),
+            Err(error) => {
+                if is_json {
+                    answers.push(json!({ "id": id, "problem": error.problem() }));
+                }
+                eprintln!("laneway: {}: {}", shown::plain(id), shown::plain(&error.to_string()));
+                failed.get_or_insert(error);
+            }
         }
-        answers.push(answer);
     }
-    if verb.asking.json { output::json(&answers) } else { Ok(()) }
+    if is_json {
+        output::json(&answers)?;
+    }
+    failed.map_or(Ok(()), |error| Err(Trouble::Reported(error)))
 }
 
 /// How many were cancelled, in the words that a status bar shows.

@@ -50,13 +50,17 @@ fn changes(settings: &[String]) -> Result<Value, Trouble> {
             Ok(value) if value.is_number() || value.is_boolean() => value,
             _ => Value::from(value),
         };
-        match name.split_once('.') {
-            None => changes.insert(name.to_owned(), value),
-            Some((block, name)) => {
-                let block = changes.entry(block.to_owned()).or_insert_with(|| json!({}));
-                block.as_object_mut().and_then(|block| block.insert(name.to_owned(), value))
-            }
+        let (first, rest) = name.split_once('.').map_or((name, None), |(block, rest)| (block, Some(rest)));
+        let is_given_before = match (changes.get_mut(first), rest) {
+            (None, None) => changes.insert(first.to_owned(), value).is_some(),
+            (None, Some(rest)) => changes.insert(first.to_owned(), json!({ rest: value })).is_some(),
+            (Some(Value::Object(block)), Some(rest)) => block.insert(rest.to_owned(), value).is_some(),
+            // The whole and a part of it, or the whole twice.
+            (Some(_), _) => true,
         };
+        if is_given_before {
+            return Err(Trouble::Input(format!("{first} is given twice, and only one of them could hold")));
+        }
     }
     Ok(Value::Object(changes))
 }
@@ -83,9 +87,9 @@ async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), Trouble> 
         ">RUNNING",
         ">LIMIT",
         ">WAITING",
-        ">ROOM",
+        "?>ROOM",
         ">WAIT P50",
-        ">P90",
+        "?>P90",
         ">P99",
         ">FAILED",
         "",

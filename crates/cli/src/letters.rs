@@ -143,7 +143,7 @@ async fn patiently(client: &Client, id: &str, deed: Deed, bar: &ProgressBar) -> 
 }
 
 fn list(letters: &[DeadLetterView]) -> Result<(), Trouble> {
-    let mut rows = Rows::under(&["TASK", "LANE", "KIND", ">TRIES", ">AGE", "ERROR"]);
+    let mut rows = Rows::under(&["TASK", "LANE", "?KIND", "?>TRIES", ">AGE", "ERROR"]);
     for letter in letters {
         rows.add([
             letter.id.clone(),

@@ -54,6 +54,10 @@ use crate::connection::block_on;
 use crate::trouble::Trouble;
 
 fn main() -> ExitCode {
+    if let Some(asked) = worker_limits::asked() {
+        return worker_limits::limited(asked)
+            .map_or_else(|trouble| trouble.tell(false), |()| ExitCode::SUCCESS);
+    }
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Scenario { file: None });
     let is_json = command.is_json();
@@ -79,7 +83,6 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Schedules(verb) => block_on(schedules::run(verb)),
         Command::Workers(verb) => block_on(tasks::workers(verb)),
         Command::Worker(verb) => worker::worker(verb),
-        Command::Limited(verb) => worker_limits::limited(verb),
         Command::Mcp(verb) => mcp::run(verb),
         Command::Submit(verb) => block_on(submit::submit(verb)),
         Command::Chat(verb) => block_on(submit::chat(verb)),

@@ -39,31 +39,22 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Trouble> {
     line(&written.map_err(|error| Trouble::Failure(format!("not writable as JSON: {error}")))?)
 }
 
-/// Rows under headings. A heading that begins with `>` has its column set to the right.
+/// Rows under headings. A heading may begin with `?`, its column may go where there is no room for it, and with `>`, its
+/// column is set to the right.
 pub(crate) struct Rows {
-    table: Table,
-    count: usize,
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Rows {
     /// No rows yet.
-    pub(crate) fn under(headings: &[&str]) -> Rows {
-        let mut table = Table::new();
-        table.load_preset(presets::NOTHING);
-        table.set_header(headings.iter().map(|heading| Cell::new(heading.trim_start_matches('>'))));
-        for (column, heading) in table.column_iter_mut().zip(headings) {
-            column.set_padding((0, 2));
-            if heading.starts_with('>') {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        Rows { table, count: 0 }
+    pub(crate) fn under(headings: &[&'static str]) -> Rows {
+        Rows { headings: headings.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row. Cells come from elsewhere: what could move the cursor is not shown as it is.
     pub(crate) fn add(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.table.add_row(cells.into_iter().map(|cell| Cell::new(crate::shown::plain(&cell))));
-        self.count += 1;
+        self.rows.push(cells.into_iter().map(|cell| crate::shown::plain(&cell)).collect());
     }
 
     /// Adds rows.
@@ -73,18 +64,63 @@ impl Rows {
 
     /// Prints them, or a sentence where there are none.
     pub(crate) fn print(&self, nothing: &str) -> Result<(), Trouble> {
-        if self.count == 0 {
+        if self.rows.is_empty() {
             return line(nothing);
         }
-        let drawn = self.table.to_string();
-        let mut lines = drawn.lines().map(str::trim_end);
-        let heading = lines.next().unwrap_or_default();
-        let heading = match in_colour() {
-            true => format!("\u{1b}[1m{heading}\u{1b}[0m"),
-            false => heading.to_owned(),
-        };
-        let rest: String = lines.map(|line| format!("{line}\n")).collect();
-        text(&format!("{heading}\n{rest}"))
+        let drawn = self.drawn(terminal_width());
+        let (heading, rest) = drawn.split_once('\n').unwrap_or((&drawn, ""));
+        match in_colour() {
+            true => text(&format!("\u{1b}[1m{heading}\u{1b}[0m\n{rest}")),
+            false => text(&drawn),
+        }
+    }
+
+    /// The table, no line of which is longer than `width`: columns that may go do, then lines are cut.
+    fn drawn(&self, width: Option<usize>) -> String {
+        let mut kept: Vec<usize> = (0..self.headings.len()).collect();
+        loop {
+            let drawn = self.table(&kept);
+            let lines = || drawn.lines().map(str::trim_end);
+            let Some(width) = width.filter(|width| lines().any(|line| line.chars().count() > *width)) else {
+                return lines().map(|line| format!("{line}\n")).collect();
+            };
+            let Some(gone) = kept.iter().position(|column| self.headings[*column].starts_with('?')) else {
+                return lines().map(|line| format!("{}\n", cut(line, width))).collect();
+            };
+            kept.remove(gone);
+        }
+    }
+
+    fn table(&self, columns: &[usize]) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        let headings = || columns.iter().map(|column| self.headings[*column].trim_start_matches('?'));
+        table.set_header(headings().map(|heading| Cell::new(heading.trim_start_matches('>'))));
+        for (column, heading) in table.column_iter_mut().zip(headings()) {
+            column.set_padding((0, 2));
+            if heading.starts_with('>') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for row in &self.rows {
+            let cells = columns.iter().map(|column| Cell::new(row.get(*column).map_or("", String::as_str)));
+            table.add_row(cells);
+        }
+        table.to_string()
+    }
+}
+
+/// How wide the terminal is; `None` where the reader is none, and gets all of it.
+fn terminal_width() -> Option<usize> {
+    let is_terminal = std::io::stdout().is_terminal();
+    let size = is_terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    size.map(|(width, _)| usize::from(width)).filter(|width| *width > 0)
+}
+
+fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() > width {
+        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => line.to_owned(),
     }
 }
 
@@ -102,4 +138,26 @@ pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<(), Trouble> {
         }
     }
     text(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_its_terminal_and_is_whole_elsewhere() {
+        let mut rows = Rows::under(&["TASK", "?KIND", "?>TRIES", "ABOUT"]);
+        rows.add(["t1", "render", "3", "a frame of the film"].map(str::to_owned));
+        let whole = "TASK  KIND    TRIES  ABOUT\nt1    render      3  a frame of the film\n";
+        let samples = [
+            (None, whole),
+            (Some(80), whole),
+            (Some(35), "TASK  TRIES  ABOUT\nt1        3  a frame of the film\n"),
+            (Some(26), "TASK  ABOUT\nt1    a frame of the film\n"),
+            (Some(12), "TASK  ABOUT\nt1    a fra…\n"),
+        ];
+        for (width, expected) in samples {
+            assert_eq!(rows.drawn(width), expected, "{width:?}");
+        }
+    }
 }

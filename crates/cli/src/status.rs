@@ -158,7 +158,7 @@ async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<
 
 /// Live tasks: where each stands, and since when.
 fn rows_of(tasks: &[TaskView]) -> Rows {
-    let mut rows = Rows::under(&["TASK", "STATUS", "LANE", "KIND", ">FOR", ">STARTS IN", "SESSION"]);
+    let mut rows = Rows::under(&["TASK", "STATUS", "LANE", "?KIND", ">FOR", ">STARTS IN", "?SESSION"]);
     for task in tasks {
         let is_running = task.status == "running";
         let status = match task.position.filter(|_| !is_running) {

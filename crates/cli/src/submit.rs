@@ -35,8 +35,16 @@ pub(crate) async fn submit(verb: Submit) -> Result<(), Trouble> {
     };
     let accepted = client.submit(&request, verb.timing.key.as_deref()).await?;
     if verb.wait {
-        let events = client.events(Watch::task(accepted.id).lasting()).await?;
-        return Follow::new(verb.asking.json).until_over(events).await;
+        let events = client.events(Watch::task(accepted.id.clone()).lasting()).await?;
+        let following = Follow::new(verb.asking.json).until_over(events);
+        return tokio::select! {
+            over = following => over,
+            _ = tokio::signal::ctrl_c() => {
+                let id = accepted.id;
+                let why = format!("task {id} goes on without you; `laneway cancel {id}` ends it");
+                Err(Trouble::Interrupted(why))
+            }
+        };
     }
     match (verb.asking.json, verb.quiet) {
         (true, _) => output::json(&accepted),
@@ -55,13 +63,19 @@ fn stands(id: &str, status: &str, position: Option<u64>, eta_ms: Option<u64>) ->
     format!("{id}: {status}{position}{}", eta.unwrap_or_default())
 }
 
-/// JSON, or else a text.
+/// JSON, or else a text. What begins as an object and is none is a mistake that nobody should find out about later.
 fn payload(text: &str) -> Result<Value, Trouble> {
     let read = match text {
         "-" => read_all()?,
         text => text.to_owned(),
     };
-    Ok(serde_json::from_str(&read).unwrap_or_else(|_| Value::from(read.trim_end())))
+    match serde_json::from_str(&read) {
+        Ok(value) => Ok(value),
+        Err(error) if read.trim_start().starts_with('{') => Err(Trouble::Input(format!(
+            "the payload begins as a JSON object and is none: {error}; a text that begins so is written in quotes, as JSON"
+        ))),
+        Err(_) => Ok(Value::from(read.trim_end())),
+    }
 }
 
 fn read_all() -> Result<String, Trouble> {

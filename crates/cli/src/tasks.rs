@@ -57,7 +57,8 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), Trouble
     if is_json {
         return output::json(&tasks);
     }
-    let mut rows = Rows::under(&["TASK", "STATUS", "LANE", "KIND", ">PRIORITY", ">TRIES", ">AGE", "ABOUT"]);
+    let mut rows =
+        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>TRIES", ">AGE", "ABOUT"]);
     for task in tasks {
         let priority = match task.effective_priority {
             Some(effective) if effective != task.priority => format!("{} ({effective})", task.priority),
@@ -99,8 +100,8 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), Trouble> {
         ("source", task.source.clone()),
     ];
     let priority = match task.effective_priority {
-        Some(effective) => format!("{}, counts as {effective}", task.priority),
-        None => task.priority.to_string(),
+        Some(effective) if effective != task.priority => format!("{}, counts as {effective}", task.priority),
+        _ => task.priority.to_string(),
     };
     pairs.push(("priority", priority));
     pairs.push(("attempts", task.attempts.to_string()));
@@ -164,7 +165,7 @@ pub(crate) async fn workers(verb: Workers) -> Result<(), Trouble> {
         if verb.asking.json {
             return output::json(&tasks.items);
         }
-        let mut rows = Rows::under(&["TASK", "LANE", "KIND", ">NEXT TRY", ">MAY WAIT", "ASKED FOR"]);
+        let mut rows = Rows::under(&["TASK", "LANE", "KIND", "?>NEXT TRY", "?>MAY WAIT", "ASKED FOR"]);
         for task in &tasks.items {
             rows.add([
                 task.id.clone(),

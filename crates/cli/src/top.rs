@@ -1,8 +1,9 @@
 //! `laneway top`: a live screen of the lanes.
 //!
-//! `feed.rs` looks at the server, `view.rs` is what is known and chosen, `keys.rs` what a key does, `screen.rs` draws. Only
-//! this file has a terminal.
+//! `feed.rs` looks at the server, `view.rs` is what is known and chosen, `keys.rs` what a key does, `screen.rs` and
+//! `columns.rs` draw. Only this file has a terminal.
 
+mod columns;
 mod feed;
 mod keys;
 mod screen;
@@ -36,8 +37,11 @@ const REDRAW_EVERY: Duration = Duration::from_secs(1);
 /// Shows the screen until `q`.
 pub(crate) fn run(verb: &Top) -> Result<(), Trouble> {
     let client = connection::client(&verb.url, verb.token.as_deref())?;
+    if verb.json {
+        return connection::block_on(async { print(&feed::look(&client).await?) });
+    }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let why = "a screen needs a terminal; `laneway status --watch` and `laneway lanes` do without";
+        let why = "a screen needs a terminal; `laneway top --json` and `laneway status --watch` do without";
         return Err(Trouble::Input(why.to_owned()));
     }
     let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot use the terminal: {error}"));
@@ -45,6 +49,15 @@ pub(crate) fn run(verb: &Top) -> Result<(), Trouble> {
     let done = connection::block_on(show(&mut terminal, client));
     ratatui::try_restore().map_err(cannot)?;
     done
+}
+
+/// What the screen would show, once.
+fn print(seen: &feed::Seen) -> Result<(), Trouble> {
+    let longest = seen.longest.as_ref().map(|longest| json!({ "task": longest.task, "why": longest.why }));
+    crate::output::json(&json!({
+        "status": seen.status, "lanes": seen.lanes, "has_more": seen.has_more, "refused": seen.refused,
+        "longest_waiting": longest,
+    }))
 }
 
 async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), Trouble> {

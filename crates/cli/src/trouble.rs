@@ -9,6 +9,8 @@ use laneway_protocol::Code;
 const FAILED: u8 = 1;
 /// The exit code of a command line, file or script that makes no sense.
 const BAD_INPUT: u8 = 2;
+/// The exit code that shells give what ended by SIGINT.
+const INTERRUPTED: u8 = 130;
 
 /// Why a command ended otherwise than well.
 #[derive(Debug)]
@@ -19,10 +21,14 @@ pub(crate) enum Trouble {
     Failure(String),
     /// The server refused, or is not there.
     Server(Error),
+    /// Somebody pressed Ctrl-C.
+    Interrupted(String),
     /// Whoever reads has seen enough: no trouble at all.
     Unread,
     /// All was said already.
     Told,
+    /// All was said already, of this.
+    Reported(Error),
 }
 
 impl From<Error> for Trouble {
@@ -37,8 +43,10 @@ impl Trouble {
         let (why, code) = match self {
             Trouble::Unread => return ExitCode::SUCCESS,
             Trouble::Told => return ExitCode::from(FAILED),
+            Trouble::Reported(error) => return ExitCode::from(error.exit_code()),
             Trouble::Input(why) => (why, BAD_INPUT),
             Trouble::Failure(why) => (why, FAILED),
+            Trouble::Interrupted(why) => (why, INTERRUPTED),
             Trouble::Server(error) => {
                 if let (true, Some(problem)) = (is_json, error.problem())
                     && let Err(Trouble::Failure(why)) = crate::output::json(problem)
@@ -56,6 +64,11 @@ impl Trouble {
 /// What happened and what to do about it.
 fn sentence(error: &Error) -> String {
     let advice = match (error, error.code()) {
+        (Error::Unreachable { url, why }, _)
+            if url.starts_with("https:") && why.contains("corrupt message") =>
+        {
+            "\nIt answers, but not in TLS; is its address http://…?"
+        }
         (Error::Unreachable { .. }, _) => {
             "\nIs it running? `laneway serve` starts one; --url or LANEWAY_URL says where it is."
         }

@@ -104,7 +104,8 @@ fn token(asked: &WorkerArguments, config: &WorkerConfig) -> Result<Option<String
 
 fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> Result<Worker, Trouble> {
     let lanes = if asked.lanes.is_empty() { &config.lanes } else { &asked.lanes };
-    if lanes.is_empty() {
+    // An empty name would mean `main`; here it is more likely a variable that was not set.
+    if lanes.is_empty() || lanes.iter().any(|lane| lane.trim().is_empty()) {
         let why = "from which lanes? Give --lanes, or lanes = [\"external\"] in the file";
         return Err(Trouble::Input(why.to_owned()));
     }

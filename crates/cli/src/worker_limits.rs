@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
-use clap::Args;
+use clap::Parser;
 use laneway_config::ProcessLimits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -17,7 +17,8 @@ const VERB: &str = "limited";
 /// So many seconds after the first warning (`SIGXCPU`) a process that goes on is killed.
 const CPU_GRACE: u64 = 2;
 
-#[derive(Debug, Args)]
+/// What this program is told when it starts another. No verb for people, so it is in no help and no completion.
+#[derive(Debug, Parser)]
 pub(crate) struct Limited {
     #[arg(long)]
     cpu_seconds: Option<u64>,
@@ -29,6 +30,12 @@ pub(crate) struct Limited {
     file_bytes: Option<u64>,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
+}
+
+/// What is asked, if this process is one that a worker started in the place of another.
+pub(crate) fn asked() -> Option<Limited> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    (words.first()? == VERB).then(|| Limited::parse_from(words))
 }
 
 /// The words that start `command` under limits.

@@ -313,3 +313,33 @@ fn a_status_bar_is_followed() {
     following.kill().unwrap();
     following.wait().unwrap();
 }
+
+#[test]
+fn on_a_small_terminal_there_is_less_to_see_and_nothing_is_cut_in_half() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "lane \"gpu\" { handler = \"external\" }\nserver { drain_grace = \"10ms\" }";
+    std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
+    let served = serve(dir.path(), "127.0.0.1:0");
+    let words = ["submit", "render-every-frame-of-the-film", "1", "--lane", "gpu"];
+    let told = ask(dir.path(), &served.url, &words);
+    let id = told.split(':').next().unwrap();
+    let terminal = Terminal::open();
+    // A row of a table stays one line of 80.
+    terminal.line(&format!("LANEWAY_URL={} laneway status", served.url));
+    let screen = terminal.wait("table", |screen| screen.contains(id));
+    let row_of_task = row(&screen, id);
+    assert!(row_of_task.contains("queued #1  gpu") && row_of_task.ends_with('-'), "{screen}");
+    assert!(!screen.contains("render-every-frame"), "{screen}");
+    terminal.line("clear");
+    terminal.line(&format!("laneway top --url {}", served.url));
+    terminal.wait("lanes", |screen| screen.contains("REFUSED"));
+    terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
+    terminal.keys(&["End"]);
+    let is_less = |screen: &str| !screen.contains("REFUSED") && row(screen, "gpu").contains("0/1");
+    let screen = terminal.wait("less", is_less);
+    assert!(row(&screen, "LANE").ends_with("RUN   WAIT    P99"), "{screen}");
+    assert!(row(&screen, "gpu").ends_with("0/1      1      -"), "{screen}");
+    assert!(screen.lines().next().unwrap().ends_with("running 0/10  waiting 1"), "{screen}");
+    assert!(screen.contains("p r c l x  q quit"), "{screen}");
+    terminal.keys(&["q"]);
+}

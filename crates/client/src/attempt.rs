@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use laneway_protocol::ClaimedTask;
+use laneway_protocol::{ClaimedTask, SteeringView};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -77,8 +77,10 @@ struct State {
     reason: Option<StopReason>,
     progress: Option<Value>,
     takes_steering: bool,
-    /// Filled only when it is empty, by one answer of the server: bounded by what that holds.
-    steering: VecDeque<String>,
+    /// What was said and the handler has not heard: never more than the server offers a turn at once.
+    offered: VecDeque<SteeringView>,
+    /// The ids of what the handler has heard and the server does not know that it has.
+    taken: Vec<String>,
 }
 
 impl Shared {
@@ -113,19 +115,28 @@ impl Shared {
         }
     }
 
-    /// Whether the handler listens, and has heard all that was said.
-    pub(crate) fn wants_steering(&self) -> bool {
-        let state = self.state();
-        state.takes_steering && state.steering.is_empty()
-    }
-
     pub(crate) fn takes_steering(&self) -> bool {
         self.state().takes_steering
     }
 
-    pub(crate) fn hear(&self, texts: Vec<String>) {
-        if !texts.is_empty() {
-            self.state().steering.extend(texts);
+    /// What the handler has heard and the server does not know that it has.
+    pub(crate) fn taken(&self) -> Vec<String> {
+        self.state().taken.clone()
+    }
+
+    /// The server was told that these were heard, and says what is on offer now. What it offers again, because it does
+    /// not know of it yet, is heard once.
+    pub(crate) fn hear(&self, told: &[String], offered: Vec<SteeringView>) {
+        let mut state = self.state();
+        state.taken.retain(|id| !told.contains(id));
+        for message in offered {
+            let is_known =
+                state.taken.contains(&message.id) || state.offered.iter().any(|known| known.id == message.id);
+            if !is_known {
+                state.offered.push_back(message);
+            }
+        }
+        if !state.offered.is_empty() {
             self.heard.notify_one();
         }
     }
@@ -163,23 +174,58 @@ impl Attempt {
     }
 
     /// Waits for what is said to the run: the turn takes steering from the first call on. Only turns of a
-    /// conversation are spoken to; others wait for ever.
+    /// conversation are spoken to; others wait for ever. What this has not returned when the handler is done waits for a
+    /// turn of its own; dropping the future loses nothing.
     pub async fn next_steering(&self) -> String {
         loop {
             let heard = {
                 let mut state = self.shared.state();
                 let is_new = !std::mem::replace(&mut state.takes_steering, true);
-                let heard = state.steering.pop_front();
+                let heard = state.offered.pop_front();
+                if let Some(message) = &heard {
+                    state.taken.push(message.id.clone());
+                }
                 // Asked at once, so that what was said before does not wait for the next sign of life.
-                if is_new || (heard.is_some() && state.steering.is_empty()) {
+                if is_new || heard.is_some() {
                     self.shared.urgent.notify_one();
                 }
                 heard
             };
             match heard {
-                Some(text) => return text,
+                Some(message) => return message.text,
                 None => self.shared.heard.notified().await,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(id: &str) -> SteeringView {
+        SteeringView { id: id.to_owned(), text: format!("say {id}"), sender_name: None }
+    }
+
+    #[tokio::test]
+    async fn what_is_offered_again_is_heard_once_and_named_until_the_server_knows() {
+        let task = serde_json::json!({
+            "id": "t", "lane": "l", "kind": "k", "payload": null, "attempt": 1, "fence": 7,
+            "lease_until": "2030-01-01T00:00:00.000Z", "timeout_ms": null, "remaining_ms": null,
+        });
+        let attempt = Attempt::new(serde_json::from_value(task).unwrap());
+        let shared = attempt.shared();
+        shared.hear(&[], vec![said("a"), said("b")]);
+        // The same again: the server does not know that this was heard.
+        shared.hear(&[], vec![said("a"), said("b")]);
+        assert_eq!(attempt.next_steering().await, "say a");
+        shared.hear(&[], vec![said("a"), said("b")]);
+        assert_eq!(attempt.next_steering().await, "say b");
+        assert_eq!(shared.taken(), ["a", "b"]);
+        // What was heard since the last sign of life was sent is named in the next one.
+        shared.hear(&["a".to_owned()], vec![said("b"), said("c")]);
+        assert_eq!(shared.taken(), ["b"]);
+        assert_eq!(attempt.next_steering().await, "say c");
+        assert_eq!(shared.taken(), ["b", "c"]);
     }
 }

@@ -63,7 +63,7 @@ impl Worker {
             _ => {}
         }
         let is_success = outcome.is_ok();
-        let told = outcome::tell(&self.client, task, outcome).await;
+        let told = outcome::tell(&self.client, &attempt, outcome).await;
         tracing::info!(task = task.id, attempt = task.attempt, is_success, ?told, "ended");
         match (told, is_success) {
             (Told::Stale, _) => Ended::Stale,

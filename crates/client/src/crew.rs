@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_protocol::{ClaimBody, ClaimedTask};
+use laneway_protocol::{ClaimAnswer, ClaimBody, ClaimedTask};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -19,6 +19,8 @@ const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 /// How long a claim waits whose failure is the end.
 const IDLE_POLL: Duration = Duration::from_secs(1);
+/// How much longer than a claim waits its answer may take, when the worker is to stop.
+const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// The most tasks that one claim may bring.
 const CLAIM_MAX: usize = 1000;
 
@@ -44,19 +46,21 @@ impl Crew {
         }
     }
 
-    /// Claims for ever, or until nothing is left to do; an error is one that waiting would not cure.
-    pub(crate) async fn claim(&mut self) -> Result<(), Error> {
+    /// Claims until it is told to stop, or nothing is left to do; an error is one that waiting would not cure.
+    pub(crate) async fn claim(&mut self, stopping: &CancellationToken) -> Result<(), Error> {
         let mut away = 0u32;
         let mut has_worked = false;
         loop {
-            let slots = self.free_slots().await;
+            let Some(slots) = stopping.run_until_cancelled(self.free_slots()).await else { return Ok(()) };
             let asked = Instant::now();
-            let wait = match self.worker.client.claim(&self.request(slots.len())).await {
+            tracing::debug!(max = slots.len(), "asks for work");
+            let wait = match self.answer(slots.len(), stopping).await {
                 Ok(answer) if !answer.tasks.is_empty() => {
                     (has_worked, away) = (true, 0);
                     self.start(answer.tasks, slots, asked);
                     continue;
                 }
+                _ if stopping.is_cancelled() => return Ok(()),
                 // A server that drains answers at once, and would be asked again at once.
                 Ok(_) if asked.elapsed() < self.poll() / 2 => None,
                 Ok(_) if self.worker.until_idle && self.attempts.is_empty() => return Ok(()),
@@ -72,9 +76,25 @@ impl Crew {
             };
             drop(slots);
             let own = jittered(doubled(BACK_OFF_FIRST, away, BACK_OFF_MAX));
-            sleep(wait.unwrap_or(own).clamp(own, BACK_OFF_MAX)).await;
+            let wait = sleep(wait.unwrap_or(own).clamp(own, BACK_OFF_MAX));
+            if stopping.run_until_cancelled(wait).await.is_none() {
+                return Ok(());
+            }
             away = away.saturating_add(1);
         }
+    }
+
+    /// What the server hands out. One that was asked is heard although the worker is to stop meanwhile: what it has
+    /// handed out by then would be nobody's until its lease lapses.
+    async fn answer(&self, max: usize, stopping: &CancellationToken) -> Result<ClaimAnswer, Error> {
+        let request = self.request(max);
+        let mut answer = std::pin::pin!(self.worker.client.claim(&request));
+        if let Some(answer) = stopping.run_until_cancelled(answer.as_mut()).await {
+            return answer;
+        }
+        tracing::info!("a claim is under way; what it brings is still done");
+        let heard = tokio::time::timeout(self.poll() + ANSWER_MARGIN, answer).await;
+        heard.unwrap_or_else(|_| Ok(ClaimAnswer { tasks: Vec::new() }))
     }
 
     fn poll(&self) -> Duration {

@@ -64,6 +64,8 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Refused(problem) if is_for_want_of_room(problem.code) => EXIT_REFUSED,
+            // What was typed makes no sense, whoever noticed.
+            Error::Refused(problem) if problem.code == Code::Invalid => EXIT_USAGE,
             Error::Refused(_) | Error::Unauthorized(_) | Error::NotUnderstood { .. } => EXIT_FAILED,
             Error::Unreachable { .. } | Error::BrokenOff { .. } => EXIT_UNREACHABLE,
             Error::Invalid(_) => EXIT_USAGE,

@@ -49,7 +49,6 @@ impl Lease<'_> {
                 Ok(answer) => {
                     failed = 0;
                     self.until = beaten + self.length;
-                    shared.hear(answer.steer);
                     if answer.cancel_requested {
                         // The lease is kept while the handler ends.
                         shared.stop(StopReason::Cancelled);
@@ -100,13 +99,18 @@ impl Lease<'_> {
     async fn beat(&self, shared: &Shared) -> Result<HeartbeatAnswer, Gone> {
         let task = self.attempt.task();
         let progress = shared.take_progress();
-        let takes_steering = task.session.as_ref().filter(|_| shared.takes_steering());
-        let takes_steering = takes_steering.map(|_| shared.wants_steering());
-        let body = HeartbeatBody { fence: task.fence, progress: progress.clone(), takes_steering };
+        let takes_steering = (task.session.is_some() && shared.takes_steering()).then_some(true);
+        // Named again until an answer says that the server knows.
+        let steered = takes_steering.map(|_| shared.taken());
+        let body = HeartbeatBody { fence: task.fence, progress: progress.clone(), takes_steering, steered };
         // No answer is worth waiting for when the lease is over.
         let answer = timeout_at(self.until, self.client.heartbeat(&task.id, &body)).await;
         let error = match answer {
-            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Ok(mut answer)) => {
+                shared
+                    .hear(body.steered.as_deref().unwrap_or_default(), std::mem::take(&mut answer.steering));
+                return Ok(answer);
+            }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_protocol::{ClaimedTask, CompleteBody};
 use serde_json::Value;
 
-use crate::attempt::Failure;
+use crate::attempt::{Attempt, Failure};
 use crate::client::Client;
 use crate::error::Error;
 use crate::lease::is_stale;
@@ -24,11 +24,11 @@ pub(crate) enum Told {
     Stale,
 }
 
-/// The words for an outcome.
-pub(crate) fn body(fence: u64, outcome: Result<Value, Failure>) -> CompleteBody {
+/// The words for an outcome, with what the attempt has heard and nobody knows of yet.
+fn body(fence: u64, outcome: Result<Value, Failure>, steered: Vec<String>) -> CompleteBody {
     match outcome {
         Ok(result) => {
-            CompleteBody { fence, success: true, result: Some(result), error: None, retryable: None }
+            CompleteBody { fence, success: true, result: Some(result), error: None, retryable: None, steered }
         }
         Err(failure) => CompleteBody {
             fence,
@@ -36,13 +36,15 @@ pub(crate) fn body(fence: u64, outcome: Result<Value, Failure>) -> CompleteBody 
             result: None,
             error: Some(failure.error),
             retryable: Some(failure.retryable),
+            steered,
         },
     }
 }
 
 /// Tells the server, however long it is away.
-pub(crate) async fn tell(client: &Client, task: &ClaimedTask, outcome: Result<Value, Failure>) -> Told {
-    let mut body = body(task.fence, outcome);
+pub(crate) async fn tell(client: &Client, attempt: &Attempt, outcome: Result<Value, Failure>) -> Told {
+    let task = attempt.task();
+    let mut body = body(task.fence, outcome, attempt.shared().taken());
     let mut tried = 0;
     // Whether a try may have arrived without its answer having come back.
     let mut may_have_arrived = false;
@@ -65,7 +67,7 @@ pub(crate) async fn tell(client: &Client, task: &ClaimedTask, outcome: Result<Va
             // It would be refused for ever: the task ends with why, rather than with its lease.
             let failure = Failure::fatal(format!("its result was refused: {error}"));
             tracing::warn!(task = task.id, %error, "the server does not take the result");
-            body = self::body(task.fence, Err(failure));
+            body = self::body(task.fence, Err(failure), body.steered);
             continue;
         }
         let wait = jittered(doubled(RETRY_FIRST, tried, RETRY_MAX));

@@ -64,6 +64,11 @@ impl Client {
         self.call(Method::POST, ["api", "sessions", key, "messages", id, "send-now"]).send().await
     }
 
+    /// Sends a message that was set aside once more, as a new one.
+    pub async fn resend(&self, key: &str, id: &str) -> Result<MessageAnswer, Error> {
+        self.call(Method::POST, ["api", "sessions", key, "messages", id, "resend"]).send().await
+    }
+
     /// Stops the turn that is under way.
     pub async fn interrupt(&self, key: &str) -> Result<(), Error> {
         self.call(Method::POST, ["api", "sessions", key, "interrupt"]).send().await

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Attempt, Failure};
 use crate::client::Client;
@@ -44,8 +45,8 @@ pub(crate) type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 /// - A lease is renewed until the attempt ends. When it lapses, or the task is cancelled or takes too long, the attempt
 ///   is told to stop, and dropped when `stop_grace` is over.
 /// - When the server is away, claims back off up to 30 s with jitter, and outcomes are kept and told later.
-/// - When `shutdown` is ready nothing more is claimed, and what runs may end within `drain_grace`. What does not is
-///   stopped and left to others, who get it when its lease lapses.
+/// - When `shutdown` is ready nothing more is claimed (a claim that is under way is heard, and what it brings is done), and
+///   what runs may end within `drain_grace`. What does not is stopped and left to others, who get it when its lease lapses.
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker {
     pub(crate) client: Client,
@@ -95,7 +96,7 @@ impl Worker {
             handlers: BTreeMap::new(),
             concurrency: 1,
             lease: Duration::from_secs(30),
-            poll: Duration::from_secs(20),
+            poll: Duration::from_secs(5),
             stop_grace: Duration::from_secs(10),
             drain_grace: Duration::from_secs(30),
             until_idle: false,
@@ -130,7 +131,8 @@ impl Worker {
         self
     }
 
-    /// How long one claim waits for work: 100 ms to a minute. Default 20 s.
+    /// How long one claim waits for work: 100 ms to a minute. Default 5 s. A worker that is to stop waits for so long
+    /// for the claim that is under way.
     pub fn poll(mut self, poll: Duration) -> Worker {
         self.poll = poll;
         self
@@ -176,13 +178,16 @@ impl Worker {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
         self.check()?;
         let mut crew = Crew::new(self);
-        let claimed = {
-            let mut shutdown = std::pin::pin!(shutdown);
-            tokio::select! {
-                biased;
-                () = shutdown.as_mut() => Ok(()),
-                claimed = crew.claim() => claimed,
-            }
+        let stopping = CancellationToken::new();
+        let told_to_stop = async {
+            shutdown.await;
+            stopping.cancel();
+            std::future::pending::<()>().await;
+        };
+        let claimed = tokio::select! {
+            biased;
+            () = told_to_stop => Ok(()),
+            claimed = crew.claim(&stopping) => claimed,
         };
         crew.drain().await;
         claimed.map(|()| crew.tally)

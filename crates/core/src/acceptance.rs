@@ -132,8 +132,11 @@ impl Scheduler {
             if let Some(old) = self.keys.insert(Arc::clone(&asked.key), known) {
                 self.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
             }
-            self.key_ends.insert((until, Arc::clone(&asked.key)));
-            self.timers.expect(until);
+            // However long the task takes: its end frees the key, and nothing before.
+            if !until_end {
+                self.key_ends.insert((until, Arc::clone(&asked.key)));
+                self.timers.expect(until);
+            }
         }
     }
 

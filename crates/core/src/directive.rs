@@ -192,20 +192,12 @@ fn quoted(word: &str) -> String {
     cut
 }
 
-fn length(millis: Millis) -> String {
-    match millis.0 {
-        0 => "0ms".to_owned(),
-        whole if whole.is_multiple_of(1000) => format!("{}s", whole / 1000),
-        other => format!("{other}ms"),
-    }
-}
-
 /// The answer to a directive that stored something.
 pub(crate) fn set(queue: &QueueOverrides) -> String {
     let words: Vec<String> = [
         queue.mode.map(|mode| format!("mode {}", mode.as_str())),
-        queue.debounce.map(|millis| format!("debounce {}", length(millis))),
-        queue.max_wait.map(|millis| format!("max_wait {}", length(millis))),
+        queue.debounce.map(|millis| format!("debounce {}", millis.written())),
+        queue.max_wait.map(|millis| format!("max_wait {}", millis.written())),
         queue.cap.map(|cap| format!("cap {cap}")),
         queue.drop.map(|drop| format!("drop {}", drop.as_str())),
     ]
@@ -220,9 +212,9 @@ fn in_words(queue: &EffectiveQueue) -> String {
         "mode {} ({}), debounce {} ({}), max_wait {} ({}), cap {} ({}), drop {} ({})",
         queue.mode.value.as_str(),
         queue.mode.origin.as_str(),
-        length(queue.debounce.value),
+        queue.debounce.value.written(),
         queue.debounce.origin.as_str(),
-        length(queue.max_wait.value),
+        queue.max_wait.value.written(),
         queue.max_wait.origin.as_str(),
         queue.cap.value,
         queue.cap.origin.as_str(),

@@ -24,10 +24,14 @@ impl Scheduler {
         match command {
             SessionCommand::Send(incoming) => self.send(incoming, events),
             SessionCommand::ConfigureMessages(settings) => self.configure_messages(settings, events),
-            SessionCommand::Configure { session, queue } => self.configure_session(&session, queue, events),
+            SessionCommand::Configure { session, queue } => {
+                self.configure_session(&session, queue, false, events)
+            }
+            SessionCommand::Amend { session, queue } => self.configure_session(&session, queue, true, events),
             SessionCommand::Withdraw { message } => self.withdraw(message, events),
             SessionCommand::Move { message, before } => self.move_message(message, before, events),
             SessionCommand::SendNow { message } => self.send_now(message, events),
+            SessionCommand::Resend { message, again } => self.resend(message, again, events),
             SessionCommand::Clear { session } => self.clear_session(&session, events),
             SessionCommand::Interrupt { session } => self.interrupt_session(&session, events),
             SessionCommand::Stop { session } => {
@@ -36,7 +40,9 @@ impl Scheduler {
                 Ok(Reply::Cancelled(tasks + messages))
             }
             SessionCommand::Steering { turn, fence, open } => self.set_steering(turn, fence, open, events),
-            SessionCommand::TakeSteering { turn, fence } => self.take_steering(turn, fence, events),
+            SessionCommand::TakeSteering { turn, fence, only } => {
+                self.take_steering(turn, fence, only.as_deref(), events)
+            }
         }
     }
 
@@ -58,23 +64,29 @@ impl Scheduler {
         &mut self,
         session: &Arc<str>,
         queue: QueueOverrides,
+        keeps_rest: bool,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
         let policy = &self.sessions.settings.policy;
         queue.check(policy).map_err(|error| Rejection::BadMessage(BadMessage::Queue(error)))?;
-        self.set_queue(&lane, queue, events);
+        let rest = if keeps_rest { self.overrides_of(&lane) } else { QueueOverrides::default() };
+        self.set_queue(&lane, queue.over(rest), events);
         Ok(Reply::Done)
     }
 
     fn set_queue(&mut self, lane: &LaneName, queue: QueueOverrides, events: &mut Vec<Event>) {
-        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
-        if queue != known {
+        if queue != self.overrides_of(lane) {
             self.in_session(lane, SessionChange::Configured { queue }, events);
         }
     }
 
-    fn in_session(&mut self, lane: &LaneName, change: SessionChange, events: &mut Vec<Event>) {
+    /// What was set for a session.
+    fn overrides_of(&self, lane: &LaneName) -> QueueOverrides {
+        self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default()
+    }
+
+    pub(crate) fn in_session(&mut self, lane: &LaneName, change: SessionChange, events: &mut Vec<Event>) {
         self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
     }
 
@@ -86,7 +98,7 @@ impl Scheduler {
         directive: Directive,
         events: &mut Vec<Event>,
     ) -> String {
-        let known = self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
+        let known = self.overrides_of(lane);
         let channel = incoming.place.channel.as_deref();
         match directive {
             Directive::Set(queue) => match queue.check(&self.sessions.settings.policy) {
@@ -141,7 +153,7 @@ impl Scheduler {
     fn withdraw(&mut self, message: MessageId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
         let reason = CancelReason::Caller;
         let (slot, turn) = match self.sessions.session_with(message) {
-            None => return Err(Rejection::NoSuchMessage { message }),
+            None => return self.throw_away(message, events),
             Some(slot) => (slot, self.sessions[slot].turn_of(message)),
         };
         match turn {

@@ -16,7 +16,7 @@ use crate::time::{Millis, Timestamp};
 /// A task that was passed over so often, because it needs several lanes, has its slots kept free for it.
 const PASSED_OVER_MAX: u32 = 64;
 /// The most tasks that one claim can take.
-const CLAIM_MAX: u32 = 1000;
+pub(crate) const CLAIM_MAX: u32 = 1000;
 
 fn check_lease(lease: Option<Millis>) -> Result<(), Rejection> {
     match lease {
@@ -116,8 +116,11 @@ impl Scheduler {
         lease: Option<Millis>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        if tasks.is_empty() || tasks.len() > CLAIM_MAX as usize {
+        if tasks.is_empty() {
             return Err(Rejection::BadTask(BadTask::EmptyClaim));
+        }
+        if tasks.len() > CLAIM_MAX as usize {
+            return Err(Rejection::BadTask(BadTask::TooManyClaimed(tasks.len())));
         }
         check_lease(lease)?;
         let mut claimed = Vec::new();

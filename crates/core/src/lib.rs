@@ -23,6 +23,7 @@
 
 mod acceptance;
 mod apply;
+mod aside;
 mod attempts;
 mod best_first;
 mod book;
@@ -32,6 +33,7 @@ mod collected;
 mod command;
 mod control;
 mod directive;
+mod duplicates;
 mod editing;
 mod estimate;
 mod event;
@@ -113,7 +115,7 @@ pub use session::DEDUPE_WINDOW;
 pub use session_command::{
     MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
 };
-pub use session_view::{SessionView, TurnContent, TurnView};
+pub use session_view::{SessionView, SetAside, TurnContent, TurnView};
 pub use settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
     Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,

@@ -407,6 +407,8 @@ pub enum BadMessage {
     NoConversation,
     /// The message to move before does not wait in the same session.
     Before,
+    /// The message to send again has not ended: it waits, or is in a turn.
+    NotAside,
 }
 
 impl fmt::Display for BadMessage {
@@ -423,6 +425,7 @@ impl fmt::Display for BadMessage {
             BadMessage::Queue(beyond) => beyond.fmt(f),
             BadMessage::NoConversation => write!(f, "the task names no conversation"),
             BadMessage::Before => write!(f, "the message to move before waits in no such session"),
+            BadMessage::NotAside => write!(f, "the message was not set aside: it waits or is in a turn"),
         }
     }
 }

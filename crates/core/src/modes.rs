@@ -226,8 +226,8 @@ impl std::fmt::Display for BeyondPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BeyondPolicy::Cap(most) => write!(f, "cap is a whole number from 1 to {most}"),
-            BeyondPolicy::Debounce(most) => write!(f, "debounce is at most {most}"),
-            BeyondPolicy::MaxWait(most) => write!(f, "max_wait is at most {most}"),
+            BeyondPolicy::Debounce(most) => write!(f, "debounce is at most {}", most.written()),
+            BeyondPolicy::MaxWait(most) => write!(f, "max_wait is at most {}", most.written()),
         }
     }
 }

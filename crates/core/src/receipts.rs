@@ -46,6 +46,11 @@ impl Receipts {
         self.set_aside.push_back((session.clone(), message));
     }
 
+    /// A message that was set aside is not kept any longer.
+    pub(crate) fn take_up(&mut self, message: MessageId) {
+        self.set_aside.retain(|(_, kept)| kept.id != message);
+    }
+
     pub(crate) fn aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
         self.set_aside.iter()
     }

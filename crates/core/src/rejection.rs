@@ -169,6 +169,8 @@ pub enum BadTask {
     After,
     /// A claim names no lane or asks for no task.
     EmptyClaim,
+    /// A claim names more tasks than one may take; holds how many.
+    TooManyClaimed(usize),
 }
 
 impl Rejection {
@@ -301,6 +303,9 @@ impl fmt::Display for BadTask {
             BadTask::After => write!(f, "the task to start after is not live"),
             BadTask::EmptyClaim => {
                 write!(f, "a claim names at least one lane and asks for at least one task")
+            }
+            BadTask::TooManyClaimed(tasks) => {
+                write!(f, "a claim takes at most {} tasks, this one names {tasks}", crate::grant::CLAIM_MAX)
             }
         }
     }

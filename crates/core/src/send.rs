@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::id::TaskId;
 use crate::message::{
     AGENT_LANES_MAX, Address, BadMessage, Dropped, Extras, Incoming, LABEL_BYTES_MAX, Message, MessageEnd,
-    MessageId, Otherwise, PERMISSIONS_MAX, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
+    MessageId, Otherwise, PERMISSIONS_MAX, Place, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
 };
 use crate::modes::{DropRule, MessageQueue, Mode};
 use crate::name::LaneName;
@@ -24,6 +24,7 @@ impl Scheduler {
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         self.sessions.foresee(incoming.id);
+        forget_empty(&mut incoming);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
         if let Some(same) = self.same_message(&lane, &incoming) {
@@ -48,16 +49,16 @@ impl Scheduler {
             }
             Reading::Whole(directive) => {
                 let reply = self.obey(&lane, &incoming, directive, events);
-                return Ok(told(incoming.id, reply));
+                return Ok(self.tell(&lane, &incoming, reply, events));
             }
             Reading::Inline { queue, text } => {
                 if let Err(too_much) = queue.check(&self.sessions.settings.policy) {
-                    return Ok(told(incoming.id, beyond(too_much)));
+                    return Ok(self.tell(&lane, &incoming, beyond(too_much), events));
                 }
                 incoming.queue = queue.over(incoming.queue);
                 incoming.text = text.into();
             }
-            Reading::Wrong(error) => return Ok(told(incoming.id, error)),
+            Reading::Wrong(error) => return Ok(self.tell(&lane, &incoming, error, events)),
         }
         if incoming.steer.is_some() && incoming.queue.mode != Some(Mode::SteerBacklog) {
             incoming.queue.mode = Some(Mode::Steer);
@@ -67,46 +68,42 @@ impl Scheduler {
 
     /// What only the state can say about a message.
     fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
+        let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
+        incoming.queue.check(&self.sessions.settings.policy).map_err(beyond)?;
+        self.check_new(incoming)
+    }
+
+    /// Whether there is room for the text, and nobody has the id.
+    pub(crate) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let id = incoming.id;
         if self.sessions.session_with(id).is_some() || self.sessions.end_of(id).is_some() {
             return Err(Rejection::MessageIdTaken { message: id });
         }
-        let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
-        incoming.queue.check(&self.sessions.settings.policy).map_err(beyond)?;
         if self.sessions.text_bytes + incoming.text.len() as u64 > TEXTS_BYTES_MAX {
             return Err(Rejection::MessagesFull);
         }
         Ok(())
     }
 
-    /// A message with the same id of its sender's to the same place, that waits, is being answered, or was.
-    fn same_message(&self, lane: &LaneName, incoming: &Incoming) -> Option<MessageId> {
-        let message_id = incoming.message_id.as_ref()?;
-        let session = &self.sessions[self.sessions.find(lane)?];
-        let is_same = |message: &&Message| {
-            message.message_id() == Some(message_id) && message.address.place == incoming.place
-        };
-        let live = session.messages().find(is_same).map(|message| message.id);
-        let seen = || {
-            session
-                .odd
-                .seen
-                .iter()
-                .find(|seen| seen.message_id == *message_id && seen.place == incoming.place)
-        };
-        live.or_else(|| seen().map(|seen| seen.message))
-    }
-
-    /// The same message again. Somebody will answer only if nobody has.
-    fn duplicate(&self, message: MessageId, same: MessageId) -> Reply {
-        let typing = self.sessions.session_with(same).is_some();
-        let outcome = SendOutcome::Duplicate(same);
-        let reply = MessageReply { message, outcome, turn: None, position: None, typing, reply: None };
-        Reply::Message(Box::new(reply))
+    /// Answers a directive. One with an id of its sender's own is remembered: it is not obeyed twice.
+    fn tell(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        reply: String,
+        events: &mut Vec<Event>,
+    ) -> Reply {
+        let message = incoming.id;
+        if let Some(message_id) = &incoming.message_id {
+            let (message_id, place) = (Arc::clone(message_id), incoming.place.clone());
+            let change = SessionChange::Answered { message, message_id, place, reply: reply.as_str().into() };
+            self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
+        }
+        told(message, SendOutcome::Directive, reply)
     }
 
     /// Takes the message the way that its mode says.
-    fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         lane: &LaneName,
         incoming: &Incoming,
@@ -191,8 +188,18 @@ impl Scheduler {
             self.end_message(slot, oldest, MessageEnd::Dropped { rule: Dropped::Latest }, events);
         }
         self.keep_to_cap(slot, events);
-        let position = self.sessions[slot].waiting.len() as u32;
-        Ok(reply(incoming.id, SendOutcome::Queued, None, Some(position)))
+        if !self.is_busy(slot) {
+            // What is due begins now, so that the answer says where the message really is.
+            self.tend(slot, events);
+        }
+        let session = &self.sessions[slot];
+        match session.turn_of(incoming.id).map(|turn| turn.task) {
+            Some(turn) => Ok(reply(incoming.id, SendOutcome::Started, Some(turn), None)),
+            None => {
+                let position = session.place_of(incoming.id).map(|at| at as u32 + 1);
+                Ok(reply(incoming.id, SendOutcome::Queued, None, position))
+            }
+        }
     }
 
     /// Whether a newcomer has to go because so many wait.
@@ -243,15 +250,9 @@ fn answer(message: MessageId, outcome: SendOutcome) -> Reply {
     reply(message, outcome, None, None)
 }
 
-fn told(message: MessageId, text: String) -> Reply {
-    let reply = MessageReply {
-        message,
-        outcome: SendOutcome::Directive,
-        turn: None,
-        position: None,
-        typing: false,
-        reply: Some(text),
-    };
+pub(crate) fn told(message: MessageId, outcome: SendOutcome, text: String) -> Reply {
+    let reply =
+        MessageReply { message, outcome, turn: None, position: None, typing: false, reply: Some(text) };
     Reply::Message(Box::new(reply))
 }
 
@@ -263,6 +264,17 @@ pub(crate) fn reply(
 ) -> Reply {
     let typing = !matches!(outcome, SendOutcome::Dropped(_) | SendOutcome::Directive);
     Reply::Message(Box::new(MessageReply { message, outcome, turn, position, typing, reply: None }))
+}
+
+/// An empty text says nothing: two messages with an empty id are not the same one.
+fn forget_empty(incoming: &mut Incoming) {
+    let Place { channel, to, account, thread } = &mut incoming.place;
+    let others = [&mut incoming.sender, &mut incoming.sender_name, &mut incoming.message_id];
+    for label in [channel, to, account, thread].into_iter().chain(others) {
+        if label.as_deref() == Some("") {
+            *label = None;
+        }
+    }
 }
 
 fn check(incoming: &Incoming) -> Result<LaneName, Rejection> {

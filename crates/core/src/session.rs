@@ -13,9 +13,9 @@ use crate::name::LaneName;
 use crate::seldom::{Ordinary, Seldom};
 use crate::time::{Millis, Timestamp};
 
-/// For how long a delivered message with an id of the sender's own is remembered.
+/// For how long a delivered message or an answered directive with an id of the sender's own is remembered.
 pub const DEDUPE_WINDOW: Millis = Millis::from_secs(300);
-/// Of how many delivered messages a session remembers the senders' ids; the oldest go first.
+/// Of how many delivered messages and answered directives a session remembers the senders' ids; the oldest go first.
 pub(crate) const SEEN_MAX: usize = 1000;
 /// To how many different addresses a session remembers what was dropped; beyond that lines are lost.
 pub(crate) const OVERFLOWS_MAX: usize = 64;
@@ -44,7 +44,7 @@ pub(crate) struct Odd {
     pub(crate) queue: QueueOverrides,
     /// What was dropped and nobody was told of yet, the oldest first.
     pub(crate) overflows: Vec<Dropping>,
-    /// The ids of delivered messages, the oldest first.
+    /// The ids of delivered messages and answered directives, the oldest first.
     pub(crate) seen: VecDeque<Seen>,
     /// Nothing is tried again before.
     pub(crate) retry_at: Timestamp,
@@ -117,13 +117,17 @@ pub(crate) struct Steered {
     pub(crate) fence: Option<Fence>,
 }
 
-/// A message that was delivered, by its sender's id.
+/// A message that was delivered, or a directive that was answered, by its sender's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) message_id: Arc<str>,
     pub(crate) place: Place,
     pub(crate) message: MessageId,
     pub(crate) until: Timestamp,
+    /// What a directive was answered, so that whoever missed the answer hears the same again. Older snapshots have
+    /// none.
+    #[serde(default)]
+    pub(crate) reply: Option<Arc<str>>,
 }
 
 impl Turn {

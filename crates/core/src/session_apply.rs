@@ -62,6 +62,13 @@ impl Scheduler {
             }
             SessionChange::SummaryDropped => self.sessions[slot].odd.overflows.clear(),
             SessionChange::Renewed => self.sessions[slot].odd.fresh = true,
+            SessionChange::Answered { message, message_id, place, reply } => {
+                let until = self.now + DEDUPE_WINDOW;
+                let (message_id, place) = (Arc::clone(message_id), place.clone());
+                let reply = Some(Arc::clone(reply));
+                self.remember_seen(slot, Seen { message_id, place, message: *message, until, reply });
+            }
+            SessionChange::TakenUp { message, .. } => self.sessions.receipts.take_up(*message),
         }
         let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
         if is_plain && self.is_busy(slot) {
@@ -195,21 +202,27 @@ impl Scheduler {
         }
         self.sessions.receipts.keep(id, end.clone(), self.now);
         let Some(message) = found else { return };
-        let may_come_again = matches!(end, MessageEnd::Cancelled { .. });
-        if let Some(message_id) = message.message_id().filter(|_| !may_come_again) {
+        // Nobody has heard what was dropped, cancelled or set aside: it may come again.
+        let was_heard = matches!(end, MessageEnd::Delivered { .. } | MessageEnd::Steered { .. });
+        if let Some(message_id) = message.message_id().filter(|_| was_heard) {
             let seen = Seen {
                 message_id: Arc::clone(message_id),
                 place: message.address.place.clone(),
                 message: id,
                 until: self.now + DEDUPE_WINDOW,
+                reply: None,
             };
-            self.timers.expect(seen.until);
-            self.sessions.remember(slot, seen);
+            self.remember_seen(slot, seen);
         }
         if matches!(end, MessageEnd::SetAside { .. }) {
             let lane = self.sessions[slot].lane.clone();
             self.sessions.receipts.set_aside(&lane, message);
         }
+    }
+
+    fn remember_seen(&mut self, slot: u32, seen: Seen) {
+        self.timers.expect(seen.until);
+        self.sessions.remember(slot, seen);
     }
 
     /// Notes that a task of a session has ended; what follows is decided before the step is over.

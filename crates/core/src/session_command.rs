@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::CancelReason;
 use crate::id::{Fence, TaskId};
-use crate::message::{Address, Dropped, Incoming, Message, MessageEnd, MessageId};
+use crate::message::{Address, Dropped, Incoming, Message, MessageEnd, MessageId, Place};
 use crate::modes::{MessageSettings, QueueOverrides};
 use crate::name::LaneName;
 use crate::time::Timestamp;
@@ -25,7 +25,14 @@ pub enum SessionCommand {
         /// What holds there.
         queue: QueueOverrides,
     },
-    /// Take a waiting message back.
+    /// Change some of how messages of one session are queued; what is not said stays.
+    Amend {
+        /// The conversation's key.
+        session: Arc<str>,
+        /// What changes.
+        queue: QueueOverrides,
+    },
+    /// Take a waiting message back, or throw away one that was set aside.
     Withdraw {
         /// Which one.
         message: MessageId,
@@ -41,6 +48,14 @@ pub enum SessionCommand {
     SendNow {
         /// Which one.
         message: MessageId,
+    },
+    /// Send a message that was set aside once more, as a new one. Answers
+    /// [`Reply::Message`](crate::Reply::Message).
+    Resend {
+        /// The one that was set aside.
+        message: MessageId,
+        /// The new one's id, never used before.
+        again: MessageId,
     },
     /// Cancel the messages of a session that wait, alone or in turns that have not started.
     Clear {
@@ -73,6 +88,9 @@ pub enum SessionCommand {
         turn: TaskId,
         /// Which attempt.
         fence: Fence,
+        /// Only these of them; none: all. Whoever was shown them
+        /// ([`offered_steering`](crate::Scheduler::offered_steering)) says so when it really has them.
+        only: Option<Vec<MessageId>>,
     },
 }
 
@@ -173,6 +191,24 @@ pub enum SessionChange {
     Renewed,
     /// Nobody will be told of what was dropped: the messages around it were cancelled.
     SummaryDropped,
+    /// A directive with an id of its sender's own was answered, and is not obeyed again.
+    Answered {
+        /// Its id.
+        message: MessageId,
+        /// The sender's own id of it.
+        message_id: Arc<str>,
+        /// Where it came from.
+        place: Place,
+        /// What was answered.
+        reply: Arc<str>,
+    },
+    /// A message that was set aside is not kept any longer.
+    TakenUp {
+        /// Which one.
+        message: MessageId,
+        /// The message that says the same once more; none: it was thrown away.
+        again: Option<MessageId>,
+    },
 }
 
 /// Where an accepted message went.

@@ -1,12 +1,13 @@
 //! Sessions and messages, to look at.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::collected::{Overflow, Part, turn_text};
 use crate::id::TaskId;
-use crate::message::{Address, Message, MessageId, MessageStatus};
+use crate::message::{Address, Message, MessageEnd, MessageId, MessageStatus};
 use crate::modes::{EffectiveQueue, MessageSettings, QueueOverrides};
 use crate::name::LaneName;
 use crate::scheduler::Scheduler;
@@ -37,6 +38,17 @@ pub struct SessionView {
     pub dropped: u64,
     /// Nothing is tried again before, if that lies ahead.
     pub retry_at: Option<Timestamp>,
+    /// The messages that were set aside and can be sent again, the oldest first.
+    pub aside: Vec<SetAside>,
+}
+
+/// A message that was set aside, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The message, whole.
+    pub message: Message,
+    /// What went wrong last, as long as that is remembered.
+    pub error: Option<Arc<str>>,
 }
 
 /// A turn, to look at.
@@ -79,18 +91,30 @@ impl Scheduler {
     /// A session of which there is something to remember, or in which a turn is live.
     pub fn session(&self, key: &str) -> Option<SessionView> {
         let lane = LaneName::session(key).ok()?;
+        let here = self.messages_set_aside().filter(|(aside, _)| *aside == lane);
+        let aside: Vec<SetAside> = here.map(|(_, message)| self.aside_view(message)).collect();
         match self.sessions.find(&lane) {
-            Some(slot) => Some(self.session_view(&self.sessions[slot])),
-            None if self.is_lane_busy(&lane) => Some(self.empty_view(lane)),
+            Some(slot) => Some(self.session_view(&self.sessions[slot], aside)),
+            None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
             None => None,
         }
     }
 
-    /// All sessions of which there is something to remember, in the order in which they came to be.
+    /// All sessions of which there is something to remember, in the order in which they came to be; then those of
+    /// which nothing is left but messages that were set aside.
     pub fn sessions(&self) -> Vec<SessionView> {
+        let mut aside: BTreeMap<&LaneName, Vec<SetAside>> = BTreeMap::new();
+        for (lane, message) in self.messages_set_aside() {
+            aside.entry(lane).or_default().push(self.aside_view(message));
+        }
         let mut sessions: Vec<&Session> = self.sessions.iter().map(|(_, session)| session).collect();
         sessions.sort_unstable_by_key(|session| session.birth);
-        sessions.into_iter().map(|session| self.session_view(session)).collect()
+        let mut views: Vec<SessionView> = sessions
+            .into_iter()
+            .map(|session| self.session_view(session, aside.remove(&session.lane).unwrap_or_default()))
+            .collect();
+        views.extend(aside.into_iter().map(|(lane, aside)| self.empty_view(lane.clone(), aside)));
+        views
     }
 
     /// How messages are queued everywhere.
@@ -114,10 +138,12 @@ impl Scheduler {
         Some(MessageStatus::Ended { end: end.clone(), at })
     }
 
-    /// The session in which a message is that has not ended.
+    /// The session in which a message is that has not ended, or was set aside.
     pub fn session_of(&self, id: MessageId) -> Option<String> {
-        let slot = self.sessions.session_with(id)?;
-        self.sessions[slot].lane.session_key()
+        match self.sessions.session_with(id) {
+            Some(slot) => self.sessions[slot].lane.session_key(),
+            None => self.messages_set_aside().find(|(_, message)| message.id == id)?.0.session_key(),
+        }
     }
 
     /// A message that has not ended.
@@ -148,7 +174,15 @@ impl Scheduler {
         queue.cap.value as usize
     }
 
-    fn session_view(&self, session: &Session) -> SessionView {
+    fn aside_view(&self, message: &Message) -> SetAside {
+        let error = match self.sessions.end_of(message.id) {
+            Some((MessageEnd::SetAside { error, .. }, _)) => Some(Arc::clone(error)),
+            _ => None,
+        };
+        SetAside { message: message.clone(), error }
+    }
+
+    fn session_view(&self, session: &Session, aside: Vec<SetAside>) -> SessionView {
         let busy = self.is_lane_busy(&session.lane);
         let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
         SessionView {
@@ -162,22 +196,25 @@ impl Scheduler {
             waiting: session.waiting.iter().cloned().collect(),
             dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
             retry_at: Some(session.held_until()).filter(|at| *at > self.now),
+            aside,
         }
     }
 
-    fn empty_view(&self, lane: LaneName) -> SessionView {
+    fn empty_view(&self, lane: LaneName, aside: Vec<SetAside>) -> SessionView {
         let nothing = QueueOverrides::default();
+        let busy = self.is_lane_busy(&lane);
         SessionView {
             key: lane.session_key().unwrap_or_default(),
             lane,
-            busy: true,
-            typing: true,
+            busy,
+            typing: busy,
             queue: self.sessions.settings.effective(&nothing, &nothing, None),
             overrides: nothing,
             turns: vec![],
             waiting: vec![],
             dropped: 0,
             retry_at: None,
+            aside,
         }
     }
 

@@ -69,7 +69,8 @@ pub struct Idempotency {
     pub key: Arc<str>,
     /// A digest of the request, to tell a repetition from another request under the same key.
     pub fingerprint: u64,
-    /// The key is free again as soon as the task has ended, however it ended: only asking again meanwhile is asking once.
+    /// The key is free again as soon as the task has ended, however it ended, and not before, however long it takes: only
+    /// asking again meanwhile is asking once.
     #[serde(default)]
     pub until_end: bool,
 }

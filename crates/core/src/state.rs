@@ -242,7 +242,9 @@ impl Scheduler {
         }
         for (key, known) in &state.keys {
             this.keys.insert(Arc::clone(key), *known);
-            this.key_ends.insert((known.until, Arc::clone(key)));
+            if !known.until_end {
+                this.key_ends.insert((known.until, Arc::clone(key)));
+            }
         }
         for slot in state.reservations.iter().filter_map(|task| this.tasks.find(*task)).collect::<Vec<_>>() {
             this.reservations.insert(slot);

@@ -116,20 +116,44 @@ impl Scheduler {
         &mut self,
         turn: TaskId,
         fence: Fence,
+        only: Option<&[MessageId]>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         let Some(session) = self.conversation(turn, fence)? else { return Ok(Reply::Steering(vec![])) };
-        let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
-        let Some(known) = known else { return Ok(Reply::Steering(vec![])) };
-        // What an attempt before this one took is news to this one.
-        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
-        let news: Vec<_> = stale.chain(&known.more.pending).map(|steered| &steered.message).collect();
-        let taken: Vec<TurnMessage> = news.iter().map(|message| TurnMessage::from(*message)).collect();
+        let mut taken = self.news_for(&session, turn, fence);
+        // What is named twice, or went back to the line meanwhile, is not there to take.
+        taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
         if !taken.is_empty() {
-            let messages = news.iter().map(|message| message.id).collect();
+            let messages = taken.iter().map(|message| message.id).collect();
             let change = SessionChange::Taken { turn, fence, messages };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
         }
         Ok(Reply::Steering(taken))
+    }
+
+    /// What a running attempt of a turn could take now. It stays on offer until
+    /// [`TakeSteering`](crate::SessionCommand::TakeSteering) names it, so that an answer which never arrived loses
+    /// nothing.
+    pub fn offered_steering(&self, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
+        let session = self.conversation(turn, fence).ok().flatten();
+        session.map_or(vec![], |session| self.news_for(&session, turn, fence))
+    }
+
+    /// What a running attempt of a turn has taken.
+    pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
+        let session = self.conversation(turn, fence).ok().flatten();
+        let slot = session.and_then(|session| self.sessions.find(&session));
+        let known = slot.and_then(|slot| self.sessions[slot].turn(turn));
+        let steered = known.into_iter().flat_map(|turn| &turn.more.steered);
+        steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
+    }
+
+    /// What was accepted for a turn that this attempt has not taken.
+    fn news_for(&self, session: &LaneName, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
+        let known = self.sessions.find(session).and_then(|slot| self.sessions[slot].turn(turn));
+        let Some(known) = known else { return vec![] };
+        // What an attempt before this one took is news to this one.
+        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
+        stale.chain(&known.more.pending).map(|steered| TurnMessage::from(&steered.message)).collect()
     }
 }

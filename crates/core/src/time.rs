@@ -51,6 +51,15 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl Millis {
+    /// As people write it, and as it can be read again: a whole number of the largest unit that fits.
+    pub fn written(self) -> String {
+        const UNITS: [(u64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
+        let unit = UNITS.iter().find(|(length, _)| self.0 > 0 && self.0.is_multiple_of(*length));
+        unit.map_or_else(|| self.to_string(), |(length, unit)| format!("{}{unit}", self.0 / length))
+    }
+}
+
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}ms", self.0)

@@ -46,7 +46,7 @@ impl Scheduler {
     }
 
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
-    fn tend(&mut self, slot: u32, events: &mut Vec<Event>) {
+    pub(crate) fn tend(&mut self, slot: u32, events: &mut Vec<Event>) {
         let ended = |session: &crate::session::Session| {
             session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
         };
@@ -308,14 +308,9 @@ impl Scheduler {
     fn conclude_failed(&mut self, slot: u32, task: TaskId, end: &End, events: &mut Vec<Event>) {
         let Some(turn) = self.sessions[slot].turn(task) else { return };
         let is_lost = *end == End::Lost;
-        let own: Vec<MessageId> = turn
-            .messages
-            .iter()
-            .chain(
-                turn.more.steered.iter().filter(|steered| !steered.is_copy).map(|steered| &steered.message),
-            )
-            .map(|message| message.id)
-            .collect();
+        let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
+        let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
+        let own: Vec<(MessageId, u8)> = own.map(|message| (message.id, message.tries)).collect();
         let tries = tries_of(turn);
         if own.is_empty() && turn.more.summary.is_none() {
             return;
@@ -332,8 +327,9 @@ impl Scheduler {
             }
             None => {
                 let error = in_words(end);
-                for message in own {
-                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries: tries + 1 };
+                for (message, tries) in own {
+                    let tries = tries.saturating_add(1);
+                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
                     self.end_message(slot, message, end, events);
                 }
             }

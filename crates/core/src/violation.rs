@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lane::Lane;
 use crate::line::{EXTERNAL, INTERNAL, NONE};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{RememberedKey, Scheduler};
 use crate::settings::{Handler, LEVEL_MAX};
 use crate::task::{Phase, Task};
 use crate::time::Timestamp;
@@ -36,11 +36,13 @@ impl Scheduler {
         if running != self.tasks.running.len() || kinds.len() != self.kinds.len() {
             return Some(format!("{running} run, {} are listed", self.tasks.running.len()));
         }
-        let keys_agree = self.key_ends.len() == self.keys.len()
-            && self
-                .key_ends
-                .iter()
-                .all(|(at, key)| self.keys.get(key).is_some_and(|known| known.until == *at));
+        let timed = self.keys.values().filter(|known| !known.until_end).count();
+        let is_timed =
+            |at, key| self.keys.get(key).is_some_and(|known| known.until == at && !known.until_end);
+        let is_held = |known: &RememberedKey| !known.until_end || self.tasks.find(known.task).is_some();
+        let keys_agree = self.key_ends.len() == timed
+            && self.key_ends.iter().all(|(at, key)| is_timed(*at, key))
+            && self.keys.values().all(is_held);
         (!keys_agree).then(|| "keys and their ends disagree".to_owned())
     }
 

@@ -255,6 +255,21 @@ fn claims_that_ask_for_nothing() {
     assert_eq!(reply, Ok(laneway_core::Reply::Claimed(vec![])));
 }
 
+#[test]
+fn claims_that_name_no_task_or_too_many() {
+    let mut lanes = busy();
+    let claim = |count: u128| Command::ClaimThese {
+        worker: name("w"),
+        tasks: (0..count).map(TaskId).collect(),
+        lease: None,
+    };
+    assert_eq!(refused(&mut lanes, claim(0)), Rejection::BadTask(BadTask::EmptyClaim));
+    let many = refused(&mut lanes, claim(1001));
+    assert_eq!(many, Rejection::BadTask(BadTask::TooManyClaimed(1001)));
+    assert_eq!(many.to_string(), "a claim takes at most 1000 tasks, this one names 1001");
+    assert!(lanes.step(Timestamp(1000), claim(1000), &mut Vec::new()).is_ok());
+}
+
 fn batch(session: &str, calls: impl IntoIterator<Item = u128>) -> Command {
     let call = |task: u128| ToolCall {
         task: TaskId(task),

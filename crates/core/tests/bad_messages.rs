@@ -87,7 +87,7 @@ fn messages_and_turns_that_are_not_there() {
     let before = Some(MessageId(2));
     let itself = SessionCommand::Move { message: MessageId(2), before };
     assert_eq!(refused(ask(itself)), Rejection::BadMessage(BadMessage::Before));
-    let stale = SessionCommand::TakeSteering { turn, fence: Fence(99) };
+    let stale = SessionCommand::TakeSteering { turn, fence: Fence(99), only: None };
     assert_eq!(refused(ask(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
     let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
     assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoConversation));

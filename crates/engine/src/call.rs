@@ -96,7 +96,9 @@ impl Ask {
             | Command::Redrive { .. }
             | Command::Claim { .. }
             | Command::ClaimThese { .. } => true,
-            Command::Session(command) => matches!(**command, SessionCommand::Send(_)),
+            Command::Session(command) => {
+                matches!(**command, SessionCommand::Send(_) | SessionCommand::Resend { .. })
+            }
             _ => false,
         }
     }

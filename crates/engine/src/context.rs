@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{Fence, LaneName, TaskId, Timestamp};
+use laneway_core::{Fence, LaneName, Scheduler, TaskId, Timestamp};
 
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
@@ -112,12 +112,30 @@ impl Context {
     }
 
     /// Takes the messages that were accepted for this turn: to be called where the run can heed them, between two
-    /// tool calls, say.
+    /// tool calls, say. A call that is dropped loses nothing: what it took, the next one returns.
     pub async fn take_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
-        self.handle.take_steering(self.task, self.fence).await
+        let (task, fence) = (self.task, self.fence);
+        let look =
+            move |lanes: &Scheduler| (lanes.offered_steering(task, fence), lanes.taken_steering(task, fence));
+        let (offered, taken) = self.handle.look(look).await?;
+        // A call before this one may have been dropped when its messages were taken already.
+        let mut heard = std::mem::take(&mut *self.stop.on_the_way());
+        heard.retain(|message| taken.iter().any(|id| id.to_string() == message.id));
+        if !heard.is_empty() {
+            return Ok(heard);
+        }
+        // Asked also with nothing to take: whoever has lost the lease hears so.
+        let ids = offered.iter().map(|message| message.id).collect();
+        *self.stop.on_the_way() = offered.iter().map(SteeringMessage::from).collect();
+        let mut taken = self.handle.take_some(task, fence, Some(ids)).await?;
+        // What somebody else with this context has returned meanwhile is returned once.
+        let on_the_way = std::mem::take(&mut *self.stop.on_the_way());
+        taken.retain(|message| on_the_way.iter().any(|known| known.id == message.id));
+        Ok(taken)
     }
 
-    /// Waits for messages for this turn and takes them. Only a turn that takes steering gets any.
+    /// Waits for messages for this turn and takes them. Only a turn that takes steering gets any. May be dropped at any
+    /// time, in a `select!`, say: nothing is lost with it.
     pub async fn next_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
         let mut updates = self.handle.subscribe(Filter { task: Some(self.task), lane: None });
         loop {

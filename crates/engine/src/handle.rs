@@ -1,10 +1,10 @@
 //! What a program holds in its hand.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Name, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, LaneSettings, Name, Pattern, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) tools: Toolbox,
     pub(crate) updates_max: usize,
     pub(crate) durability: Durability,
+    /// The settings that held before this engine began with others.
+    found: OnceLock<Vec<(Pattern, LaneSettings)>>,
     inline: Option<Inline>,
 }
 
@@ -117,7 +119,7 @@ impl Handle {
         let durability = store.durability();
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.recover(settings).await?;
+        handle.keep_found(engine.recover(settings).await?);
         let tasks = engine.tasks.clone();
         tasks.spawn(engine.run());
         Ok(handle)
@@ -138,7 +140,7 @@ impl Handle {
         options.shares = Some(Arc::clone(&store));
         let settings = options.settings.clone();
         let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
-        engine.join(settings).await?;
+        handle.keep_found(engine.join(settings).await?);
         let tasks = engine.tasks.clone();
         tasks.spawn(engine.run());
         Ok(handle)
@@ -153,7 +155,27 @@ impl Handle {
     ) -> Handle {
         let is_in_memory = matches!(tools.journal(), Some(Journal::Memory(_)));
         let inline = is_in_memory.then(Inline::default);
-        Handle(Arc::new(Shared { calls, reports, tools, updates_max, durability, inline }))
+        Handle(Arc::new(Shared {
+            calls,
+            reports,
+            tools,
+            updates_max,
+            durability,
+            found: OnceLock::new(),
+            inline,
+        }))
+    }
+
+    fn keep_found(&self, found: Option<Vec<(Pattern, LaneSettings)>>) {
+        if let Some(found) = found {
+            self.0.found.get_or_init(|| found);
+        }
+    }
+
+    /// The blocks of settings that the store held when this engine began with [others](Options::settings); `None` where it
+    /// began with those, or with none, or in memory.
+    pub fn blocks_found(&self) -> Option<&[(Pattern, LaneSettings)]> {
+        self.0.found.get().map(Vec::as_slice)
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {

@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::News;
 use crate::outbox::Told;
+use crate::recovery::Found;
 use crate::replica::{Replica, ReplicaId};
 use crate::stop::Stopped;
 use crate::turn::Turn;
@@ -31,7 +32,7 @@ impl Engine {
     }
 
     /// Takes up the log as it is, for the first time.
-    pub(crate) async fn join(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
+    pub(crate) async fn join(&mut self, settings: Option<Vec<Block>>) -> Result<Option<Found>, Error> {
         self.load().await?;
         self.begin();
         self.check_kinds()?;

@@ -32,10 +32,13 @@ pub(crate) struct Outage {
     heard: u64,
 }
 
+/// Blocks of settings, by name or pattern.
+pub(crate) type Found = Vec<(Pattern, LaneSettings)>;
+
 impl Engine {
     /// Takes up what the store holds, for the first time, under these settings if any are given. Whatever ran here then
     /// is dead.
-    pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<(), Error> {
+    pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<Option<Found>, Error> {
         let dead = self.load().await?;
         self.check_kinds()?;
         let mut commands = Vec::new();
@@ -55,14 +58,17 @@ impl Engine {
         self.settle(settings, commands).await
     }
 
-    /// Changes what is held to these settings, if any are given, and does what else is to be done at the start.
+    /// Changes what is held to these settings, if any are given, and does what else is to be done at the start. Returns
+    /// what held before, if there was anything and it was changed.
     pub(crate) async fn settle(
         &mut self,
         settings: Option<Vec<Block>>,
         commands: Vec<Command>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Found>, Error> {
         let held = self.scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone()));
-        let changes = settings.map(|wanted| changes(&held.collect::<Vec<_>>(), &wanted));
+        let held: Found = held.collect();
+        let changes = settings.map(|wanted| changes(&held, &wanted));
+        let is_changed = !held.is_empty() && changes.as_ref().is_some_and(|changes| !changes.is_empty());
         // First of all, so that nothing is granted under others.
         let (answer, mut settled) = oneshot::channel();
         let configure = Command::Configure(changes.unwrap_or_default());
@@ -71,7 +77,8 @@ impl Engine {
         self.decide_and_keep(asks).await;
         self.outbox.drain(..).for_each(Told::tell);
         self.trouble().map_or(Ok(()), Err)?;
-        settled.try_recv().map_err(|_| Error::Closed)?.map(drop)
+        settled.try_recv().map_err(|_| Error::Closed)??;
+        Ok(is_changed.then_some(held))
     }
 
     /// Why nothing can be decided now.

@@ -21,7 +21,8 @@ pub struct Heartbeat {
     pub until: Timestamp,
     /// The run should stop, and why.
     pub stopping: Option<StopReason>,
-    /// Messages for the turn, which has taken them now.
+    /// Messages for the turn. It has taken them now, unless it is one that says so itself: then they stay on offer
+    /// until it has.
     pub steer: Vec<SteeringMessage>,
 }
 
@@ -52,7 +53,7 @@ impl Handle {
         self.look(move |lanes| lanes.message(message)).await
     }
 
-    /// The session in which a message is that has not ended.
+    /// The session in which a message is that has not ended, or was set aside.
     pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
         self.look(move |lanes| lanes.session_of(message)).await
     }
@@ -121,7 +122,25 @@ impl Handle {
         self.ask_session(SessionCommand::Configure { session: session.into(), queue }).await.map(drop)
     }
 
-    /// Takes a waiting message back.
+    /// Changes some of how the messages of one session are queued; what is not said stays.
+    pub async fn amend_session(
+        &self,
+        session: impl Into<Arc<str>>,
+        queue: QueueOverrides,
+    ) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Amend { session: session.into(), queue }).await.map(drop)
+    }
+
+    /// Sends a message that was set aside once more, as a new one.
+    pub async fn resend(&self, message: MessageId) -> Result<MessageReply, Error> {
+        let again = MessageId(self.new_id().0);
+        match self.ask_session(SessionCommand::Resend { message, again }).await? {
+            Reply::Message(reply) => Ok(*reply),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// Takes a waiting message back, or throws away one that was set aside.
     pub async fn withdraw(&self, message: MessageId) -> Result<(), Error> {
         self.ask_session(SessionCommand::Withdraw { message }).await.map(drop)
     }
@@ -165,7 +184,30 @@ impl Handle {
 
     /// A running turn takes the messages that were accepted for it.
     pub async fn take_steering(&self, turn: TaskId, fence: Fence) -> Result<Vec<SteeringMessage>, Error> {
-        match self.ask_session(SessionCommand::TakeSteering { turn, fence }).await? {
+        self.take_some(turn, fence, None).await
+    }
+
+    /// A running turn says which of the messages that it was offered it has taken. What was named before, or went
+    /// back to the line meanwhile, is passed over.
+    pub async fn took_steering(
+        &self,
+        turn: TaskId,
+        fence: Fence,
+        taken: Vec<MessageId>,
+    ) -> Result<(), Error> {
+        if taken.is_empty() {
+            return Ok(());
+        }
+        self.take_some(turn, fence, Some(taken)).await.map(drop)
+    }
+
+    pub(crate) async fn take_some(
+        &self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<Vec<MessageId>>,
+    ) -> Result<Vec<SteeringMessage>, Error> {
+        match self.ask_session(SessionCommand::TakeSteering { turn, fence, only }).await? {
             Reply::Steering(messages) => Ok(messages.iter().map(SteeringMessage::from).collect()),
             _ => Err(Error::Closed),
         }
@@ -173,17 +215,32 @@ impl Handle {
 
     /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
     /// from now on, and hands over what was accepted for it. Only a task of a conversation can take any.
+    ///
+    /// The answer may be lost on its way, and nobody here would know. So a worker names what it has `taken`, also
+    /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not
+    /// named when the turn ends goes back to the line. For one that never names any (`None`) they count as taken with the
+    /// answer.
     pub async fn heartbeat_of_turn(
         &self,
         turn: TaskId,
         fence: Fence,
         takes_steering: bool,
+        taken: Option<Vec<MessageId>>,
     ) -> Result<Heartbeat, Error> {
         let (until, stopping) = self.heartbeat(turn, fence).await?;
-        // Taken before it is closed, which would return them to the line.
-        let steer = self.take_steering(turn, fence).await?;
+        let Some(taken) = taken else {
+            // Taken before it is closed, which would return them to the line.
+            let steer = self.take_steering(turn, fence).await?;
+            self.set_steering(turn, fence, takes_steering).await?;
+            return Ok(Heartbeat { until, stopping, steer });
+        };
+        self.took_steering(turn, fence, taken).await?;
         self.set_steering(turn, fence, takes_steering).await?;
-        Ok(Heartbeat { until, stopping, steer })
+        if !takes_steering {
+            return Ok(Heartbeat { until, stopping, steer: vec![] });
+        }
+        let offered = self.look(move |lanes| lanes.offered_steering(turn, fence)).await?;
+        Ok(Heartbeat { until, stopping, steer: offered.iter().map(SteeringMessage::from).collect() })
     }
 
     /// What a live turn is about, if it was made of messages: the payload that its handler gets.

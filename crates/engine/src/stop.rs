@@ -1,9 +1,11 @@
 //! How a run learns that it should stop.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use laneway_core::{CancelReason, End, StopReason};
 use tokio::sync::Notify;
+
+use crate::turn_payload::SteeringMessage;
 
 /// Why a run should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,9 @@ pub struct StopSignal(Arc<Inner>);
 struct Inner {
     reason: OnceLock<Stopped>,
     told: Notify,
+    /// Messages that the run is about to take. They are here, where clones of a context meet, so that nothing is lost
+    /// with a call that is dropped.
+    on_the_way: Mutex<Vec<SteeringMessage>>,
 }
 
 impl StopSignal {
@@ -54,6 +59,11 @@ impl StopSignal {
         if self.0.reason.set(reason).is_ok() {
             self.0.told.notify_waiters();
         }
+    }
+
+    /// The messages that the run is about to take: at most as many as a turn is offered at once.
+    pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
+        self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why to stop, if it was told.

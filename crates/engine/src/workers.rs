@@ -118,6 +118,17 @@ impl Handle {
 
     /// Hands out work like [`claim`](Handle::claim), and waits for some if there is none.
     pub async fn claim_when_there_is(&self, request: ClaimRequest) -> Result<Vec<Claim>, Error> {
+        self.claim_until(request, std::future::pending()).await
+    }
+
+    /// Hands out work like [`claim_when_there_is`](Handle::claim_when_there_is), or nothing once `given_up` is ready. A
+    /// claim that is being decided by then is heard to its end: what it takes is handed out, and not left to its lease.
+    pub async fn claim_until(
+        &self,
+        request: ClaimRequest,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Vec<Claim>, Error> {
+        tokio::pin!(given_up);
         loop {
             let offered = self.offered();
             tokio::pin!(offered);
@@ -131,6 +142,7 @@ impl Handle {
                 biased;
                 () = offered => {}
                 () = self.closed() => return Err(Error::Closed),
+                () = given_up.as_mut() => return Ok(Vec::new()),
             }
         }
     }

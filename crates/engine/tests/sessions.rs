@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{block, lanes, secs};
 use laneway_core::{
-    CancelReason, Dropped, MessageEnd, MessageStatus, Mode, Otherwise, QueueOverrides, Rejection,
+    CancelReason, Dropped, MessageEnd, MessageId, MessageStatus, Mode, Otherwise, QueueOverrides, Rejection,
     SendOutcome, SessionChange,
 };
 use laneway_engine::{
@@ -115,15 +115,45 @@ async fn a_worker_gets_steering_with_its_heartbeat() {
     let turn: TurnPayload = serde_json::from_slice(claims[0].payload.as_ref().unwrap()).unwrap();
     assert_eq!((turn.session.as_str(), turn.text.as_str()), ("alice", "hello"));
     let (task, fence) = (claims[0].task, claims[0].fence);
-    assert_eq!(lanes.heartbeat_of_turn(task, fence, true).await.unwrap().steer, vec![]);
+    assert_eq!(lanes.heartbeat_of_turn(task, fence, true, None).await.unwrap().steer, vec![]);
     let sent = lanes.send_message(say("left").mode(Mode::Steer)).await.unwrap();
     assert_eq!(lanes.message(sent.message).await.unwrap(), Some(MessageStatus::Steering { turn: task }));
-    let beat = lanes.heartbeat_of_turn(task, fence, false).await.unwrap();
+    let beat = lanes.heartbeat_of_turn(task, fence, false, None).await.unwrap();
     assert_eq!(beat.steer[0].text, "left");
     let next = lanes.send_message(say("right").mode(Mode::Steer)).await.unwrap();
     assert_eq!(next.outcome, SendOutcome::Queued);
     lanes.complete(task, fence, None).await.unwrap();
     assert_eq!(lanes.message_ended(sent.message).await.unwrap(), MessageEnd::Steered { turn: task });
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_does_not_name_stays_on_offer_and_goes_back_to_the_line() {
+    let lanes = lanes();
+    lanes.configure(vec![block("agent:bot", "handler=external")]).await.unwrap();
+    lanes.send_message(say("hello")).await.unwrap();
+    let claims = lanes.claim(ClaimRequest::new("w", ["agent:*"])).await.unwrap();
+    let (task, fence) = (claims[0].task, claims[0].fence);
+    let beat = |taken: Vec<MessageId>| {
+        let lanes = lanes.clone();
+        async move {
+            let heard = lanes.heartbeat_of_turn(task, fence, true, Some(taken)).await.unwrap();
+            heard.steer.into_iter().map(|message| message.text).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(beat(vec![]).await, Vec::<String>::new());
+    let left = lanes.send_message(say("left").mode(Mode::Steer)).await.unwrap().message;
+    let right = lanes.send_message(say("right").mode(Mode::Steer)).await.unwrap().message;
+    // The first answer may never have arrived.
+    assert_eq!(beat(vec![]).await, ["left", "right"]);
+    assert_eq!(beat(vec![]).await, ["left", "right"]);
+    assert_eq!(lanes.message(left).await.unwrap(), Some(MessageStatus::Steering { turn: task }));
+    assert_eq!(beat(vec![left]).await, ["right"]);
+    // Said twice, because the answer to the first time may be the one that was lost.
+    assert_eq!(beat(vec![left]).await, ["right"]);
+    lanes.complete(task, fence, None).await.unwrap();
+    assert_eq!(lanes.message_ended(left).await.unwrap(), MessageEnd::Steered { turn: task });
+    let next = lanes.claim_when_there_is(ClaimRequest::new("w", ["agent:*"])).await.unwrap();
+    assert_eq!(lanes.message(right).await.unwrap(), Some(MessageStatus::InTurn { turn: next[0].task }));
 }
 
 #[tokio::test(start_paused = true)]

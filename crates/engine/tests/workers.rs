@@ -84,6 +84,18 @@ async fn a_worker_waits_for_work_without_asking_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_that_waits_ends_with_nothing_and_one_that_takes_hands_out_what_it_took() {
+    let lanes = external().await;
+    let before = tokio::time::Instant::now();
+    assert_eq!(lanes.claim_until(claim("w1"), tokio::time::sleep(secs(20))).await.unwrap().len(), 0);
+    assert_eq!(before.elapsed(), secs(20));
+    let task = lanes.submit(Task::new("gpu").kind("render")).await.unwrap();
+    // Nobody wants to wait any longer, and yet it has been taken.
+    let claims = lanes.claim_until(claim("w1"), std::future::ready(())).await.unwrap();
+    assert_eq!(claims[0].task, task.id());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_is_told_to_stop_and_a_failure_is_reported() {
     let lanes = external().await;
     let task = lanes.submit(Task::new("gpu").kind("render").timeout(secs(5))).await.unwrap();

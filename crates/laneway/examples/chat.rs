@@ -11,7 +11,7 @@
 //! empty line waits for five seconds, a dot for one, and the end of the input until everything is answered. With `--script`
 //! the clock is not real: what is typed comes from a file or a pipe, and the five seconds pass at once.
 
-use std::io::BufRead;
+use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use laneway::{
@@ -81,7 +81,10 @@ async fn work(context: Context, turn: TurnPayload) -> Result<(), Failure> {
 }
 
 async fn say(lanes: &Laneway, line: &str) -> Outcome<()> {
-    println!("you: {line}");
+    // A terminal shows what is typed by itself.
+    if !std::io::stdin().is_terminal() {
+        println!("you: {line}");
+    }
     match lanes.send_message(Message::new("terminal", "agent", line).may_configure()).await {
         Ok(reply) => match reply.reply {
             Some(answer) => println!("  {answer}"),

@@ -151,8 +151,8 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Exit::Code(code) => write!(f, "exit code {code}"),
-            Exit::Signal(signal) => write!(f, "ended by signal {signal}"),
-            Exit::Unknown => write!(f, "ended, nobody knows how"),
+            Exit::Signal(signal) => write!(f, "signal {signal}"),
+            Exit::Unknown => write!(f, "nobody knows what"),
         }
     }
 }

@@ -35,7 +35,7 @@ async fn input_output_and_exit_code_are_told() {
         ("cat", "hello", Exit::Code(0), "hello", None),
         ("cat; exit 7", "x", Exit::Code(7), "x", Some("exit code 7")),
         ("echo why >&2; exit 1", "", Exit::Code(1), "", Some("exit code 1: why")),
-        ("kill -9 $$", "", Exit::Signal(9), "", Some("ended by signal 9")),
+        ("kill -9 $$", "", Exit::Signal(9), "", Some("signal 9")),
         ("printf 'a\\377b'", "", Exit::Code(0), "a\u{fffd}b", None),
     ] {
         let done = to_the_end(&sh(script), input).await;

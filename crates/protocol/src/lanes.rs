@@ -149,6 +149,6 @@ pub struct ConfigValue {
     pub key: String,
     /// The value, without secrets.
     pub value: String,
-    /// Where it came from: a file and line, a variable, `api`, or `default`.
+    /// Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`.
     pub source: String,
 }

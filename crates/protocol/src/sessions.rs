@@ -91,7 +91,7 @@ pub struct MessageAnswer {
     pub position: Option<u32>,
     /// Whether the sender should see typing.
     pub typing: bool,
-    /// What a directive answers.
+    /// What a directive answers; of a `duplicate`, what was answered then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
 }
@@ -113,6 +113,9 @@ pub struct MessageView {
     /// The name to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
+    /// Why it was set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A session.
@@ -136,6 +139,9 @@ pub struct SessionSummary {
     /// Nothing is tried again before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
+    /// The messages that were set aside, the oldest first: they can be sent again or thrown away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<MessageView>,
 }
 
 /// How the tool lanes of a session stand.

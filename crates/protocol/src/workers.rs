@@ -93,6 +93,10 @@ pub struct HeartbeatBody {
     /// Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes_steering: Option<bool>,
+    /// The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that
+    /// a lost answer loses nothing. Without it what is handed over counts as taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steered: Option<Vec<String>>,
 }
 
 /// What a sign of life is answered with.
@@ -102,8 +106,23 @@ pub struct HeartbeatAnswer {
     pub lease_until: At,
     /// Whether to stop.
     pub cancel_requested: bool,
-    /// What was said to the run since the last sign of life.
+    /// What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not.
     pub steer: Vec<String>,
+    /// The same with the messages' ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steering: Vec<SteeringView>,
+}
+
+/// Something that was said to a run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SteeringView {
+    /// The message, to be named when the run has taken it.
+    pub id: String,
+    /// What was said.
+    pub text: String,
+    /// Who said it, as people know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_name: Option<String>,
 }
 
 /// How an attempt went.
@@ -123,6 +142,10 @@ pub struct CompleteBody {
     /// Whether another attempt could help. Default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
+    /// The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a
+    /// turn of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<String>,
 }
 
 /// A task that waits for a worker.

@@ -39,6 +39,11 @@ pub(crate) fn answer(lanes: &Scheduler, teller: &Teller, query: &Query) -> Vec<S
             });
             or_else(aside.collect(), "nothing set aside")
         }
+        Query::Offered(turn) => {
+            let fence = lanes.task(*turn).and_then(|view| view.running).map(|running| running.fence);
+            let offered = fence.map(|fence| lanes.offered_steering(*turn, fence)).unwrap_or_default();
+            vec![teller.steering_reply(&offered)]
+        }
         Query::Wakeup => match lanes.next_wakeup() {
             Some(at) => vec![format!("next wakeup at {at}")],
             None => vec!["no wakeup".to_owned()],

@@ -1,8 +1,8 @@
 //! The words of the language.
 
 use laneway_core::{
-    CancelReason, Command, Fence, LaneName, Millis, Name, Outcome, Parent, Pattern, Selector, TaskId,
-    ToolBatch, ToolCall, ToolLane, duration,
+    CancelReason, Command, Fence, LaneName, MessageId, Millis, Name, Outcome, Parent, Pattern, Selector,
+    TaskId, ToolBatch, ToolCall, ToolLane, duration,
 };
 
 use crate::error::{Wrong, wrong};
@@ -43,11 +43,13 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("withdraw", "MESSAGE"),
     ("move", "MESSAGE [before MESSAGE]"),
     ("send-now", "MESSAGE"),
+    ("resend", "MESSAGE as MESSAGE"),
     ("clear-session", "SESSION"),
     ("interrupt", "SESSION"),
     ("stop-session", "SESSION"),
     ("steering", "TURN on|off [#FENCE]"),
-    ("take", "TURN [#FENCE]"),
+    ("take", "TURN [only MESSAGES] [#FENCE]"),
+    ("offered", "TURN"),
     ("session", "SESSION"),
     ("message", "MESSAGE"),
     ("content", "TURN"),
@@ -101,7 +103,7 @@ pub(crate) fn read_command(
         "send" => send(words, names),
         "messages" | "channel" => messages(command, words),
         "queue" | "clear-session" | "interrupt" | "stop-session" => about_session(command, words),
-        "withdraw" | "move" | "send-now" => about_message(command, words, names),
+        "withdraw" | "move" | "send-now" | "resend" => about_message(command, words, names),
         "steering" | "take" => about_steering(command, words, names),
         "say" => Ok(Action::Say(words.rest())),
         "tick" => one(Command::Tick),
@@ -153,7 +155,11 @@ fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action,
 fn about_steering(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
     let tasks = tasks(&words.need("the turn")?, names)?;
     let report = match command {
-        "take" => Report::TakeSteering,
+        "take" if words.next_is("only") => {
+            let list = crate::words::tasks(&words.need("the messages")?, names)?;
+            Report::TakeSteering(Some(list.into_iter().map(|id| MessageId(id.0)).collect()))
+        }
+        "take" => Report::TakeSteering(None),
         _ if words.next_is("on") => Report::Steering(true),
         _ if words.next_is("off") => Report::Steering(false),
         _ => return wrong("on or off is missing"),
@@ -277,6 +283,7 @@ fn query(command: &str, words: &mut Words, names: &mut Names) -> Result<Query, W
         "pending" => Ok(Query::Pending),
         "wakeup" => Ok(Query::Wakeup),
         "aside" => Ok(Query::Aside),
+        "offered" => Ok(Query::Offered(task(&words.need("the turn")?, names)?)),
         "session" => Ok(Query::Session(words.need("the session")?)),
         "message" => Ok(Query::Message(message(&words.need("the message")?, names)?)),
         "content" => Ok(Query::Content(task(&words.need("the turn")?, names)?)),

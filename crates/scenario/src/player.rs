@@ -99,8 +99,9 @@ impl Player {
                         Report::Steering(open) => {
                             Command::Session(Box::new(SessionCommand::Steering { turn: task, fence, open }))
                         }
-                        Report::TakeSteering => {
-                            Command::Session(Box::new(SessionCommand::TakeSteering { turn: task, fence }))
+                        Report::TakeSteering(only) => {
+                            let take = SessionCommand::TakeSteering { turn: task, fence, only };
+                            Command::Session(Box::new(take))
                         }
                     };
                     self.step(entry.at, command);

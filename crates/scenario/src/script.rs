@@ -52,8 +52,8 @@ pub(crate) enum Report {
     Lapse,
     /// Whether it takes steering.
     Steering(bool),
-    /// It takes what was accepted for it.
-    TakeSteering,
+    /// It takes what was accepted for it, or only these.
+    TakeSteering(Option<Vec<MessageId>>),
 }
 
 /// A question that changes nothing.
@@ -71,6 +71,7 @@ pub(crate) enum Query {
     Message(MessageId),
     Content(TaskId),
     Aside,
+    Offered(TaskId),
 }
 
 /// Of which lanes each change is told.

@@ -71,6 +71,17 @@ impl Teller {
                 told("forgot", format!("what was dropped in {session}"), Tone::Lane)
             }
             SessionChange::Renewed => told("fresh", format!("start of {session}"), Tone::Lane),
+            SessionChange::Answered { message, .. } => {
+                told("answered", format!("{} in {session}", self.message(*message)), Tone::Lane)
+            }
+            SessionChange::TakenUp { message, again: Some(again) } => told(
+                "taken up",
+                format!("{} as {}", self.message(*message), self.message(*again)),
+                Tone::Lane,
+            ),
+            SessionChange::TakenUp { message, again: None } => {
+                told("thrown away", self.message(*message), Tone::Lane)
+            }
         }
     }
 
@@ -105,8 +116,15 @@ impl Teller {
 
     pub(crate) fn message_reply(&self, reply: &MessageReply) -> String {
         let name = self.message(reply.message);
-        if let Some(text) = &reply.reply {
-            return format!("answer: {text}");
+        match (&reply.reply, reply.outcome) {
+            (Some(text), SendOutcome::Duplicate(of)) => {
+                return format!(
+                    "answer: {name} duplicate of {}, which was answered: {text}",
+                    self.message(of)
+                );
+            }
+            (Some(text), _) => return format!("answer: {text}"),
+            (None, _) => {}
         }
         let mut text = format!("answer: {name} {}", reply.outcome.as_str());
         match reply.outcome {
@@ -153,6 +171,10 @@ impl Teller {
         }
         if view.dropped > 0 {
             text.push_str(&format!(", {} dropped", view.dropped));
+        }
+        if !view.aside.is_empty() {
+            let aside: Vec<String> = view.aside.iter().map(|aside| self.message(aside.message.id)).collect();
+            text.push_str(&format!(", set aside [{}]", aside.join(", ")));
         }
         format!("{text}; {}", effective(&view.queue))
     }

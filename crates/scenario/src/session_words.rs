@@ -170,6 +170,14 @@ pub(crate) fn about_message(command: &str, words: &mut Words, names: &mut Names)
     match command {
         "withdraw" => one(SessionCommand::Withdraw { message: message_id }),
         "send-now" => one(SessionCommand::SendNow { message: message_id }),
+        "resend" => {
+            if !words.next_is("as") {
+                return wrong("as and the new message are missing");
+            }
+            let again = message(&words.need("the new message")?, names)?;
+            names.is_message(laneway_core::TaskId(again.0));
+            one(SessionCommand::Resend { message: message_id, again })
+        }
         _ => {
             let before = match words.next_is("before") {
                 true => Some(message(&words.need("the message to move before")?, names)?),

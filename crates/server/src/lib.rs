@@ -22,6 +22,7 @@
 
 mod admin;
 mod agents;
+mod agreement;
 mod app;
 mod asks;
 mod attempts;

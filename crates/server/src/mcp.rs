@@ -8,11 +8,13 @@
 //! |---|---|
 //! | which tools are there, and who may use them? | `tools.rs`, `schema.rs` |
 //! | from a call to an answer | `handler.rs`, `reply.rs` |
+//! | what is no call at all | `refusal.rs` |
 //! | asking an agent: waiting, progress, the end | `chat.rs` |
 //! | calls that became tasks of the protocol | `tasks.rs` |
 
 mod chat;
 mod handler;
+mod refusal;
 mod reply;
 mod schema;
 mod tasks;
@@ -31,6 +33,7 @@ use laneway_protocol::Code;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -68,9 +71,26 @@ struct Session {
 struct SessionOver(CancellationToken);
 
 /// What is to be known of a message before it is read by the protocol.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Head {
     method: Option<String>,
+    #[serde(default)]
+    id: Value,
+}
+
+impl Head {
+    /// What is no message at all is told in the words of JSON-RPC.
+    fn read(bytes: &[u8]) -> Result<Head, Response> {
+        let message: Value = serde_json::from_slice(bytes).map_err(|_| {
+            refusal::of(StatusCode::BAD_REQUEST, Value::Null, refusal::PARSE_ERROR, "the body is no JSON")
+        })?;
+        let why = match &message {
+            Value::Array(_) => "batches are not taken: send each message by itself",
+            Value::Object(_) => return Ok(serde_json::from_value(message).unwrap_or_default()),
+            _ => "a message of JSON-RPC is an object",
+        };
+        Err(refusal::of(StatusCode::BAD_REQUEST, Value::Null, refusal::INVALID_REQUEST, why))
+    }
 }
 
 /// The route `/mcp`.
@@ -108,9 +128,12 @@ impl Mcp {
         }
         let head = Request::from_parts(parts.clone(), body);
         let bytes = if is_post { extract::read(head, app).await? } else { Default::default() };
-        let is_handshake = is_post
-            && serde_json::from_slice::<Head>(&bytes)
-                .is_ok_and(|head| head.method.as_deref() == Some("initialize"));
+        let head = if is_post { Head::read(&bytes) } else { Ok(Head::default()) };
+        let head = match head {
+            Ok(head) => head,
+            Err(refused) => return Ok(refused),
+        };
+        let is_handshake = head.method.as_deref() == Some("initialize");
         if is_handshake {
             self.check_room().await?;
         }
@@ -122,7 +145,10 @@ impl Mcp {
         if is_handshake && let Some(session) = header_text(response.headers(), SESSION_ID)? {
             self.remember(session.to_owned(), caller).await;
         }
-        Ok(response.map(Body::new))
+        match response.status().is_client_error() {
+            true => Ok(refusal::told_as_json(response.map(Body::new), head.id).await),
+            false => Ok(response.map(Body::new)),
+        }
     }
 
     /// The session that a request belongs to. To anybody but its owner it is not there.

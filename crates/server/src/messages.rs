@@ -7,7 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use laneway_config::Agent;
-use laneway_core::{DropRule, MessageEnd, MessageId, MessageStatus, Mode, Otherwise, SendOutcome, TaskId};
+use laneway_core::{
+    DropRule, MessageEnd, MessageId, MessageReply, MessageStatus, Mode, Otherwise, SendOutcome, TaskId,
+};
 use laneway_engine::Message;
 use laneway_protocol::{
     MessageAnswer, MessageRequest, MoveRequest, Receipt, Scope, SteerRequest, cancel_reason,
@@ -102,23 +104,31 @@ fn otherwise(word: Option<&str>) -> Answer<Otherwise> {
 
 /// Sends a message and says what became of it.
 pub(crate) async fn send_message(app: &App, message: Message) -> Answer<MessageAnswer> {
-    if app.draining.is_cancelled() {
-        let detail = "the server is shutting down and takes no new work";
-        return Err(Refusal::new(laneway_protocol::Code::Draining, detail));
+    refuse_draining(app)?;
+    Ok(told(app.handle.send_message(message).await?))
+}
+
+fn refuse_draining(app: &App) -> Answer<()> {
+    let detail = "the server is shutting down and takes no new work";
+    match app.draining.is_cancelled() {
+        true => Err(Refusal::new(laneway_protocol::Code::Draining, detail)),
+        false => Ok(()),
     }
-    let reply = app.handle.send_message(message).await?;
+}
+
+fn told(reply: MessageReply) -> MessageAnswer {
     let taken = match reply.outcome {
         SendOutcome::Duplicate(same) => same,
         _ => reply.message,
     };
-    Ok(MessageAnswer {
+    MessageAnswer {
         id: texted(&taken),
         outcome: reply.outcome.as_str().to_owned(),
         task_id: reply.turn.map(|task| task.to_string()),
         position: reply.position,
         typing: reply.typing,
         reply: reply.reply,
-    })
+    }
 }
 
 /// Sends a message to a session. If it is busy, the mode says what becomes of the message.
@@ -232,6 +242,20 @@ pub(crate) async fn send_now(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Sends a message that was set aside once more, as a new one.
+#[utoipa::path(
+    post, path = "/api/sessions/{key}/messages/{id}/resend", tag = "sessions",
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 202, body = MessageAnswer))
+)]
+pub(crate) async fn resend(
+    State(app): State<Arc<App>>,
+    Path(parts): Path<(String, String)>,
+) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+    refuse_draining(&app)?;
+    let message = message_in(&app, parts).await?;
+    Ok((StatusCode::ACCEPTED, Json(told(app.handle.resend(message).await?))))
+}
+
 /// Says something to the running turn.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/steer", tag = "sessions", params(("key" = String, Path)),
@@ -247,9 +271,16 @@ pub(crate) async fn steer(
 
 /// Says something to the running turn of a session; too late, it becomes a turn of its own.
 pub(crate) async fn steer_session(app: &App, key: &str, text: String) -> Answer<MessageAnswer> {
-    let view = app.handle.session(key.to_owned()).await?;
-    let turn = view.and_then(|view| view.turns.first().map(|turn| turn.task));
-    let Some(turn) = turn else { return Err(Refusal::not_found("turn that runs in this session")) };
+    let key_asked = key.to_owned();
+    let look = move |lanes: &laneway_core::Scheduler| {
+        let view = lanes.session(&key_asked)?;
+        let of_messages = view.turns.first().map(|turn| turn.task);
+        // One that was asked for directly and has never said that it takes steering is a turn all the same.
+        of_messages.or_else(|| Some(lanes.line_of(&view.lane, 1).0.first()?.id))
+    };
+    let Some(turn) = app.handle.read(look).await? else {
+        return Err(Refusal::not_found("turn that runs in this session"));
+    };
     let kind = app.handle.task(turn).await?.map(|view| view.kind.to_string()).unwrap_or_default();
     let agent = agent_named(app, kind.strip_prefix("agent:").unwrap_or(&kind))?;
     let message = to_agent(key, &agent, text).mode(Mode::Steer).steer(turn, Otherwise::Followup);

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use laneway_core::{End, Rejection};
 use laneway_engine::Error;
 use laneway_protocol::{Code, Problem, cancel_reason};
+use laneway_store::{Damage, StoreError};
 
 /// Something that is not done, and why.
 #[derive(Clone, Debug)]
@@ -122,6 +123,11 @@ impl From<Error> for Refusal {
             Error::Unavailable(_) => {
                 let detail = "the store cannot be reached; what was asked may or may not have happened, and asking \
                               again under an Idempotency-Key is safe";
+                Refusal::new(Code::StoreUnavailable, detail)
+            }
+            Error::Broken(StoreError::Corrupt { damage: Damage::UnknownFormat { .. }, .. }) => {
+                let detail = "a newer version of Laneway has written to the store, and this server stops instead of \
+                              guessing what it says; ask another one, and upgrade this one";
                 Refusal::new(Code::StoreUnavailable, detail)
             }
             Error::Broken(_) => {

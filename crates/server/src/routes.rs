@@ -107,6 +107,7 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("DELETE", "/api/sessions/{key}/messages/{id}", SUBMIT),
     ("POST", "/api/sessions/{key}/messages/{id}/move", SUBMIT),
     ("POST", "/api/sessions/{key}/messages/{id}/send-now", SUBMIT),
+    ("POST", "/api/sessions/{key}/messages/{id}/resend", SUBMIT),
     ("POST", "/api/sessions/{key}/interrupt", SUBMIT),
     ("POST", "/api/sessions/{key}/clear", SUBMIT),
     ("POST", "/api/sessions/{key}/steer", SUBMIT),
@@ -191,6 +192,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(messages::receipt, messages::withdraw))
         .routes(routes!(messages::move_message))
         .routes(routes!(messages::send_now))
+        .routes(routes!(messages::resend))
         .routes(routes!(sessions::interrupt))
         .routes(routes!(sessions::clear))
         .routes(routes!(messages::steer))

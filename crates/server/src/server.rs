@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::agreement::{differences, in_words};
 use crate::app::{App, LAST_WORDS};
 use crate::audit::Audit;
 use crate::bus::Bus;
@@ -80,7 +81,7 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
 
 /// The settings of all lanes, with what the server adds where nothing is said: the lane for work that nothing here
 /// runs, and the bounds of tokens.
-fn lane_blocks(config: &Config) -> Vec<Block> {
+pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
     let mut add = |pattern: &str, settings: LaneSettings| {
         if let (false, Ok(lanes)) =
@@ -105,6 +106,18 @@ fn lane_blocks(config: &Config) -> Vec<Block> {
         add("token:*", token);
     }
     blocks
+}
+
+/// Says which settings held before this server started and hold no longer: the last that starts wins.
+fn tell_replaced(config: &Config, handle: &Handle) {
+    let Some(found) = handle.blocks_found() else { return };
+    let replaced = differences(&lane_blocks(config), found);
+    if !replaced.is_empty() {
+        tracing::warn!(
+            held = in_words(&replaced),
+            "this server's configuration takes the place of what held before; all servers keep to it from now on"
+        );
+    }
 }
 
 /// Without a `queue` block tool calls run one after another, directly.
@@ -147,10 +160,12 @@ impl Server {
         options.settings = Some(lane_blocks(&config));
         let options = runners.into_options(options).and_then(|options| slots.into_options(options));
         let options = options.map_err(|error| error.to_string())?;
+        let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let handle = match store {
             None => Handle::in_memory(options),
             Some(store) => Handle::open(store, options).await.map_err(|error| error.to_string())?,
         };
+        tell_replaced(&config, &handle);
         handle.configure(lane_blocks(&config)).await.map_err(|error| error.to_string())?;
         handle.set_tool_calls(tool_calls(&config));
         let messages = handle.configure_messages(config.messages.settings()).await;
@@ -162,7 +177,6 @@ impl Server {
         ) {
             None => (Traces::default(), None),
             Some(endpoint) => {
-                let is_shared = !matches!(config.store, StorePlace::Memory | StorePlace::Path(_));
                 let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
                 (traces, Some(tokio::spawn(exporter.run(closing.clone()))))
             }
@@ -189,7 +203,18 @@ impl Server {
             variables: overrides,
         });
         let updates = app.handle.subscribe(Filter::default());
-        tokio::spawn(crate::watching::run(app.handle.clone(), updates, app.bus.clone(), app.traces.clone()));
+        let reconfigured = Arc::new(tokio::sync::Notify::new());
+        let told = Arc::clone(&reconfigured);
+        tokio::spawn(crate::watching::run(
+            app.handle.clone(),
+            updates,
+            app.bus.clone(),
+            app.traces.clone(),
+            told,
+        ));
+        if is_shared {
+            tokio::spawn(crate::agreement::watch(Arc::clone(&app), reconfigured));
+        }
         tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
         Ok(Server { app, exporting })
     }
@@ -301,14 +326,9 @@ impl Reloader {
         if new.listen != old.listen || new.store != old.store {
             return Err("listen and store take effect with a restart only; nothing was changed".to_owned());
         }
-        let mut changes = new.lane_changes(&old);
-        for pattern in app.overrides.forget() {
-            let speaks = new.lanes.iter().find(|lane| lane.lanes == pattern);
-            let settings = speaks.map(|lane| lane.settings.clone());
-            changes.retain(|block| block.lanes != pattern);
-            changes.push(Block { lanes: pattern, settings });
-        }
-        app.handle.configure(changes).await.map_err(|error| error.to_string())?;
+        // What was changed by calls, here or at another server, gives way to the file.
+        drop(app.overrides.forget());
+        app.handle.settle(lane_blocks(&new)).await.map_err(|error| error.to_string())?;
         app.handle.set_tool_calls(tool_calls(&new));
         let messages = app.handle.configure_messages(new.messages.settings()).await;
         messages.map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use laneway_core::{
-    LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, TaskId, ToolLane,
+    LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, SetAside, TaskId, ToolLane,
 };
 use laneway_protocol::{
     At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
@@ -32,7 +32,12 @@ fn waiting(message: &Waiting) -> MessageView {
         agent: message.address.agent.name.to_string(),
         channel: message.address.place.channel.as_deref().map(str::to_owned),
         sender_name: message.sender_name().map(str::to_owned),
+        error: None,
     }
+}
+
+fn set_aside(aside: &SetAside) -> MessageView {
+    MessageView { error: aside.error.as_deref().map(str::to_owned), ..waiting(&aside.message) }
 }
 
 fn summary(view: &SessionView) -> SessionSummary {
@@ -71,6 +76,7 @@ fn summary(view: &SessionView) -> SessionSummary {
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
         retry_at: view.retry_at.map(At),
+        set_aside: view.aside.iter().map(set_aside).collect(),
     }
 }
 
@@ -145,6 +151,7 @@ async fn asked_directly(
         agent: turn.agent,
         channel: None,
         sender_name: turn.source_agent,
+        error: None,
     };
     Ok(Some((task.id, said)))
 }
@@ -202,7 +209,6 @@ pub(crate) async fn change(
     Path(key): Path<String>,
     Body(change): Body<SessionChange>,
 ) -> Answer<Json<SessionSummary>> {
-    let before = app.handle.session(key.clone()).await?.map(|view| view.overrides).unwrap_or_default();
     let asked = QueueOverrides {
         mode: change.mode.as_deref().map(mode).transpose()?,
         debounce: change.debounce_ms.map(Millis),
@@ -210,7 +216,7 @@ pub(crate) async fn change(
         cap: change.cap,
         drop: change.drop.as_deref().map(drop_rule).transpose()?,
     };
-    app.handle.configure_session(key.clone(), asked.over(before)).await?;
+    app.handle.amend_session(key.clone(), asked).await?;
     get(State(app), Path(key)).await
 }
 

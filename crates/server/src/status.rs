@@ -67,9 +67,16 @@ pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
 #[utoipa::path(get, path = "/api/config", tag = "operations", responses((status = 200, body = ConfigView)))]
 pub(crate) async fn config(State(app): State<Arc<App>>) -> Answer<Json<ConfigView>> {
     let changed = app.overrides.patterns();
+    let differences = app.differences().await?;
     let values = app.config().effective().0.into_iter().map(|value| {
         let lane = value.block.strip_prefix("lane \"").and_then(|rest| rest.strip_suffix('"'));
         let is_changed = lane.is_some_and(|lane| changed.iter().any(|pattern| pattern == lane));
+        let differs = differences.iter().find(|found| found.block == value.block && found.key == value.key);
+        if let (Some(found), false) = (differs, is_changed) {
+            // Another server has said so, and that is what all of them keep to.
+            let source = format!("replica ({} says {})", value.source, found.file);
+            return ConfigValue { source, block: value.block, key: value.key, value: found.holds.clone() };
+        }
         ConfigValue {
             source: if is_changed { "api".to_owned() } else { value.source.to_string() },
             block: value.block,

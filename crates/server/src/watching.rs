@@ -8,6 +8,7 @@ use laneway_core::{End, Event, Handler, TaskId, TaskStatus};
 use laneway_engine::{Handle, Standing, Update, Updates};
 use laneway_protocol::EventName;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::bus::{Bus, Note};
 use crate::happening::Happening;
@@ -19,7 +20,13 @@ const PLACES_EVERY: Duration = Duration::from_secs(1);
 const TOGETHER_MAX: usize = 256;
 
 /// Remembers what is live already, then passes on what happens until the engine ends.
-pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus, traces: Traces) {
+pub(crate) async fn run(
+    handle: Handle,
+    mut updates: Updates,
+    bus: Bus,
+    traces: Traces,
+    reconfigured: Arc<Notify>,
+) {
     recall(&handle, &bus).await;
     let mut ticks = tokio::time::interval(PLACES_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -29,9 +36,11 @@ pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus, traces: 
             update = updates.next() => {
                 let Some(update) = update else { break };
                 let mut new = Vec::new();
+                tell_if_configured(&update, &reconfigured);
                 pass_on(&bus, &traces, update, &mut new);
                 for _ in 1..TOGETHER_MAX {
                     let Some(update) = updates.try_next() else { break };
+                    tell_if_configured(&update, &reconfigured);
                     pass_on(&bus, &traces, update, &mut new);
                 }
                 tell_places(&handle, &bus, new, EventName::Queued).await;
@@ -43,6 +52,20 @@ pub(crate) async fn run(handle: Handle, mut updates: Updates, bus: Bus, traces: 
         }
     }
     bus.close();
+}
+
+/// Whoever compares settings looks again. Updates that were missed may have been of that sort.
+fn tell_if_configured(update: &Update, reconfigured: &Notify) {
+    let has_changed = match update {
+        Update::Event { event, .. } => {
+            matches!(**event, Event::Configured { .. } | Event::MessagesConfigured { .. })
+        }
+        Update::Missed(_) | Update::SetBack { .. } => true,
+        _ => false,
+    };
+    if has_changed {
+        reconfigured.notify_one();
+    }
 }
 
 /// What was accepted before this server started.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Fence, TaskId};
-use laneway_engine::{Claim, ClaimRequest, Failure};
+use laneway_core::{Fence, MessageId, TaskId};
+use laneway_engine::{Claim, ClaimRequest, Failure, SteeringMessage};
 use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
-    HeartbeatBody, LeaseView, Page, WorkerView,
+    HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
 };
 
 use crate::app::App;
@@ -23,6 +23,8 @@ use crate::views;
 
 const CLAIM_MAX: u32 = 1000;
 const WAIT_MS_MAX: u64 = 60_000;
+/// How many messages a worker may name at once: more than a turn can be offered.
+const STEERED_MAX: usize = 1000;
 
 /// Hands the best tasks that may run now to a worker.
 #[utoipa::path(
@@ -42,12 +44,13 @@ pub(crate) async fn claim(
         _ if app.draining.is_cancelled() => Vec::new(),
         0 => app.handle.claim(request).await?,
         wait => {
-            let waiting = app.handle.claim_when_there_is(request);
-            tokio::select! {
-                claims = waiting => claims?,
-                () = tokio::time::sleep(Duration::from_millis(wait)) => Vec::new(),
-                () = app.draining.cancelled() => Vec::new(),
-            }
+            let given_up = async {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+                    () = app.draining.cancelled() => {}
+                }
+            };
+            app.handle.claim_until(request, given_up).await?
         }
     };
     let now = app.now();
@@ -120,12 +123,14 @@ pub(crate) async fn heartbeat(
     let fence = Fence(body.fence);
     let (until, cancel_requested, steer) = match app.slots.renew(task, fence) {
         Some(renewed) => (renewed?, is_stopping(&app, task).await?, Vec::new()),
-        None => alive(&app, task, fence, body.takes_steering).await?,
+        None => alive(&app, task, fence, body.takes_steering, body.steered).await?,
     };
     if let Some(progress) = body.progress {
         app.handle.tell_progress(task, fence, progress).await?;
     }
-    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer }))
+    let steering: Vec<SteeringView> = steer.into_iter().map(steering_view).collect();
+    let steer = steering.iter().map(|message| message.text.clone()).collect();
+    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer, steering }))
 }
 
 async fn alive(
@@ -133,14 +138,28 @@ async fn alive(
     task: TaskId,
     fence: Fence,
     takes_steering: Option<bool>,
-) -> Answer<(laneway_core::Timestamp, bool, Vec<String>)> {
+    steered: Option<Vec<String>>,
+) -> Answer<(laneway_core::Timestamp, bool, Vec<SteeringMessage>)> {
+    let steered = steered.map(|ids| message_ids(&ids)).transpose()?;
     let Some(takes_steering) = takes_steering else {
         let (until, stopping) = app.handle.heartbeat(task, fence).await?;
+        app.handle.took_steering(task, fence, steered.unwrap_or_default()).await?;
         return Ok((until, stopping.is_some(), Vec::new()));
     };
-    let heard = app.handle.heartbeat_of_turn(task, fence, takes_steering).await?;
-    let texts = heard.steer.into_iter().map(|message| message.text).collect();
-    Ok((heard.until, heard.stopping.is_some(), texts))
+    let heard = app.handle.heartbeat_of_turn(task, fence, takes_steering, steered).await?;
+    Ok((heard.until, heard.stopping.is_some(), heard.steer))
+}
+
+fn steering_view(message: SteeringMessage) -> SteeringView {
+    SteeringView { id: message.id, text: message.text, sender_name: message.sender_name }
+}
+
+fn message_ids(ids: &[String]) -> Answer<Vec<MessageId>> {
+    if ids.len() > STEERED_MAX {
+        return Err(Refusal::invalid(format!("steered must be at most {STEERED_MAX}")));
+    }
+    let ids = ids.iter().map(|id| task_id(id).map(|id| MessageId(id.0))).collect::<Answer<Vec<MessageId>>>();
+    ids.map_err(|_| Refusal::invalid("steered must be ids of messages"))
 }
 
 async fn is_stopping(app: &App, task: TaskId) -> Answer<bool> {
@@ -174,9 +193,16 @@ pub(crate) async fn complete(
     crate::tasks::get(State(app), Path(id)).await
 }
 
-async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
+async fn report(
+    app: &App,
+    task: TaskId,
+    body: CompleteBody,
+    steered: Vec<MessageId>,
+) -> Result<(), laneway_engine::Error> {
     let fence = Fence(body.fence);
-    let done = match body.success {
+    // Before the end, which returns whatever was not taken.
+    app.handle.took_steering(task, fence, steered).await?;
+    match body.success {
         true => {
             let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
             app.handle.complete(task, fence, Some(result.into())).await
@@ -185,8 +211,12 @@ async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
             let error = body.error.unwrap_or_else(|| "the worker says it failed".to_owned());
             app.handle.fail(task, fence, Failure { error, retryable: body.retryable.unwrap_or(true) }).await
         }
-    };
-    let Err(error) = done else { return Ok(()) };
+    }
+}
+
+async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
+    let steered = message_ids(&body.steered)?;
+    let Err(error) = report(app, task, body, steered).await else { return Ok(()) };
     // One that has ended meanwhile is as stale as one that was given to another.
     let is_over = app.handle.finished(task).await?.is_some();
     match error.code() {

@@ -11,6 +11,7 @@ import pytest
 from conftest import Restarting, run
 
 from laneway import AsyncClient, Client, DoNotRetry, Local, NotClaimable, TaskRun, Worker, errors, events
+from laneway.types import ClaimedTask, HeartbeatAnswer, SteeringView
 
 
 async def ended(client: AsyncClient, *tasks: str) -> list[str]:
@@ -170,6 +171,30 @@ def test_an_agent_outside_can_be_steered(server: Local) -> None:
         await running
 
     run(server.url, test)
+
+
+def test_what_is_offered_again_is_heard_once_and_named_until_the_server_knows() -> None:
+    task = ClaimedTask(attempt=1, fence=7, id="t", kind="k", lane="l", lease_until="2030-01-01T00:00:00Z", payload=None)
+    run_of_it = TaskRun(task, True, lambda: None)
+    offer = [SteeringView(id="a", text="left"), SteeringView(id="b", text="right")]
+
+    def answer(*said: SteeringView) -> HeartbeatAnswer:
+        return HeartbeatAnswer(False, "2030-01-01T00:00:00Z", [one.text for one in said], list(said))
+
+    assert run_of_it._say() == {"takes_steering": True, "steered": []}
+    run_of_it._hear(answer(*offer))
+    run_of_it._say()
+    run_of_it._hear(answer(*offer))
+    assert run_of_it.steered() == ["left", "right"]
+    # The answer to this sign of life is lost: both are named again, and what is offered meanwhile is known.
+    assert run_of_it._say()["steered"] == ["a", "b"]
+    assert run_of_it._say()["steered"] == ["a", "b"]
+    run_of_it._hear(answer(SteeringView(id="c", text="back")))
+    assert run_of_it._say()["steered"] == []
+    assert run_of_it.steered() == ["back"]
+    assert run_of_it._unnamed() == {"steered": ["c"]}
+    run_of_it._hear(answer(SteeringView(id="c", text="back")))
+    assert run_of_it.steered() == []
 
 
 def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> None:

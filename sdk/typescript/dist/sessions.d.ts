@@ -25,6 +25,8 @@ export declare class Session {
     move(message: string, before?: string, options?: CallOptions): Promise<void>;
     /** Makes a waiting message the next one. */
     sendNow(message: string, options?: CallOptions): Promise<void>;
+    /** Sends a message that was set aside once more, as a new one. */
+    resend(message: string, options?: CallOptions): Promise<MessageAnswer>;
     /** Tells the running turn to stop. */
     interrupt(options?: CallOptions): Promise<void>;
     /** Takes back what waits; resolves to how many messages. */

@@ -55,6 +55,10 @@ export class Session {
     sendNow(message, options = {}) {
         return this.#read(["messages", message, "send-now"], { ...options, method: "POST" });
     }
+    /** Sends a message that was set aside once more, as a new one. */
+    resend(message, options = {}) {
+        return this.#read(["messages", message, "resend"], { ...options, method: "POST" });
+    }
     /** Tells the running turn to stop. */
     interrupt(options = {}) {
         return this.#read(["interrupt"], { ...options, method: "POST" });

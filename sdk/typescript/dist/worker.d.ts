@@ -19,7 +19,10 @@ export declare class TaskRun<P = unknown> {
     constructor(task: ClaimedTask, takesSteering: boolean);
     /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
     progress(value: unknown): void;
-    /** What was said to the run since this was called last; for handlers that take steering. */
+    /**
+     * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
+     * is done waits for a turn of its own.
+     */
     steered(): string[];
 }
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;

@@ -75,6 +75,11 @@ export class Session {
     return this.#read(["messages", message, "send-now"], { ...options, method: "POST" });
   }
 
+  /** Sends a message that was set aside once more, as a new one. */
+  resend(message: string, options: CallOptions = {}): Promise<MessageAnswer> {
+    return this.#read(["messages", message, "resend"], { ...options, method: "POST" });
+  }
+
   /** Tells the running turn to stop. */
   interrupt(options: CallOptions = {}): Promise<void> {
     return this.#read(["interrupt"], { ...options, method: "POST" });

@@ -286,6 +286,8 @@ export interface CompleteBody {
   result?: unknown;
   /** Whether another attempt could help. Default true. */
   retryable?: boolean | null;
+  /** The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a turn of their own. */
+  steered?: string[];
   /** Whether it succeeded. */
   success: boolean;
 }
@@ -296,7 +298,7 @@ export interface ConfigValue {
   block: string;
   /** The key. */
   key: string;
-  /** Where it came from: a file and line, a variable, `api`, or `default`. */
+  /** Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`. */
   source: string;
   /** The value, without secrets. */
   value: string;
@@ -448,8 +450,10 @@ export interface HeartbeatAnswer {
   cancel_requested: boolean;
   /** When the lease lapses now. */
   lease_until: At;
-  /** What was said to the run since the last sign of life. */
+  /** What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not. */
   steer: string[];
+  /** The same with the messages' ids. */
+  steering?: SteeringView[];
 }
 
 /** A sign of life. */
@@ -458,6 +462,8 @@ export interface HeartbeatBody {
   fence: number;
   /** How far it is; told to whoever watches. */
   progress?: unknown;
+  /** The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that a lost answer loses nothing. Without it what is handed over counts as taken. */
+  steered?: string[] | null;
   /** Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation. */
   takes_steering?: boolean | null;
 }
@@ -574,7 +580,7 @@ export interface MessageAnswer {
   outcome: string;
   /** Its place in the session's line, counted from one. */
   position?: number | null;
-  /** What a directive answers. */
+  /** What a directive answers; of a `duplicate`, what was answered then. */
   reply?: string | null;
   /** The turn that it started, was put into, or interrupted. */
   task_id?: string | null;
@@ -630,6 +636,8 @@ export interface MessageView {
   at: At;
   /** Where it came from. */
   channel?: string | null;
+  /** Why it was set aside. */
+  error?: string | null;
   /** Its id. */
   id: string;
   /** The name to show. */
@@ -911,6 +919,8 @@ export interface SessionSummary {
   messages: MessageView[];
   /** Nothing is tried again before. */
   retry_at?: At | null;
+  /** The messages that were set aside, the oldest first: they can be sent again or thrown away. */
+  set_aside?: MessageView[];
   /** How messages are queued, each value with where it came from. */
   settings: Record<string, unknown>;
   /** Whether the people in it should see typing. */
@@ -956,6 +966,16 @@ export interface StatusView {
 /** Something to say to a running turn. */
 export interface SteerRequest {
   /** What. */
+  text: string;
+}
+
+/** Something that was said to a run. */
+export interface SteeringView {
+  /** The message, to be named when the run has taken it. */
+  id: string;
+  /** Who said it, as people know them. */
+  sender_name?: string | null;
+  /** What was said. */
   text: string;
 }
 

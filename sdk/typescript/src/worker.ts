@@ -27,7 +27,10 @@ export class TaskRun<P = unknown> {
   /** @internal */ readonly stop = new AbortController();
   /** @internal */ wake: () => void = () => {};
   #progress: { progress: unknown } | undefined;
-  #said: string[] = [];
+  // What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
+  #offered = new Map<string, string>();
+  #taken: string[] = [];
+  #named: string[] = [];
 
   constructor(
     task: ClaimedTask,
@@ -51,21 +54,36 @@ export class TaskRun<P = unknown> {
     this.wake();
   }
 
-  /** What was said to the run since this was called last; for handlers that take steering. */
+  /**
+   * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
+   * is done waits for a turn of its own.
+   */
   steered(): string[] {
-    return this.#said.splice(0);
-  }
-
-  /** @internal */
-  say(): object {
-    const said = { ...this.#progress, ...(this.takesSteering ? { takes_steering: true } : {}) };
-    this.#progress = undefined;
+    const said = [...this.#offered.values()];
+    this.#taken.push(...this.#offered.keys());
+    this.#offered.clear();
     return said;
   }
 
   /** @internal */
+  say(): object {
+    this.#named = [...this.#taken];
+    const said = { ...this.#progress, ...(this.takesSteering ? { takes_steering: true, steered: this.#named } : {}) };
+    this.#progress = undefined;
+    return said;
+  }
+
+  /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
   hear(answer: HeartbeatAnswer): void {
-    this.#said.push(...answer.steer);
+    this.#taken = this.#taken.filter((id) => !this.#named.includes(id));
+    for (const { id, text } of answer.steering ?? []) {
+      if (!this.#taken.includes(id)) this.#offered.set(id, text);
+    }
+  }
+
+  /** @internal */
+  unnamed(): { steered?: string[] } {
+    return this.#taken.length === 0 ? {} : { steered: [...this.#taken] };
   }
 }
 
@@ -210,7 +228,7 @@ export class Worker {
     };
     this.#over.signal.addEventListener("abort", letGo, { once: true });
     const outcome = await settled(run, mine);
-    if (!isLost) await this.#report(task, lease, outcome);
+    if (!isLost) await this.#report(task, lease, { ...outcome, ...mine.unnamed() });
     this.#over.signal.removeEventListener("abort", letGo);
     lease.drop();
   }

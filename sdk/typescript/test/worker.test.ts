@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { type Client, DoNotRetry, Laneway, type Local, NotClaimable, Worker } from "../src/index.js";
+import { type Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
+import type { SteeringView } from "../src/wire.js";
 import { CONFIG, Restarting, fresh } from "./server.js";
 
 let server: Local;
@@ -138,6 +139,32 @@ test("an agent outside can be steered", async (t) => {
   const second = await session.send("rather this", { agent: "outside", mode: "steer" });
   assert.equal(second.outcome, "steered");
   assert.deepEqual((await client.wait(first.task_id!)).result, ["rather this"]);
+});
+
+test("what is offered again is heard once, and named until the server knows", () => {
+  const task = { attempt: 1, fence: 7, id: "t", kind: "k", lane: "l", lease_until: "2030-01-01T00:00:00Z", payload: null };
+  const run = new TaskRun(task, true);
+  const answer = (...steering: SteeringView[]) => {
+    run.hear({ cancel_requested: false, lease_until: task.lease_until, steer: steering.map(({ text }) => text), steering });
+  };
+  const offer = [
+    { id: "a", text: "left" },
+    { id: "b", text: "right" },
+  ];
+  assert.deepEqual(run.say(), { takes_steering: true, steered: [] });
+  answer(...offer);
+  run.say();
+  answer(...offer);
+  assert.deepEqual(run.steered(), ["left", "right"]);
+  // The answer to this sign of life is lost: both are named again.
+  assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
+  assert.deepEqual(run.say(), { takes_steering: true, steered: ["a", "b"] });
+  answer({ id: "c", text: "back" });
+  assert.deepEqual(run.say(), { takes_steering: true, steered: [] });
+  assert.deepEqual(run.steered(), ["back"]);
+  assert.deepEqual(run.unnamed(), { steered: ["c"] });
+  answer({ id: "c", text: "back" });
+  assert.deepEqual(run.steered(), []);
 });
 
 test("a worker outlives a server that is killed", async (t) => {

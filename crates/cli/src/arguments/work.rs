@@ -24,6 +24,9 @@ pub(crate) struct Top {
     /// The token to ask with
     #[arg(long, env = "LANEWAY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+    /// Prints what the screen would show, once, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Tasks that fit everything that is given.

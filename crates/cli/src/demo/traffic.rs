@@ -154,6 +154,7 @@ async fn worker(client: Client, name: String, mut chance: Chance) {
                 result: success.then(|| json!("built")),
                 error: (!success).then(|| "the linker ran out of memory".to_owned()),
                 retryable: None,
+                steered: vec![],
             };
             drop(client.complete(&task.id, &outcome).await);
         }

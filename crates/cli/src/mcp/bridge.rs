@@ -262,7 +262,8 @@ impl Shared {
             }
             // A refusal of the server as a whole: no token, too many requests, another address.
             Ok(problem) => {
-                let detail = problem.get("detail").and_then(Value::as_str).unwrap_or("the server refused");
+                let told = problem.get("detail").or_else(|| problem.get("error")?.get("message"));
+                let detail = told.and_then(Value::as_str).unwrap_or("the server refused");
                 let why = format!("{detail} (HTTP {})", status.as_u16());
                 self.tell(refusal(id.clone(), INTERNAL_ERROR, &why, Some(problem.clone()))).await;
             }

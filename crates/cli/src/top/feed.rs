@@ -14,8 +14,12 @@ const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(250);
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 /// How soon to look again at a server that is away.
 const AWAY_EVERY: Duration = Duration::from_millis(700);
-/// How many lanes are looked at.
-const LANES_MAX: u32 = 500;
+/// How many lanes one page brings.
+const LANES_PAGE: u32 = 500;
+/// How many lanes are looked at; who has more sees that there are more.
+const LANES_MAX: usize = 5_000;
+/// A look takes at most one part in so many of the time, however many lanes there are.
+const LOOK_SHARE: u32 = 5;
 /// Among how many waiting tasks the one is sought that has waited for longest.
 const WAITING_MAX: u32 = 500;
 
@@ -31,6 +35,8 @@ pub(super) enum Look {
 pub(super) struct Seen {
     pub(super) status: StatusView,
     pub(super) lanes: Vec<LaneNumbers>,
+    /// There are more lanes than were looked at.
+    pub(super) has_more: bool,
     /// Refusals, by the label of their lane.
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) longest: Option<Longest>,
@@ -54,6 +60,7 @@ pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
                 Ok(seen) => Look::Seen(Box::new(seen)),
                 Err(error) => Look::Away(error.to_string()),
             };
+            let rest = (began.elapsed() * LOOK_SHARE).max(LOOK_AT_MOST_EVERY);
             let is_away = matches!(look, Look::Away(_));
             if send.send(look).await.is_err() {
                 return;
@@ -66,7 +73,7 @@ pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
             if events.is_none() {
                 events = client.events(Watch::everything()).await.ok();
             }
-            sleep_until(began + LOOK_AT_MOST_EVERY).await;
+            sleep_until(began + rest).await;
             if let Some(stream) = &mut events {
                 // Silence means that nothing happened; an end that the server goes: either way it is time to look.
                 if let Ok(Ok(None) | Err(_)) = timeout_at(began + LOOK_AT_LEAST_EVERY, stream.next()).await {
@@ -80,12 +87,22 @@ pub(super) fn start(client: Client) -> mpsc::Receiver<Look> {
     receive
 }
 
-async fn look(client: &Client) -> Result<Seen, Error> {
+/// Looks once.
+pub(super) async fn look(client: &Client) -> Result<Seen, Error> {
     let status = client.status().await?;
-    let lanes = client.lanes(Some(LANES_MAX), None).await?.items;
+    let (mut lanes, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = client.lanes(Some(LANES_PAGE), cursor.as_deref()).await?;
+        lanes.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() || lanes.len() >= LANES_MAX {
+            break;
+        }
+    }
+    let has_more = cursor.is_some();
     let refused = refusals(&client.metrics().await?);
     let longest = if status.waiting > 0 { longest(client).await? } else { None };
-    Ok(Seen { status, lanes, refused, longest })
+    Ok(Seen { status, lanes, has_more, refused, longest })
 }
 
 async fn longest(client: &Client) -> Result<Option<Longest>, Error> {

@@ -1,28 +1,38 @@
-//! Draws the screen. Readable at 80 x 24; what does not fit is cut, the numbers last.
+//! Draws the screen. Readable at 80 x 24; on a smaller one there is less to see, and nothing that is cut in half.
 
 use laneway_protocol::LaneNumbers;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
+use ratatui::widgets::{Paragraph, Row, Table, TableState, Wrap};
 
+use super::columns;
 use super::view::{Mode, View};
 use crate::shown;
 
 /// How wide the bar of a lane is.
-const BAR: usize = 14;
-/// How many lines tell of the task that has waited for longest.
-const LONGEST_LINES: u16 = 5;
-const KEYS: &str = "↑↓ lane  p pause  r resume  c clear  l limit  x cancel longest  q quit";
+pub(super) const BAR: usize = 14;
+/// What can be typed: as much of it as fits.
+const KEYS: [&str; 3] = [
+    "↑↓ lane  p pause  r resume  c clear  l limit  x cancel longest  q quit",
+    "p pause  r resume  c clear  l limit  q quit",
+    "p r c l x  q quit",
+];
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    // On a low screen the lanes come first.
+    let longest_lines = match frame.area().height {
+        0..10 => 0,
+        10..14 => 3,
+        _ => 5,
+    };
     let parts = [
         Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Min(4),
-        Constraint::Length(LONGEST_LINES),
+        Constraint::Length(if longest_lines > 0 { 1 } else { 0 }),
+        Constraint::Min(2),
+        Constraint::Length(longest_lines),
         Constraint::Length(1),
         Constraint::Length(1),
     ];
@@ -31,11 +41,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     draw_lanes(frame, lanes, view);
     draw_longest(frame, longest, view);
     draw_said(frame, said, view);
-    frame.render_widget(Paragraph::new(KEYS).style(faint()), keys);
+    let fits = |keys: &&&str| keys.chars().count() <= frame.area().width as usize;
+    let shown = KEYS.iter().find(fits).copied().unwrap_or_default();
+    frame.render_widget(Paragraph::new(shown).style(faint()), keys);
 }
 
 /// No colours where somebody asked for none.
-fn colour(colour: Color) -> Style {
+pub(super) fn colour(colour: Color) -> Style {
     match crate::output::in_colour() {
         true => Style::new().fg(colour),
         false => Style::new(),
@@ -51,9 +63,6 @@ fn bold() -> Style {
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let [left, right] = Layout::horizontal([Constraint::Min(20), Constraint::Length(34)]).areas(area);
-    let title = Line::from(vec![Span::styled("Laneway ", bold()), Span::raw(view.url.as_str())]);
-    frame.render_widget(Paragraph::new(title), left);
     let numbers = match (&view.away, &view.status) {
         (Some(_), _) => Span::styled("AWAY: trying again", bold().patch(colour(Color::Red))),
         (None, None) => Span::raw("asking …"),
@@ -62,46 +71,22 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
             Span::styled(format!("running {}/{limit}  waiting {}", status.running, status.waiting), bold())
         }
     };
+    let parts = [Constraint::Min(0), Constraint::Length(numbers.width() as u16)];
+    let [left, right] = Layout::horizontal(parts).spacing(1).areas(area);
+    let title = Line::from(vec![Span::styled("Laneway ", bold()), Span::raw(view.url.as_str())]);
+    frame.render_widget(Paragraph::new(title), left);
     frame.render_widget(Paragraph::new(numbers).alignment(Alignment::Right), right);
 }
 
 fn draw_lanes(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let right = |text: String| Cell::from(Line::from(text).alignment(Alignment::Right));
-    let headings = ["LANE", "", "RUN", "WAIT", "P50", "P90", "P99", "REFUSED"];
-    let heading = headings.iter().enumerate().map(|(column, heading)| match column {
-        0 | 1 => Cell::from(*heading),
-        _ => right((*heading).to_owned()),
-    });
+    let columns = columns::fitting(area.width);
+    let heading = columns.iter().map(|column| column.heading());
     let rows = view.lanes.iter().map(|lane| {
         let refused = view.refused.get(&lane.label).copied().unwrap_or_default();
-        let state = crate::lanes::state(lane);
-        let name = if state.is_empty() { lane.lane.clone() } else { format!("{} ({state})", lane.lane) };
-        Row::new([
-            Cell::from(shown::plain(&name)).style(if state.is_empty() {
-                Style::new()
-            } else {
-                colour(Color::Yellow)
-            }),
-            Cell::from(bar(lane)),
-            right(format!("{}/{}", lane.running, shown::limit(lane.max_concurrency))),
-            right((lane.waiting + lane.retrying).to_string()),
-            right(shown::maybe(lane.wait.p50_ms)),
-            right(shown::maybe(lane.wait.p90_ms)),
-            right(shown::maybe(lane.wait.p99_ms)),
-            right(if refused == 0 { String::new() } else { refused.to_string() }),
-        ])
+        Row::new(columns.iter().map(|column| column.cell(lane, refused)))
     });
-    let widths = [
-        Constraint::Min(18),
-        Constraint::Length(BAR as u16),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(6),
-        Constraint::Length(7),
-    ];
-    let table = Table::new(rows, widths)
+    let more = view.has_more.then(|| Row::new(["… and more"]));
+    let table = Table::new(rows.chain(more), columns.iter().map(|column| column.width()))
         .header(Row::new(heading).style(bold()))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
         .style(if view.away.is_some() { faint() } else { Style::new() });
@@ -111,7 +96,7 @@ fn draw_lanes(frame: &mut Frame<'_>, area: Rect, view: &View) {
 
 /// What runs as full blocks, what waits as half ones, and the room that is left as dots. A limit that does not fit is
 /// drawn to scale.
-fn bar(lane: &LaneNumbers) -> Line<'static> {
+pub(super) fn bar(lane: &LaneNumbers) -> Line<'static> {
     let limit = lane.max_concurrency.unwrap_or(lane.running.max(1)).max(1) as usize;
     let room = BAR - 4;
     let scaled = |count: usize| if limit > room { (count * room).div_ceil(limit) } else { count };

@@ -12,6 +12,8 @@ pub(super) struct View {
     pub(super) url: String,
     pub(super) status: Option<StatusView>,
     pub(super) lanes: Vec<LaneNumbers>,
+    /// There are more lanes than these.
+    pub(super) has_more: bool,
     pub(super) refused: BTreeMap<String, u64>,
     pub(super) longest: Option<Longest>,
     /// Why nothing is known now.
@@ -50,6 +52,7 @@ impl View {
             url: url.to_owned(),
             status: None,
             lanes: Vec::new(),
+            has_more: false,
             refused: BTreeMap::new(),
             longest: None,
             away: None,
@@ -64,7 +67,7 @@ impl View {
         match look {
             Look::Away(why) => self.away = Some(why),
             Look::Seen(seen) => {
-                let Seen { status, mut lanes, refused, longest } = *seen;
+                let Seen { status, mut lanes, has_more, refused, longest } = *seen;
                 // What is shared comes first; conversations come and go.
                 let rank = |lane: &LaneNumbers| (lane.lane != "global", lane.lane.starts_with("session:"));
                 lanes.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.lane.cmp(&b.lane)));
@@ -73,6 +76,7 @@ impl View {
                 }
                 (self.status, self.lanes, self.refused, self.longest) =
                     (Some(status), lanes, refused, longest);
+                self.has_more = has_more;
                 self.away = None;
             }
         }

@@ -125,3 +125,24 @@ async fn asked_to_work_until_idle_it_ends_when_all_is_done() {
     assert_eq!(code, Some(0));
     assert_eq!(told, json!({ "claimed": 7, "completed": 7, "failed": 0, "stale": 0, "left": 0 }));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_stop_it_hears_the_claim_that_is_under_way_and_does_what_it_brings() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    std::fs::write(dir.path().join("worker.hcl"), "handler \"copy\" { command = [\"cat\"] }").unwrap();
+    let mut command = laneway(dir.path());
+    let url = format!("http://{}", served.address);
+    command.args(["worker", "--lanes", "external", "--url", &url, "--log", "debug"]);
+    let worker = Process::start(command);
+    worker.says("asks for work");
+    worker.signal("-TERM");
+    worker.says("a claim is under way");
+    let accepted = submit(&served.client, "copy", json!("taken at the last moment")).await;
+    let view = ended(&served.client, &accepted.id).await;
+    assert_eq!((view.status.as_str(), view.attempts), ("completed", 1), "{view:?}");
+    assert_eq!(
+        worker.ends(),
+        (Some(0), "1 claimed, 1 completed, 0 failed, 0 stale, 0 left to others\n".to_owned())
+    );
+}

@@ -134,7 +134,7 @@ async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
     let unknown = client.agent("nobody").await.unwrap_err();
     assert_eq!((unknown.code(), unknown.exit_code()), (Some(Code::NotFound), 1));
     let wrong = client.submit(&task("", Value::Null), None).await.unwrap_err();
-    assert_eq!((wrong.code(), wrong.exit_code()), (Some(Code::Invalid), 1));
+    assert_eq!((wrong.code(), wrong.exit_code()), (Some(Code::Invalid), 2));
     let nowhere = client.task("..").await.unwrap_err();
     assert!(matches!(nowhere, Error::Invalid(_)) && nowhere.exit_code() == 2, "{nowhere}");
     let address = served.address.clone();

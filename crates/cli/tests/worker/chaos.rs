@@ -152,8 +152,14 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
     // Not vacuous: workers died and slept with work in their hands.
     assert!(kills >= 4 && pauses >= 4, "{kills} {pauses}");
     assert!(runs.lines().count() > TASKS, "runs {}", runs.lines().count());
-    let late =
-        CompleteBody { fence: overslept.fence, success: true, result: None, error: None, retryable: None };
+    let late = CompleteBody {
+        fence: overslept.fence,
+        success: true,
+        result: None,
+        error: None,
+        retryable: None,
+        steered: vec![],
+    };
     let refused = client.complete(&overslept.id, &late).await.unwrap_err();
     assert!(format!("{refused:?}").contains("STALE_LEASE"), "{refused:?}");
     let metrics = client.metrics().await.unwrap();

@@ -4,7 +4,7 @@ use laneway_client::protocol::ChatRequest;
 use laneway_client::{Form, Manner};
 use serde_json::{Value, json};
 
-use crate::common::{Process, ended, laneway, serve, submit};
+use crate::common::{Process, ended, laneway, serve, submit, worker};
 
 /// Says how far it is, waits for what is said to it, and says what it heard.
 const LISTENER: &str = r#"read -r first
@@ -68,4 +68,20 @@ async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said
     assert_eq!((&result["first"]["type"], &result["first"]["message"]), (&json!("message"), &json!("build")));
     let odd = ended(client, &submit(client, "odd", Value::Null).await.id).await;
     assert!(odd.error.as_deref().is_some_and(|error| error.contains("no JSON object")), "{odd:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_a_program_ended_is_told_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), "store = \"memory\"");
+    let file = "handler \"code\" { command = [\"sh\", \"-c\", \"exit 7\"] }\n\
+                handler \"signal\" { command = [\"sh\", \"-c\", \"kill -KILL $$\"] }";
+    let _worker = worker(dir.path(), &served, "w", file);
+    for (kind, told) in
+        [("code", "the program ended with exit code 7"), ("signal", "the program ended with signal 9")]
+    {
+        let accepted = submit(&served.client, kind, json!(null)).await;
+        let view = ended(&served.client, &accepted.id).await;
+        assert_eq!(view.error.as_deref(), Some(told));
+    }
 }

@@ -1,13 +1,12 @@
-//! What is known of every message from the events alone.
+//! What is known of every message, turn and session from the events alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use laneway_core::{
-    Command, Event, Message, MessageEnd, MessageId, MessageStatus, Rejection, Reply, Scheduler,
-    SessionChange, SessionCommand, TaskId, Timestamp, Way,
+    Address, End, Event, Fence, Message, MessageEnd, MessageId, MessageSettings, Place, QueueOverrides,
+    SessionChange, TaskId, Timestamp, Way,
 };
-
-use crate::script::MAX_WAIT_MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
@@ -23,14 +22,59 @@ pub(crate) struct Known {
     pub(crate) message: Message,
     pub(crate) place: Where,
     pub(crate) moved: bool,
-    turns: u32,
+    pub(crate) hastened: bool,
+    /// In how many turns it was that did not succeed.
+    pub(crate) tries: u8,
+    pub(crate) alone: bool,
+    /// Which attempt took it.
+    pub(crate) fence: Option<Fence>,
+    pub(crate) end: Option<(MessageEnd, Timestamp)>,
+    pub(crate) turns: u32,
+}
+
+/// What was dropped of the messages to one address and nobody was told of.
+#[derive(Clone, Debug)]
+pub(crate) struct Untold {
+    pub(crate) address: Arc<Address>,
+    pub(crate) count: u64,
+    pub(crate) tries: u8,
+}
+
+#[derive(Default)]
+pub(crate) struct Session {
+    pub(crate) queue: QueueOverrides,
+    pub(crate) retry_at: Timestamp,
+    pub(crate) fresh: bool,
+    pub(crate) untold: Vec<Untold>,
+}
+
+#[derive(Default)]
+pub(crate) struct Turn {
+    pub(crate) session: String,
+    pub(crate) fresh: bool,
+    pub(crate) summary: Option<Untold>,
+    pub(crate) steering: Option<Fence>,
+    pub(crate) is_direct: bool,
+}
+
+/// A directive that was answered.
+pub(crate) struct Answered {
+    pub(crate) session: String,
+    pub(crate) message_id: Arc<str>,
+    pub(crate) place: Place,
+    pub(crate) message: MessageId,
+    pub(crate) at: Timestamp,
 }
 
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) messages: BTreeMap<MessageId, Known>,
-    /// Of each session: nothing is tried again before.
-    retry_at: BTreeMap<String, Timestamp>,
+    pub(crate) sessions: BTreeMap<String, Session>,
+    pub(crate) turns: BTreeMap<TaskId, Turn>,
+    pub(crate) answered: Vec<Answered>,
+    pub(crate) aside: Vec<MessageId>,
+    pub(crate) settings: MessageSettings,
+    running: BTreeMap<TaskId, Fence>,
     pub(crate) counts: BTreeMap<String, u64>,
 }
 
@@ -44,55 +88,80 @@ impl Ledger {
     }
 
     pub(crate) fn hear(&mut self, now: Timestamp, event: &Event) -> Result<(), String> {
-        let Event::Session(event) = event else { return Ok(()) };
-        let session = event.session.to_string();
-        match &event.change {
-            SessionChange::Accepted { message, way } => self.accepted(session, message, *way),
-            SessionChange::TurnBegan { turn, messages, summary } => {
-                if messages.len() > 1 {
-                    self.count("turn of several");
-                }
-                if summary.is_some() {
-                    self.count("turn with a summary");
-                }
-                self.began(&session, *turn, messages)
+        match event {
+            Event::MessagesConfigured { settings } => self.settings = (**settings).clone(),
+            Event::Granted { task, fence, .. } => {
+                self.running.insert(*task, *fence);
             }
-            SessionChange::Taken { turn, messages, .. } => self.taken(*turn, messages),
-            SessionChange::Returned { turn, messages } => self.returned(*turn, messages),
-            SessionChange::Retrying { turn, at, alone, redelivered } => {
-                self.count("trying again");
-                if *alone {
-                    self.count("each alone");
-                }
-                if *redelivered {
-                    self.count("redelivered");
-                }
-                if *at < now {
-                    return Err("tried again in the past".into());
-                }
-                self.retry_at.insert(session, *at);
-                for known in self.messages.values_mut() {
-                    if [Where::Turn(*turn), Where::Steered(*turn)].contains(&known.place) {
-                        (known.place, known.moved) = (Where::Waiting, false);
-                    }
-                }
-                Ok(())
+            Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
+                self.running.remove(task);
             }
-            SessionChange::Ended { message, end } => self.ended(*message, end),
-            SessionChange::TurnOver { turn } => {
-                match self.messages.values().find(|known| in_turn(known, *turn)) {
-                    Some(known) => Err(format!("{:?} is left in a turn that is over", known.message.id)),
-                    None => Ok(()),
-                }
+            Event::Ended { task, end } => self.task_ended(*task, end),
+            Event::Session(event) => {
+                let session = event.session.to_string();
+                self.sessions.entry(session.clone()).or_default();
+                return self.hear_session(now, session, &event.change);
             }
-            SessionChange::Moved { message, .. } | SessionChange::Hastened { message } => {
-                let hastened = matches!(event.change, SessionChange::Hastened { .. });
-                self.count(if hastened { "hastened" } else { "moved" });
-                self.known(*message)?.moved = true;
-                Ok(())
-            }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
+    }
+
+    fn hear_session(
+        &mut self,
+        now: Timestamp,
+        session: String,
+        change: &SessionChange,
+    ) -> Result<(), String> {
+        match change {
+            SessionChange::Accepted { message, way } => return self.accepted(session, message, *way),
+            SessionChange::TurnBegan { turn, messages, summary } => {
+                return self.began(session, *turn, messages, summary.as_ref());
+            }
+            SessionChange::SteeringSet { turn, fence, open } => {
+                let known = self.turns.entry(*turn).or_insert(Turn { is_direct: true, ..Turn::default() });
+                (known.session, known.steering) = (session, open.then_some(*fence));
+            }
+            SessionChange::Taken { turn, messages, fence } => return self.taken(*turn, *fence, messages),
+            SessionChange::Returned { turn, messages } => return self.returned(*turn, messages),
+            SessionChange::Retrying { turn, at, alone, redelivered } => {
+                return self.retrying(now, *turn, *at, *alone, *redelivered);
+            }
+            SessionChange::Ended { message, end } => return self.ended(now, &session, *message, end),
+            SessionChange::TurnOver { turn } => {
+                self.turns.remove(turn);
+                if let Some(known) = self.messages.values().find(|known| in_turn(known, *turn)) {
+                    return Err(format!("{:?} is left in a turn that is over", known.message.id));
+                }
+            }
+            SessionChange::Configured { queue } => self.session(&session).queue = *queue,
+            SessionChange::Moved { message, .. } => {
+                self.count("moved");
+                self.known(*message)?.moved = true;
+            }
+            SessionChange::Hastened { message } => {
+                self.count("hastened");
+                let known = self.known(*message)?;
+                (known.moved, known.hastened) = (true, true);
+            }
+            SessionChange::Renewed => self.session(&session).fresh = true,
+            SessionChange::SummaryDropped => self.session(&session).untold.clear(),
+            // Known from the answer itself: see `check_sent`.
+            SessionChange::Answered { .. } => {}
+            SessionChange::TakenUp { message, again } => {
+                self.count(if again.is_some() { "sent again" } else { "thrown away" });
+                let before = self.aside.len();
+                self.aside.retain(|aside| aside != message);
+                if self.aside.len() == before {
+                    return Err(format!("{message:?} was not set aside"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn session(&mut self, session: &str) -> &mut Session {
+        self.sessions.entry(session.to_owned()).or_default()
     }
 
     fn known(&mut self, id: MessageId) -> Result<&mut Known, String> {
@@ -100,20 +169,72 @@ impl Ledger {
         if known.place == Where::Ended { Err(format!("{id:?} has ended")) } else { Ok(known) }
     }
 
+    /// A fresh start that a turn did not make is left to the next one.
+    fn task_ended(&mut self, task: TaskId, end: &End) {
+        let was_running = self.running.remove(&task).is_some();
+        let was_made = match end {
+            End::Completed => true,
+            End::Cancelled { .. } => was_running,
+            _ => false,
+        };
+        if let Some(turn) = self.turns.get_mut(&task).filter(|turn| turn.fresh && !was_made) {
+            turn.fresh = false;
+            let session = turn.session.clone();
+            self.session(&session).fresh = true;
+            self.count("fresh start left to the next");
+        }
+    }
+
     fn accepted(&mut self, session: String, message: &Message, way: Way) -> Result<(), String> {
         let place = match way {
             Way::Steer { turn } => Where::Pending(turn),
             Way::Line | Way::Both { .. } => Where::Waiting,
         };
-        let known = Known { session, message: message.clone(), place, moved: false, turns: 0 };
+        let known = Known {
+            session,
+            message: message.clone(),
+            place,
+            moved: false,
+            hastened: false,
+            tries: 0,
+            alone: false,
+            fence: None,
+            end: None,
+            turns: 0,
+        };
         match self.messages.insert(message.id, known) {
             Some(_) => Err("accepted twice".into()),
             None => Ok(()),
         }
     }
 
-    /// Whoever was accepted earlier, to the same place with the same permissions, is not left behind.
-    fn began(&mut self, session: &str, turn: TaskId, messages: &[MessageId]) -> Result<(), String> {
+    fn began(
+        &mut self,
+        session: String,
+        turn: TaskId,
+        messages: &[MessageId],
+        summary: Option<&Arc<Address>>,
+    ) -> Result<(), String> {
+        self.check_turn(&session, messages)?;
+        self.count(if messages.len() > 1 { "turn of several" } else { "turn of one" });
+        let note = self.session(&session);
+        let fresh = std::mem::take(&mut note.fresh);
+        let told = match summary {
+            None => None,
+            Some(address) => {
+                let at = note.untold.iter().position(|untold| untold.address == *address);
+                Some(note.untold.remove(at.ok_or("a summary of what nobody dropped")?))
+            }
+        };
+        if told.is_some() {
+            self.count("turn with a summary");
+        }
+        if fresh {
+            self.count("fresh turn");
+        }
+        if messages.is_empty() && told.is_none() {
+            return Err("a turn about nothing".into());
+        }
         for id in messages {
             let known = self.known(*id)?;
             if known.place != Where::Waiting || known.session != session {
@@ -125,31 +246,24 @@ impl Ledger {
                 return Err(format!("{id:?} was in {} turns", known.turns));
             }
         }
-        for id in messages {
-            let taken = &self.messages[id];
-            let is_overtaken = |other: &&Known| {
-                let (one, two) = (&taken.message, &other.message);
-                let same = one.address.place == two.address.place
-                    && one.address.permissions == two.address.permissions
-                    && taken.session == other.session;
-                same && other.place == Where::Waiting && !other.moved && two.number < one.number
-            };
-            if let Some(other) = self.messages.values().find(is_overtaken)
-                && !taken.moved
-            {
-                return Err(format!("{id:?} overtook {:?}", other.message.id));
-            }
-        }
+        self.turns.insert(turn, Turn { session, fresh, summary: told, ..Turn::default() });
         Ok(())
     }
 
-    fn taken(&mut self, turn: TaskId, messages: &[MessageId]) -> Result<(), String> {
+    fn taken(&mut self, turn: TaskId, fence: Fence, messages: &[MessageId]) -> Result<(), String> {
+        if messages.is_empty() {
+            return Err("nothing was taken".into());
+        }
         for id in messages {
             let known = self.known(*id)?;
             let again = known.place == Where::Steered(turn);
+            if again && known.fence == Some(fence) {
+                return Err(format!("{id:?} was taken twice by one attempt"));
+            }
             match known.place {
-                Where::Pending(for_turn) if for_turn == turn => known.place = Where::Steered(turn),
-                Where::Steered(for_turn) if for_turn == turn => {}
+                Where::Pending(for_turn) | Where::Steered(for_turn) if for_turn == turn => {
+                    (known.place, known.fence) = (Where::Steered(turn), Some(fence));
+                }
                 // A copy: the message itself is elsewhere.
                 Where::Waiting | Where::Turn(_) => {}
                 other => return Err(format!("{id:?} was taken from {other:?}")),
@@ -173,7 +287,49 @@ impl Ledger {
         Ok(())
     }
 
-    fn ended(&mut self, id: MessageId, end: &MessageEnd) -> Result<(), String> {
+    fn retrying(
+        &mut self,
+        now: Timestamp,
+        turn: TaskId,
+        at: Timestamp,
+        alone: bool,
+        redelivered: bool,
+    ) -> Result<(), String> {
+        self.count("trying again");
+        if alone {
+            self.count("each alone");
+        }
+        if redelivered {
+            self.count("redelivered");
+        }
+        self.check_pause(now, turn, at, alone)?;
+        let Some(note) = self.turns.get_mut(&turn) else { return Err("no such turn".into()) };
+        let (session, summary) = (note.session.clone(), note.summary.take());
+        for known in self.messages.values_mut() {
+            if [Where::Turn(turn), Where::Steered(turn)].contains(&known.place) {
+                (known.place, known.moved, known.hastened) = (Where::Waiting, false, false);
+                known.tries += 1;
+                known.alone |= alone;
+            }
+        }
+        let session = self.session(&session);
+        session.retry_at = at;
+        if let Some(Untold { address, count, tries }) = summary {
+            match session.untold.iter_mut().find(|untold| untold.address == address) {
+                Some(newer) => (newer.count, newer.tries) = (newer.count + count, tries + 1),
+                None => session.untold.push(Untold { address, count, tries: tries + 1 }),
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        now: Timestamp,
+        session: &str,
+        id: MessageId,
+        end: &MessageEnd,
+    ) -> Result<(), String> {
         let word = match end {
             MessageEnd::Delivered { .. } => "delivered".to_owned(),
             MessageEnd::Steered { .. } => "steered".to_owned(),
@@ -186,56 +342,26 @@ impl Ledger {
             // A newcomer that was never let in.
             return Ok(());
         }
+        self.check_end(id, end)?;
         let known = self.known(id)?;
-        let right = match end {
-            MessageEnd::Delivered { turn } => known.place == Where::Turn(*turn),
-            MessageEnd::Steered { turn } => known.place == Where::Steered(*turn),
-            MessageEnd::Dropped { .. } => known.place == Where::Waiting,
-            MessageEnd::SetAside { .. } => matches!(known.place, Where::Turn(_) | Where::Steered(_)),
-            MessageEnd::Cancelled { .. } => true,
-        };
-        if !right {
-            return Err(format!("{id:?} ended as {end:?} from {:?}", known.place));
-        }
         known.place = Where::Ended;
-        Ok(())
-    }
-
-    pub(crate) fn answer(&mut self, asked: &Command, reply: &Result<Reply, Rejection>) {
-        let Command::Session(command) = asked else { return };
-        if let (SessionCommand::Send(_), Ok(Reply::Message(reply))) = (&**command, reply) {
-            self.count(reply.outcome.as_str());
-        }
-    }
-
-    /// What the scheduler says of each message is what the events said; nothing waits for too long.
-    pub(crate) fn compare(&self, scheduler: &Scheduler) -> Result<(), String> {
-        for (id, known) in &self.messages {
-            let status = scheduler.message(*id);
-            let right = match (&status, known.place) {
-                (Some(MessageStatus::Waiting { .. }), Where::Waiting) => true,
-                (Some(MessageStatus::Steering { turn }), Where::Pending(known)) => *turn == known,
-                (Some(MessageStatus::Steered { turn, .. }), Where::Steered(known)) => *turn == known,
-                (Some(MessageStatus::InTurn { turn }), Where::Turn(known)) => *turn == known,
-                (Some(MessageStatus::Ended { .. }), Where::Ended) => true,
-                _ => false,
-            };
-            if !right {
-                return Err(format!("{id:?} is {status:?}, the events say {:?}", known.place));
+        known.end = Some((end.clone(), now));
+        let address = Arc::clone(&known.message.address);
+        match end {
+            MessageEnd::SetAside { .. } => self.aside.push(id),
+            MessageEnd::Dropped { rule: laneway_core::Dropped::Summarize } => {
+                let session = self.session(session);
+                match session.untold.iter_mut().find(|untold| untold.address == address) {
+                    Some(untold) => untold.count += 1,
+                    None => session.untold.push(Untold { address, count: 1, tries: 0 }),
+                }
             }
-        }
-        for session in scheduler.sessions() {
-            let Some(oldest) = session.waiting.iter().map(|message| message.at).min() else { continue };
-            let retry_at = self.retry_at.get(session.lane.as_str()).copied().unwrap_or_default();
-            let latest = (oldest + MAX_WAIT_MAX).max(retry_at);
-            if !session.busy && scheduler.now() > latest {
-                return Err(format!("{} waits at {}, later than {latest}", session.lane, scheduler.now()));
-            }
+            _ => {}
         }
         Ok(())
     }
 }
 
-fn in_turn(known: &Known, turn: TaskId) -> bool {
+pub(crate) fn in_turn(known: &Known, turn: TaskId) -> bool {
     [Where::Turn(turn), Where::Steered(turn), Where::Pending(turn)].contains(&known.place)
 }

@@ -1,19 +1,25 @@
 //! Long random histories of messages, turns, steering, failures, changes of settings and restarts.
 //!
-//! What must hold is checked from the events and the answers alone (`ledger.rs`): every accepted message is in one
-//! place and comes to one end, in order. A failure names its seed and the number of the command.
+//! What must hold is checked from the events and the answers alone: every accepted message is in one place and comes
+//! to one end (`ledger.rs`), in order, no later than its own bound and no more than the cap (`rules.rs`); and every
+//! answer is what was foretold and what happened (`answers.rs`). A failure names its seed and the number of the command.
 // The walls around the core are not around its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
+mod answers;
 #[path = "../histories/dice.rs"]
 mod dice;
+mod edits;
 mod ledger;
+mod rules;
 mod script;
 
 use std::collections::BTreeMap;
 
-use laneway_core::{Command, Event, Fence, Outcome, Scheduler, SessionCommand, TaskId, Timestamp};
+use laneway_core::{
+    Command, Event, Fence, Outcome, Scheduler, SessionChange, SessionCommand, TaskId, Timestamp,
+};
 
 use ledger::Ledger;
 use script::{Move, Script};
@@ -63,12 +69,29 @@ impl History {
         self.ledger.counts
     }
 
+    /// Lets time pass, then asks: what is foretold of a command is foretold for that moment.
     fn step(&mut self, number: u64, now: Timestamp, command: Command) {
+        if command != Command::Tick {
+            self.ask(number, now, Command::Tick);
+        }
+        self.ask(number, now, command);
+    }
+
+    fn ask(&mut self, number: u64, now: Timestamp, command: Command) {
         let mut events: Vec<Event> = vec![];
         let asked = command.clone();
         // A look at everything takes its time; each seed looks at other steps.
         let is_looked_at = (number + self.seed).is_multiple_of(LOOK_EVERY);
         let before = is_looked_at.then(|| self.live.state());
+        let session = match &asked {
+            Command::Session(command) => Some(&**command),
+            _ => None,
+        };
+        let foretold = match session {
+            Some(SessionCommand::Send(incoming)) => Some(self.ledger.foretell(&self.live, incoming)),
+            _ => None,
+        };
+        let edited = session.and_then(|command| self.ledger.before(&self.live, command));
         let reply = self.live.step(now, command, &mut events);
         let context = || format!("seed {}, command {number} at {now}: {asked:?}", self.seed);
         assert!(events.len() < EVENTS_MAX, "{}: {} events", context(), events.len());
@@ -83,12 +106,27 @@ impl History {
         }
         for event in &events {
             self.replica.apply(now, event);
-            if let Err(problem) = self.ledger.hear(now, event) {
+            let is_due = match event {
+                Event::Session(event) if matches!(event.change, SessionChange::TurnBegan { .. }) => {
+                    self.ledger.check_due(now, &asked, event.session.as_str())
+                }
+                _ => Ok(()),
+            };
+            if let Err(problem) = is_due.and_then(|()| self.ledger.hear(now, event)) {
                 panic!("{}: {problem} at {event:?}", context());
             }
         }
-        self.ledger.answer(&asked, &reply);
-        if let Err(problem) = self.ledger.compare(&self.live) {
+        let mut checks = vec![
+            self.ledger.compare(&self.live, is_looked_at),
+            self.ledger.check_emptied(&self.live, &asked),
+        ];
+        if let (Some(foretold), Some(SessionCommand::Send(incoming))) = (&foretold, session) {
+            checks.push(self.ledger.check_sent(&self.live, foretold, incoming, &reply, &events));
+        }
+        if let (Some(before), Some(command)) = (&edited, session) {
+            checks.push(self.ledger.check_edited(&self.live, before, command, &reply));
+        }
+        if let Some(problem) = checks.into_iter().find_map(Result::err) {
             panic!("{}: {problem}", context());
         }
         if is_looked_at {
@@ -178,6 +216,13 @@ fn every_message_comes_to_one_end_in_order() {
         ("moved", 20),
         ("hastened", 20),
         ("restart", 200),
+        ("directive again", 10),
+        ("stopped", 10),
+        ("renewed", 10),
+        ("fresh turn", 10),
+        ("fresh start left to the next", 3),
+        ("sent again", 5),
+        ("thrown away", 3),
         ("SESSION_BUSY", 20),
         ("AT_CAPACITY", 20),
     ];

@@ -2,17 +2,14 @@
 
 use laneway_core::{
     Agent, Block, CancelReason, Command, DropRule, Fence, Incoming, LaneName, LaneSettings, MessageId,
-    MessageSettings, Millis, Mode, Name, Otherwise, Outcome, Pattern, QueueOverrides, Scheduler,
-    SessionCommand, Steer, TaskId, TaskSpec, Timestamp,
+    MessagePolicy, MessageSettings, Millis, Mode, Name, Otherwise, Outcome, Pattern, QueueOverrides,
+    Scheduler, SessionCommand, Source, Steer, TaskId, TaskSpec, Timestamp,
 };
 
 use crate::dice::Dice;
 use crate::ledger::{Ledger, Where};
 
 pub(crate) const SESSIONS: [&str; 3] = ["s", "t/1", "u"];
-/// The longest `max_wait` of any setting here.
-pub(crate) const MAX_WAIT_MAX: Millis = Millis(10_000);
-
 const MODES: [Mode; 8] = [
     Mode::Collect,
     Mode::Followup,
@@ -23,7 +20,7 @@ const MODES: [Mode; 8] = [
     Mode::Reject,
     Mode::Latest,
 ];
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 14] = [
     "one",
     "two words",
     "three\nlines\n of it",
@@ -32,6 +29,12 @@ const TEXTS: [&str; 8] = [
     "do /queue latest this",
     "/queue reset",
     "/queue foo",
+    "/queue collect debounce:2s drop:new",
+    "all /queue collect max_wait:400ms of it",
+    "/queue cap:99",
+    "/stop",
+    "/new",
+    "/new start here",
 ];
 
 pub(crate) enum Move {
@@ -58,11 +61,23 @@ pub(crate) struct Script {
     made: u128,
     /// Almost nothing succeeds.
     is_unlucky: bool,
+    taste: Taste,
+}
+
+/// What people like to do in one history, so that each thing happens often in some of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taste {
+    Anything,
+    /// They speak into turns that listen.
+    Steering,
+    /// They write many messages to the same place.
+    Collecting,
 }
 
 impl Script {
     pub(crate) fn new(seed: u64) -> Script {
-        Script { dice: Dice::new(seed), made: 0, is_unlucky: seed.is_multiple_of(4) }
+        let taste = [Taste::Anything, Taste::Steering, Taste::Collecting][(seed % 3) as usize];
+        Script { dice: Dice::new(seed), made: 0, is_unlucky: seed.is_multiple_of(4), taste }
     }
 
     fn id(&mut self) -> u128 {
@@ -75,13 +90,17 @@ impl Script {
         match self.dice.below(30) {
             0..20 if self.is_unlucky => due.unwrap_or(now).max(now),
             0..14 => now,
-            14..25 => Timestamp(now.0 + self.dice.below(200)),
+            14..21 => Timestamp(now.0 + self.dice.below(200)),
+            21..25 => Timestamp(now.0 + self.dice.below(1500)),
             25..29 => due.unwrap_or(now).max(now),
             _ => Timestamp(now.0 + self.dice.below(20_000)),
         }
     }
 
     pub(crate) fn next(&mut self, ledger: &Ledger, live: &Scheduler) -> Move {
+        if self.taste == Taste::Steering && self.dice.percent(20) {
+            return Move::Ask(Command::Session(Box::new(self.steering(live))));
+        }
         let command = match self.dice.below(100) {
             0..42 => SessionCommand::Send(Box::new(self.message(live))),
             42..66 => return Move::Ask(self.report(live)),
@@ -106,7 +125,10 @@ impl Script {
                 global: self.queue(60),
                 by_channel: [("discord".into(), self.queue(30))].into(),
                 redeliver: self.dice.percent(80),
-                ..MessageSettings::default()
+                policy: MessagePolicy {
+                    cap_max: self.dice.pick(&[4, 20, 100]),
+                    wait_max: self.dice.pick(&[Millis(10_000), Millis(60_000)]),
+                },
             })),
         };
         Move::Ask(Command::Session(Box::new(command)))
@@ -115,8 +137,8 @@ impl Script {
     fn queue(&mut self, percent: u64) -> QueueOverrides {
         QueueOverrides {
             mode: self.dice.maybe(percent, &MODES),
-            debounce: self.dice.maybe(percent, &[Millis(0), Millis(50), Millis(300)]),
-            max_wait: self.dice.maybe(percent, &[Millis(100), Millis(1000), MAX_WAIT_MAX]),
+            debounce: self.dice.maybe(percent, &[Millis(0), Millis(50), Millis(300), Millis(3000)]),
+            max_wait: self.dice.maybe(percent, &[Millis(100), Millis(1000), Millis(5000), Millis(10_000)]),
             cap: self.dice.maybe(percent, &[1, 2, 4]),
             drop: self.dice.maybe(percent, &[DropRule::Old, DropRule::New, DropRule::Summarize]),
         }
@@ -125,17 +147,28 @@ impl Script {
     fn message(&mut self, live: &Scheduler) -> Incoming {
         let id = MessageId(self.id());
         let session = self.dice.pick(&SESSIONS);
-        let agent = Agent::new(Name::new(if self.dice.percent(75) { "bot" } else { "cat" }).unwrap());
+        let others = if self.taste == Taste::Anything { 25 } else { 5 };
+        let agent = Agent::new(Name::new(if self.dice.percent(others) { "cat" } else { "bot" }).unwrap());
         let text = if self.dice.percent(80) { self.dice.pick(&TEXTS[..3]) } else { self.dice.pick(&TEXTS) };
         let mut message = Incoming::new(id, session, agent, text);
-        message.place.channel = self.dice.maybe(40, &["discord".into(), "slack".into()]);
-        message.place.thread = self.dice.maybe(10, &["7".into()]);
-        message.permissions = self.dice.maybe(20, &[vec![Name::new("admin").unwrap()]]).unwrap_or_default();
+        message.place.channel = self.dice.maybe(others + 10, &["discord".into(), "slack".into()]);
+        message.place.thread = self.dice.maybe(others / 3, &["7".into()]);
+        let admin = vec![Name::new("admin").unwrap()];
+        message.permissions = self.dice.maybe(others, &[admin]).unwrap_or_default();
         message.sender_name = self.dice.maybe(20, &["Ann".into()]);
         message.message_id = self.dice.maybe(30, &["1".into(), "2".into(), "3".into(), "4".into()]);
         message.queue = self.queue(15);
+        message.queue.mode = match self.taste {
+            Taste::Steering => self.dice.maybe(60, &[Mode::Steer, Mode::SteerBacklog]).or(message.queue.mode),
+            Taste::Collecting => self.dice.maybe(70, &[Mode::Collect]).or(message.queue.mode),
+            Taste::Anything => message.queue.mode,
+        };
         message.heartbeat = self.dice.percent(3);
         message.may_configure = self.dice.percent(60);
+        if self.dice.percent(5) {
+            message.source = Source::Agent;
+        }
+        message.priority = self.dice.maybe(4, &[7]);
         let turn = live.session(session).and_then(|view| view.turns.first().map(|turn| turn.task));
         if self.dice.percent(8) {
             let turn = turn.filter(|_| self.dice.percent(70)).unwrap_or(TaskId(1));
@@ -197,28 +230,49 @@ impl Script {
             let turn = self.dice.pick(&turns);
             let running = live.task(turn).and_then(|task| task.running);
             let fence = running.map_or(Fence(1), |running| running.fence);
-            return SessionCommand::TakeSteering { turn, fence };
+            let mut only = live.offered_steering(turn, fence);
+            only.truncate(self.dice.below(3) as usize);
+            let only: Vec<MessageId> = only.iter().map(|message| message.id).collect();
+            let only = Some(only).filter(|_| self.dice.percent(60));
+            return SessionCommand::TakeSteering { turn, fence, only };
         }
         let (turn, fence) = self.running(live).unwrap_or((TaskId(1), Fence(1)));
         match self.dice.below(10) {
             0..8 => SessionCommand::Steering { turn, fence, open: true },
             8 => SessionCommand::Steering { turn, fence, open: false },
-            _ => SessionCommand::TakeSteering { turn, fence },
+            _ => SessionCommand::TakeSteering { turn, fence, only: None },
         }
     }
 
+    /// Something is done to a message, whatever has become of it.
     fn edit(&mut self, ledger: &Ledger) -> SessionCommand {
-        let waiting = ledger.messages.iter().filter(|(_, known)| known.place == Where::Waiting);
-        let mut waiting: Vec<MessageId> = waiting.map(|(id, _)| *id).collect();
-        if waiting.is_empty() || self.dice.percent(10) {
-            waiting.push(MessageId(u128::from(self.dice.below(self.made as u64 + 2))));
+        if !ledger.aside.is_empty() && self.dice.percent(40) {
+            let message = self.dice.pick(&ledger.aside);
+            return match self.dice.percent(70) {
+                true => SessionCommand::Resend { message, again: MessageId(self.id()) },
+                false => SessionCommand::Withdraw { message },
+            };
         }
-        let message = self.dice.pick(&waiting);
-        match self.dice.below(4) {
-            0 => SessionCommand::Withdraw { message },
-            1 => SessionCommand::SendNow { message },
-            2 => SessionCommand::Move { message, before: None },
-            _ => SessionCommand::Move { message, before: Some(self.dice.pick(&waiting)) },
+        let of = |is_meant: &dyn Fn(Where) -> bool| -> Vec<MessageId> {
+            let meant = ledger.messages.iter().filter(|(_, known)| is_meant(known.place));
+            meant.map(|(id, _)| *id).collect()
+        };
+        let waiting = of(&|place| place == Where::Waiting);
+        let mut any = match self.dice.below(10) {
+            0..5 => waiting.clone(),
+            5..9 => of(&|place| place != Where::Waiting && place != Where::Ended),
+            _ => of(&|_| true),
+        };
+        any.push(MessageId(u128::from(self.dice.below(self.made as u64 + 2))));
+        let message = self.dice.pick(&any);
+        match self.dice.below(6) {
+            0..3 => SessionCommand::Withdraw { message },
+            3 => SessionCommand::SendNow { message },
+            4 => SessionCommand::Move { message, before: None },
+            _ => {
+                let before = if waiting.is_empty() { any } else { waiting };
+                SessionCommand::Move { message, before: Some(self.dice.pick(&before)) }
+            }
         }
     }
 }

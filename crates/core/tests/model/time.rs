@@ -8,7 +8,7 @@ impl Naive {
     /// Lets the time pass up to now, then starts what may run.
     pub(crate) fn expire(&mut self) {
         let now = self.now;
-        self.keys.retain(|key| key.until > now);
+        self.keys.retain(|key| key.until > now || key.until_end);
         let first_due = |this: &Naive| {
             let due = this.tasks.iter().map(|task| (this.due(task), task.arrival, task.id));
             due.filter(|(at, ..)| *at <= now).min()

@@ -119,8 +119,8 @@ impl Tools {
 
 /// Reads the arguments of a tool. What does not fit is told without repeating it.
 pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Answer<T> {
-    let arguments = Value::Object(arguments.unwrap_or_default());
-    serde_json::from_value(arguments).map_err(|error| {
+    let arguments = arguments.unwrap_or_default();
+    serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| {
         let text = error.to_string();
         let expected = text.rsplit_once("expected ").map(|(_, expected)| expected);
         Refusal::invalid(match expected {
@@ -129,11 +129,24 @@ pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Answer
                 format!("an argument is none of this tool's; expected {expected}")
             }
             Some(expected) if !expected.contains('"') => {
-                format!("an argument does not fit: expected {expected}")
+                let name =
+                    unfit::<T>(&arguments).map_or("an argument".to_owned(), |name| format!("`{name}`"));
+                format!("{name} does not fit: expected {expected}")
             }
             _ => "this tool takes no arguments".to_owned(),
         })
     })
+}
+
+/// The first argument that is of another type than the tool takes: what comes before it fits, as far as it goes.
+fn unfit<T: DeserializeOwned>(arguments: &JsonObject) -> Option<&str> {
+    let mut so_far = JsonObject::new();
+    let mut does_not_fit = |(name, value): &(&String, &Value)| {
+        so_far.insert((*name).clone(), (*value).clone());
+        let read = serde_json::from_value::<T>(Value::Object(so_far.clone()));
+        read.is_err_and(|error| !error.to_string().starts_with("missing field"))
+    };
+    arguments.iter().find(|argument| does_not_fit(argument)).map(|(name, _)| name.as_str())
 }
 
 impl ServerHandler for Tools {

@@ -36,96 +36,90 @@ pub(crate) struct Listed {
 /// Every tool there is, always in this order. What is not in this list cannot be called.
 pub(crate) fn all() -> Vec<Listed> {
     vec![
-        Listed {
-            name: Name::ChatWithAgent,
-            scope: Scope::Submit,
-            tool: tool::<ChatWithAgent>(
-                "chat_with_agent",
-                "Chat with an agent",
-                "Asks an agent and waits for its answer. Turns of a conversation run one after another; with parallel \
-                 it is a task of its own beside all others. A call that takes long is answered with still_going and a \
-                 task_id for get_task; the same call again, before it has ended, joins it and starts nothing. \
-                 agent_busy says in how many seconds to try again.",
-                changes().idempotent(false).open_world(true),
-            )
-            .with_raw_output_schema(Arc::new(schema::any_of([
-                schema::of::<ChatAnswer>(),
-                schema::of::<StillGoing>(),
-                schema::of::<AgentBusy>(),
-                schema::of::<Problem>(),
-            ]))),
-        },
-        Listed {
-            name: Name::GetTask,
-            scope: Scope::Read,
-            tool: answering(schema::of::<TaskView>(), tool::<OfTask>(
-                "get_task",
-                "Look at a task",
-                "How a task stands: its place in line, its result or its error.",
-                looks(),
-            )),
-        },
-        Listed {
-            name: Name::ListAgents,
-            scope: Scope::Read,
-            tool: answering(schema::of::<Page<AgentView>>().with::<AgentView>(), tool::<OfAll>(
-                "list_agents",
-                "List agents",
-                "All agents by name, with how many of their turns run and wait.",
-                looks(),
-            )),
-        },
-        Listed {
-            name: Name::QueueStatus,
-            scope: Scope::Read,
-            tool: answering(schema::of::<QueueView>(), tool::<OfAgent>(
-                "queue_status",
-                "Look at an agent's line",
-                "Whether an agent is busy, what it runs for whom, and who waits, in order.",
-                looks(),
-            )),
-        },
-        Listed {
-            name: Name::CancelTask,
-            scope: Scope::Submit,
-            tool: answering(schema::of::<CancelAnswer>(), tool::<OfTask>(
-                "cancel_task",
-                "Cancel a task",
-                "Takes a task out of the line, or tells its run to stop.",
-                changes().destructive(true).idempotent(true).open_world(false),
-            )),
-        },
-        Listed {
-            name: Name::ExplainTask,
-            scope: Scope::Read,
-            tool: answering(schema::of::<ExplainView>(), tool::<OfTask>(
-                "explain_task",
-                "Why a task waits",
-                "What holds a task up, and for how long it probably will.",
-                looks(),
-            )),
-        },
-        Listed {
-            name: Name::ClearQueue,
-            scope: Scope::Admin,
-            tool: answering(schema::of::<ClearedQueue>(), tool::<OfAgent>(
-                "clear_queue",
-                "Empty an agent's line",
-                "Cancels everything that waits for an agent; what runs is not touched.",
-                changes().destructive(true).idempotent(true).open_world(false),
-            )),
-        },
-        Listed {
-            name: Name::ReleaseAgent,
-            scope: Scope::Admin,
-            tool: answering(schema::of::<ReleasedQueue>(), tool::<OfAgent>(
-                "release_agent",
-                "Free an agent that hangs",
-                "Takes the slots away from what an agent runs, at once; whatever the old run still reports is refused.",
-                changes().destructive(true).idempotent(true).open_world(false),
-            )),
-        },
+        chat_with_agent(),
+        get_task(),
+        list_agents(),
+        queue_status(),
+        cancel_task(),
+        explain_task(),
+        clear_queue(),
+        release_agent(),
     ]
+}
+
+fn chat_with_agent() -> Listed {
+    let tool = tool::<ChatWithAgent>(
+        "chat_with_agent",
+        "Chat with an agent",
+        "Asks an agent and waits for its answer. Turns of a conversation run one after another; with parallel \
+         it is a task of its own beside all others. A call that takes long is answered with still_going and a \
+         task_id for get_task; the same call again, before it has ended, joins it and starts nothing. \
+         agent_busy says in how many seconds to try again.",
+        changes().idempotent(false).open_world(true),
+    );
+    let answers = schema::any_of([
+        schema::of::<ChatAnswer>(),
+        schema::of::<StillGoing>(),
+        schema::of::<AgentBusy>(),
+        schema::of::<Problem>(),
+    ]);
+    let tool = tool.with_raw_output_schema(Arc::new(answers));
+    Listed { name: Name::ChatWithAgent, scope: Scope::Submit, tool }
+}
+
+fn get_task() -> Listed {
+    let about = "How a task stands: its place in line, its result or its error.";
+    let tool = tool::<OfTask>("get_task", "Look at a task", about, looks());
+    Listed { name: Name::GetTask, scope: Scope::Read, tool: answering(schema::of::<TaskView>(), tool) }
+}
+
+fn list_agents() -> Listed {
+    let about = "All agents by name, with how many of their turns run and wait.";
+    let tool = tool::<OfAll>("list_agents", "List agents", about, looks());
+    let agents = schema::of::<Page<AgentView>>().with::<AgentView>();
+    Listed { name: Name::ListAgents, scope: Scope::Read, tool: answering(agents, tool) }
+}
+
+fn queue_status() -> Listed {
+    let about = "Whether an agent is busy, what it runs for whom, and who waits, in order.";
+    let tool = tool::<OfAgent>("queue_status", "Look at an agent's line", about, looks());
+    Listed { name: Name::QueueStatus, scope: Scope::Read, tool: answering(schema::of::<QueueView>(), tool) }
+}
+
+fn cancel_task() -> Listed {
+    let about = "Takes a task out of the line, or tells its run to stop.";
+    let tool = tool::<OfTask>("cancel_task", "Cancel a task", about, destroys());
+    Listed {
+        name: Name::CancelTask,
+        scope: Scope::Submit,
+        tool: answering(schema::of::<CancelAnswer>(), tool),
+    }
+}
+
+fn explain_task() -> Listed {
+    let about = "What holds a task up, and for how long it probably will.";
+    let tool = tool::<OfTask>("explain_task", "Why a task waits", about, looks());
+    Listed { name: Name::ExplainTask, scope: Scope::Read, tool: answering(schema::of::<ExplainView>(), tool) }
+}
+
+fn clear_queue() -> Listed {
+    let about = "Cancels everything that waits for an agent; what runs is not touched.";
+    let tool = tool::<OfAgent>("clear_queue", "Empty an agent's line", about, destroys());
+    Listed {
+        name: Name::ClearQueue,
+        scope: Scope::Admin,
+        tool: answering(schema::of::<ClearedQueue>(), tool),
+    }
+}
+
+fn release_agent() -> Listed {
+    let about = "Takes the slots away from what an agent runs, at once; whatever the old run still reports is refused.";
+    let tool = tool::<OfAgent>("release_agent", "Free an agent that hangs", about, destroys());
+    Listed {
+        name: Name::ReleaseAgent,
+        scope: Scope::Admin,
+        tool: answering(schema::of::<ReleasedQueue>(), tool),
+    }
 }
 
 impl Listed {
@@ -153,6 +147,10 @@ fn answering(answer: schema::Described, tool: Tool) -> Tool {
 
 fn looks() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
+}
+
+fn destroys() -> ToolAnnotations {
+    changes().destructive(true).idempotent(true).open_world(false)
 }
 
 fn changes() -> ToolAnnotations {

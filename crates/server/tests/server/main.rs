@@ -11,6 +11,7 @@ mod lists;
 mod mcp;
 mod operating;
 mod programs;
+mod replicas;
 mod schedules;
 mod security;
 mod sessions;

@@ -157,3 +157,36 @@ async fn sessions_of_older_clients_are_bounded_and_one_that_ends_makes_room() {
     assert_eq!(ended.status, 204);
     assert_eq!(server.send_with("POST", "/mcp", hello, &accept).await.status, 200);
 }
+
+#[tokio::test]
+async fn what_is_no_call_is_refused_as_json_and_an_argument_that_does_not_fit_is_named() {
+    let server = serve("").await;
+    let accept = [("accept", "application/json, text/event-stream")];
+    let no_session = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
+    let samples = [
+        (json!([no_session]), &[][..], 400, json!(null), -32600, "batches are not taken"),
+        (json!("hello"), &[], 400, json!(null), -32600, "is an object"),
+        (no_session.clone(), &[], 400, json!(7), -32600, "Session"),
+        (no_session, &[("mcp-session-id", "nobody's")], 404, json!(7), -32600, "Session not found"),
+    ];
+    for (body, headers, status, id, code, why) in samples {
+        let answer = server.send_with("POST", "/mcp", body.clone(), &[&accept, headers].concat()).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        let told = answer.json();
+        assert_eq!((&told["id"], &told["error"]["code"]), (&id, &json!(code)), "{body}: {told}");
+        assert!(told["error"]["message"].as_str().unwrap().contains(why), "{body}: {told}");
+    }
+    let samples = [
+        (json!({ "agent_name": "echo", "message": 5 }), "`message` does not fit: expected a string."),
+        (json!({ "agent_name": [], "message": 5 }), "`agent_name` does not fit: expected a string."),
+        (
+            json!({ "agent_name": "echo", "message": "x", "parallel": "yes" }),
+            "`parallel` does not fit: expected a boolean.",
+        ),
+    ];
+    for (arguments, why) in samples {
+        let refused = call(&server, "chat_with_agent", arguments, &[]).await;
+        assert_eq!(refused["content"][0]["text"], why);
+        assert_eq!(refused["isError"], true);
+    }
+}

@@ -119,3 +119,53 @@ async fn a_message_may_be_a_heartbeat_or_mean_one_turn() {
     gate.let_go(2);
     server.until_numbers((0, 0)).await;
 }
+
+#[tokio::test]
+async fn a_directive_is_obeyed_once_and_answered_as_often_as_it_is_sent() {
+    let server = serve("agent \"bot\" { external = true }").await;
+    let set = json!({"agent": "bot", "text": "/queue cap:7", "message_id": "d-1"});
+    let first = server.post("/api/sessions/ann/messages", set.clone()).await.json();
+    assert_eq!(first["outcome"], "directive");
+    server.send("PATCH", "/api/sessions/ann", json!({"cap": 9})).await;
+    let again = server.post("/api/sessions/ann/messages", set).await.json();
+    assert_eq!((&again["outcome"], &again["id"]), (&json!("duplicate"), &first["id"]));
+    assert_eq!((&again["reply"], &again["typing"]), (&first["reply"], &json!(false)));
+    assert_eq!(server.get("/api/sessions/ann").await.json()["settings"]["cap"]["value"], "9");
+}
+
+#[tokio::test]
+async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
+    let server = serve("agent \"bot\" { external = true }").await;
+    let body = json!({"agent": "bot", "text": "hello", "message_id": "m-1"});
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 10_000});
+    let mut ids = Vec::new();
+    for key in ["ann", "bob"] {
+        let path = format!("/api/sessions/{key}/messages");
+        let id = server.post(&path, body.clone()).await.json()["id"].as_str().unwrap().to_owned();
+        for tries in 1..=7 {
+            let task = server.post("/api/claim", claim.clone()).await.json()["tasks"][0].clone();
+            let failed = json!({"fence": task["fence"], "success": false, "error": "no model"});
+            let complete = format!("/api/tasks/{}/complete", task["id"].as_str().unwrap());
+            assert_eq!(server.post(&complete, failed).await.status, 200);
+            let hastened = server.post(&format!("{path}/{id}/send-now"), json!({})).await.status;
+            assert_eq!(hastened, if tries < 7 { 204 } else { 404 });
+        }
+        assert_eq!(server.get(&format!("{path}/{id}")).await.json()["status"], "set_aside");
+        let aside = server.get(&format!("/api/sessions/{key}")).await.json()["set_aside"][0].clone();
+        assert_eq!((&aside["id"], &aside["text"]), (&json!(id), &json!("hello")));
+        assert_eq!(aside["error"], "no model");
+        ids.push(id);
+    }
+    let of = |key: &str, index: usize| format!("/api/sessions/{key}/messages/{}", ids[index]);
+    assert_eq!(server.post(&format!("{}/resend", of("bob", 0)), json!({})).await.status, 404);
+    let again = server.post(&format!("{}/resend", of("ann", 0)), json!({})).await;
+    assert_eq!((again.status, &again.json()["outcome"]), (202, &json!("started")));
+    let turn = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+    assert_eq!((&turn["id"], &turn["payload"]["text"]), (&again.json()["task_id"], &json!("hello")));
+    let same = server.post("/api/sessions/ann/messages", body).await.json();
+    assert_eq!((&same["outcome"], &same["id"]), (&json!("duplicate"), &again.json()["id"]));
+    assert_eq!(server.post(&format!("{}/resend", of("ann", 0)), json!({})).await.status, 404);
+    assert_eq!(server.send("DELETE", &of("bob", 1), json!({})).await.status, 204);
+    assert_eq!(server.get("/api/sessions/bob").await.status, 404);
+    assert_eq!(server.get(&of("bob", 1)).await.json()["status"], "set_aside");
+}

@@ -159,3 +159,51 @@ async fn tasks_are_listed_explained_and_moved_up() {
         assert_eq!(server.get(&format!("/api/tasks?{bad}")).await.status, 400, "{bad}");
     }
 }
+
+#[tokio::test]
+async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
+    let server = serve("messages { queue { debounce_ms = 0 } }\nagent \"bot\" { external = true }").await;
+    let say = |text: &'static str| {
+        server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text, "mode": "steer"}))
+    };
+    let first = say("hello").await.json();
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 5000});
+    let claimed = server.post("/api/claim", claim.clone()).await.json()["tasks"][0].clone();
+    let (id, fence) = (claimed["id"].as_str().unwrap().to_owned(), claimed["fence"].clone());
+    assert_eq!(first["task_id"], json!(id));
+    let path = format!("/api/tasks/{id}/heartbeat");
+    let beat = |steered: serde_json::Value| {
+        server.post(&path, json!({"fence": fence, "takes_steering": true, "steered": steered}))
+    };
+    assert_eq!(beat(json!([])).await.json()["steer"], json!([]));
+    let said: Vec<serde_json::Value> =
+        [say("left").await.json(), say("right").await.json(), say("back").await.json()].into();
+    for message in &said {
+        assert_eq!(message["outcome"], "steered");
+    }
+    // Two answers say the same: the first may never have arrived.
+    for _ in 0..2 {
+        let heard = beat(json!([])).await.json();
+        assert_eq!(heard["steer"], json!(["left", "right", "back"]));
+        assert_eq!(heard["steering"][0], json!({"id": said[0]["id"], "text": "left"}));
+    }
+    let heard = beat(json!([said[0]["id"]])).await.json();
+    assert_eq!(heard["steer"], json!(["right", "back"]));
+    let refused = beat(json!(["left"])).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("INVALID")));
+    let done = json!({"fence": fence, "success": true, "steered": [said[0]["id"], said[1]["id"]]});
+    assert_eq!(server.post(&format!("/api/tasks/{id}/complete"), done).await.status, 200);
+    for (message, status) in said.iter().zip(["steered", "steered", "in_turn"]) {
+        let receipt = format!("/api/sessions/ann/messages/{}", message["id"].as_str().unwrap());
+        assert_eq!(server.get(&receipt).await.json()["status"], status);
+    }
+    // Whoever never names any is told once, and what it was told counts as taken.
+    let claimed = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
+    let plain = json!({"fence": claimed["fence"], "takes_steering": true});
+    let path = format!("/api/tasks/{}/heartbeat", claimed["id"].as_str().unwrap());
+    let beat = || server.post(&path, plain.clone());
+    beat().await;
+    say("on").await;
+    assert_eq!(beat().await.json()["steer"], json!(["on"]));
+    assert_eq!(beat().await.json()["steer"], json!([]));
+}

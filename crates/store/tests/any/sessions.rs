@@ -98,7 +98,7 @@ impl Dice {
     pub(crate) fn session_event(&mut self) -> SessionEvent {
         let (turn, fence, message) = (self.task(), Fence(self.number()), self.message_id());
         let open = self.byte().is_multiple_of(2);
-        let change = match self.number() % 13 {
+        let change = match self.number() % 15 {
             0 => SessionChange::Accepted { message: self.message(), way: self.way() },
             1 => SessionChange::TurnBegan {
                 turn,
@@ -115,6 +115,13 @@ impl Dice {
             9 => SessionChange::Moved { message, before: self.maybe(Dice::message_id) },
             10 => SessionChange::Hastened { message },
             11 => SessionChange::Renewed,
+            12 => SessionChange::Answered {
+                message,
+                message_id: self.text(),
+                place: self.address().place,
+                reply: self.text(),
+            },
+            13 => SessionChange::TakenUp { message, again: self.maybe(Dice::message_id) },
             _ => SessionChange::SummaryDropped,
         };
         SessionEvent { session: self.lane(), change }

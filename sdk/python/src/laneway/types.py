@@ -350,6 +350,8 @@ class CompleteBody(_CompleteBody, total=False):
     """What it produced."""
     retryable: Union[bool, None]
     """Whether another attempt could help. Default true."""
+    steered: list[str]
+    """The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a turn of their own."""
 
 
 @dataclass(frozen=True)
@@ -361,7 +363,7 @@ class ConfigValue:
     key: str
     """The key."""
     source: str
-    """Where it came from: a file and line, a variable, `api`, or `default`."""
+    """Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`."""
     value: str
     """The value, without secrets."""
 
@@ -533,7 +535,9 @@ class HeartbeatAnswer:
     lease_until: At
     """When the lease lapses now."""
     steer: list[str]
-    """What was said to the run since the last sign of life."""
+    """What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not."""
+    steering: Union[list[SteeringView], None] = None
+    """The same with the messages' ids."""
 
 
 class _HeartbeatBody(TypedDict):
@@ -546,6 +550,8 @@ class HeartbeatBody(_HeartbeatBody, total=False):
 
     progress: Any
     """How far it is; told to whoever watches."""
+    steered: Union[list[str], None]
+    """The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that a lost answer loses nothing. Without it what is handed over counts as taken."""
     takes_steering: Union[bool, None]
     """Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation."""
 
@@ -680,7 +686,7 @@ class MessageAnswer:
     position: Union[int, None] = None
     """Its place in the session's line, counted from one."""
     reply: Union[str, None] = None
-    """What a directive answers."""
+    """What a directive answers; of a `duplicate`, what was answered then."""
     task_id: Union[str, None] = None
     """The turn that it started, was put into, or interrupted."""
 
@@ -743,6 +749,8 @@ class MessageView:
     """What is said."""
     channel: Union[str, None] = None
     """Where it came from."""
+    error: Union[str, None] = None
+    """Why it was set aside."""
     sender_name: Union[str, None] = None
     """The name to show."""
 
@@ -1053,6 +1061,8 @@ class SessionSummary:
     """The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these."""
     retry_at: Union[At, None] = None
     """Nothing is tried again before."""
+    set_aside: Union[list[MessageView], None] = None
+    """The messages that were set aside, the oldest first: they can be sent again or thrown away."""
 
 
 @dataclass(frozen=True)
@@ -1104,6 +1114,18 @@ class SteerRequest(TypedDict):
 
     text: str
     """What."""
+
+
+@dataclass(frozen=True)
+class SteeringView:
+    """Something that was said to a run."""
+
+    id: str
+    """The message, to be named when the run has taken it."""
+    text: str
+    """What was said."""
+    sender_name: Union[str, None] = None
+    """Who said it, as people know them."""
 
 
 class TaskChange(TypedDict):

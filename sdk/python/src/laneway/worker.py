@@ -50,7 +50,10 @@ class TaskRun:
         self._progress: Any = None
         self._has_progress = False
         self._takes_steering = takes_steering
-        self._said: list[str] = []
+        # What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
+        self._offered: dict[str, str] = {}
+        self._taken: list[str] = []
+        self._named: list[str] = []
         self._stop = threading.Event()
 
     def progress(self, value: Any) -> None:
@@ -61,10 +64,14 @@ class TaskRun:
         self._wake()
 
     def steered(self) -> list[str]:
-        """What was said to the run since this was called last; for handlers that take steering."""
+        """What was said to the run since this was called last; for handlers that take steering.
+
+        What this has not returned when the handler is done waits for a turn of its own.
+        """
         with self._lock:
-            said, self._said = self._said, []
-        return said
+            said, self._offered = self._offered, {}
+            self._taken.extend(said)
+        return list(said.values())
 
     @property
     def is_cancelled(self) -> bool:
@@ -79,14 +86,23 @@ class TaskRun:
     def _say(self) -> Mapping[str, Any]:
         with self._lock:
             has, value, self._has_progress = self._has_progress, self._progress, False
+            self._named = list(self._taken)
         return {
             **({"progress": value} if has else {}),
-            **({"takes_steering": True} if self._takes_steering else {}),
+            **({"takes_steering": True, "steered": self._named} if self._takes_steering else {}),
         }
 
-    def _hear(self, said: Sequence[str]) -> None:
+    def _hear(self, answer: HeartbeatAnswer) -> None:
+        """What is offered again, because the server does not know yet that it was heard, is heard once."""
         with self._lock:
-            self._said.extend(said)
+            self._taken = [id for id in self._taken if id not in self._named]
+            for message in answer.steering or ():
+                if message.id not in self._taken:
+                    self._offered.setdefault(message.id, message.text)
+
+    def _unnamed(self) -> Mapping[str, Any]:
+        with self._lock:
+            return {"steered": list(self._taken)} if self._taken else {}
 
 
 class Worker:
@@ -245,7 +261,7 @@ class Worker:
             stop()
 
         def on_heard(answer: HeartbeatAnswer) -> None:
-            run._hear(answer.steer)
+            run._hear(answer)
             if answer.cancel_requested:
                 stop()
 
@@ -255,7 +271,7 @@ class Worker:
         try:
             await asyncio.wait({work})
             if not lost:
-                await self._report(task, clock, _outcome(work, run))
+                await self._report(task, clock, {**_outcome(work, run), **run._unnamed()})
         finally:
             leases.drop(task.id)
             run._stop.set()

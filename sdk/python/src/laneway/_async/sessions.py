@@ -63,6 +63,10 @@ class AsyncSession:
         """Makes a waiting message the next one."""
         await self._transport.send("POST", self._path("messages", message, "send-now"))
 
+    async def resend(self, message: str) -> MessageAnswer:
+        """Sends a message that was set aside once more, as a new one."""
+        return await self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
+
     async def interrupt(self) -> None:
         """Tells the running turn to stop."""
         await self._transport.send("POST", self._path("interrupt"))

@@ -65,6 +65,10 @@ class Session:
         """Makes a waiting message the next one."""
         self._transport.send("POST", self._path("messages", message, "send-now"))
 
+    def resend(self, message: str) -> MessageAnswer:
+        """Sends a message that was set aside once more, as a new one."""
+        return self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
+
     def interrupt(self) -> None:
         """Tells the running turn to stop."""
         self._transport.send("POST", self._path("interrupt"))

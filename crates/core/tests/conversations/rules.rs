@@ -1,0 +1,253 @@
+//! What must hold, said once more and from the events alone: who waits for how long, how many wait, who is answered together.
+
+use laneway_core::{
+    BACK_OFFS, Command, DropRule, MessageEnd, MessageId, MessageQueue, MessageStatus, Millis, Mode,
+    QueueOverrides, Scheduler, SessionView, TaskId, Timestamp,
+};
+
+use crate::ledger::{Known, Ledger, Where};
+
+impl Ledger {
+    /// What holds for a message of a session: its own word, then the session's, its channel's, everybody's.
+    pub(crate) fn queue(&self, own: &QueueOverrides, session: &str, channel: Option<&str>) -> MessageQueue {
+        let silent = QueueOverrides::default();
+        let session = self.sessions.get(session).map_or(silent, |session| session.queue);
+        let channel = channel.and_then(|name| self.settings.by_channel.get(name)).copied().unwrap_or(silent);
+        let levels = [*own, session, channel, self.settings.global];
+        let default = MessageQueue::default();
+        let policy = self.settings.policy;
+        let debounce = levels.iter().find_map(|level| level.debounce).unwrap_or(default.debounce);
+        let max_wait = levels.iter().find_map(|level| level.max_wait).unwrap_or(default.max_wait);
+        let debounce = debounce.min(policy.wait_max);
+        MessageQueue {
+            mode: levels.iter().find_map(|level| level.mode).unwrap_or(default.mode),
+            debounce,
+            max_wait: max_wait.min(policy.wait_max).max(debounce),
+            cap: levels.iter().find_map(|level| level.cap).unwrap_or(default.cap).clamp(1, policy.cap_max),
+            drop: levels.iter().find_map(|level| level.drop).unwrap_or(default.drop),
+        }
+    }
+
+    pub(crate) fn queue_of(&self, known: &Known) -> MessageQueue {
+        let channel = known.message.address.place.channel.as_deref();
+        self.queue(&known.message.queue(), &known.session, channel)
+    }
+
+    pub(crate) fn waiting<'a>(&'a self, session: &'a str) -> impl Iterator<Item = &'a Known> {
+        self.messages.values().filter(move |known| known.place == Where::Waiting && known.session == session)
+    }
+
+    /// Until when a session waits for something that failed; nobody waits for what is gone.
+    fn held_until(&self, session: &str) -> Timestamp {
+        let Some(note) = self.sessions.get(session) else { return Timestamp(0) };
+        let failed = self.waiting(session).any(|known| known.tries > 0)
+            || note.untold.iter().any(|untold| untold.tries > 0);
+        if failed { note.retry_at } else { Timestamp(0) }
+    }
+
+    /// When the next turn of an idle session is due: after some quiet, but for nobody later than its own bound.
+    fn due(&self, session: &str, front_is_hastened: bool) -> Option<Timestamp> {
+        let held = self.held_until(session);
+        let Some(newest) = self.waiting(session).max_by_key(|known| known.message.number) else {
+            let has_untold = self.sessions.get(session).is_some_and(|note| !note.untold.is_empty());
+            return has_untold.then_some(held);
+        };
+        if front_is_hastened {
+            return Some(Timestamp(0));
+        }
+        let queue = self.queue_of(newest);
+        if matches!(queue.mode, Mode::Latest | Mode::Interrupt) {
+            return Some(newest.message.at.max(held));
+        }
+        let own_bound = |known: &Known| known.message.at + self.queue_of(known).max_wait;
+        let bound = self.waiting(session).map(own_bound).min()?;
+        Some((newest.message.at + queue.debounce).min(bound).max(held))
+    }
+
+    /// A turn that the clock or the end of another one began was due.
+    pub(crate) fn check_due(&self, now: Timestamp, asked: &Command, session: &str) -> Result<(), String> {
+        let by_itself = matches!(asked, Command::Tick | Command::Finish { .. } | Command::Lapse { .. });
+        let any_hastened = self.waiting(session).any(|known| known.hastened);
+        match self.due(session, any_hastened) {
+            Some(due) if by_itself && due > now => Err(format!("{session} was not due before {due}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whoever was accepted earlier is not left behind, and only those are answered together who belong together.
+    pub(crate) fn check_turn(&self, session: &str, messages: &[MessageId]) -> Result<(), String> {
+        let Some(first) = messages.first().and_then(|id| self.messages.get(id)) else { return Ok(()) };
+        let mut place = &first.message.address.place;
+        for id in messages {
+            let Some(known) = self.messages.get(id) else { return Err(format!("{id:?} is not known")) };
+            let (one, two) = (&first.message.address, &known.message.address);
+            let is_kin = one.permissions == two.permissions
+                && one.agent == two.agent
+                && (one.source, one.priority) == (two.source, two.priority);
+            let is_near = place.is_empty() || two.place.is_empty() || *place == two.place;
+            if !is_kin || !is_near {
+                return Err(format!("{id:?} is answered with {:?}", first.message.id));
+            }
+            if place.is_empty() {
+                place = &two.place;
+            }
+            let collects = self.queue_of(known).mode == Mode::Collect && !known.alone;
+            if messages.len() > 1 && !collects {
+                return Err(format!("{id:?} is not to be collected"));
+            }
+            let overtakes = |other: &&Known| {
+                !other.moved
+                    && !messages.contains(&other.message.id)
+                    && other.message.number < known.message.number
+            };
+            if let Some(other) = self.waiting(session).find(overtakes)
+                && !known.moved
+            {
+                return Err(format!("{id:?} overtook {:?}", other.message.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The pauses grow with each failure of the same messages, and there are only so many.
+    pub(crate) fn check_pause(
+        &self,
+        now: Timestamp,
+        turn: TaskId,
+        at: Timestamp,
+        alone: bool,
+    ) -> Result<(), String> {
+        let mut tries = self.tries_of(turn);
+        let is_last = usize::from(tries) >= BACK_OFFS.len();
+        if is_last {
+            tries = BACK_OFFS.len() as u8 - 1;
+        }
+        let pause = BACK_OFFS[usize::from(tries)];
+        let own = self.messages.values().filter(|known| is_in(known, turn)).count();
+        if at != now + pause || alone != is_last || (is_last && own < 2) {
+            return Err(format!("after {tries} failures a pause until {at}"));
+        }
+        Ok(())
+    }
+
+    fn tries_of(&self, turn: TaskId) -> u8 {
+        let own = self.messages.values().filter(|known| is_in(known, turn)).map(|known| known.tries);
+        let summary = self.turns.get(&turn).and_then(|note| note.summary.as_ref());
+        own.chain(summary.map(|summary| summary.tries)).max().unwrap_or_default()
+    }
+
+    /// A message ends only so from where it is.
+    pub(crate) fn check_end(&self, id: MessageId, end: &MessageEnd) -> Result<(), String> {
+        let Some(known) = self.messages.get(&id) else { return Err(format!("{id:?} was never accepted")) };
+        let right = match end {
+            MessageEnd::Delivered { turn } => known.place == Where::Turn(*turn),
+            MessageEnd::Steered { turn } => known.place == Where::Steered(*turn),
+            MessageEnd::Dropped { .. } => known.place == Where::Waiting && known.tries == 0,
+            MessageEnd::SetAside { tries, .. } => match known.place {
+                Where::Turn(_) | Where::Steered(_) => {
+                    let is_last = usize::from(*tries) > BACK_OFFS.len() || !self.settings.redeliver;
+                    *tries == known.tries + 1 && is_last
+                }
+                _ => false,
+            },
+            MessageEnd::Cancelled { .. } => known.place != Where::Ended,
+        };
+        if right { Ok(()) } else { Err(format!("{id:?} ended as {end:?} from {:?}", known.place)) }
+    }
+
+    /// What the scheduler says of each message and session is what the events said; nothing waits for too long, and
+    /// no more wait than may.
+    pub(crate) fn compare(&self, scheduler: &Scheduler, with_ended: bool) -> Result<(), String> {
+        let meant = |known: &Known| with_ended || known.place != Where::Ended;
+        for (id, known) in self.messages.iter().filter(|(_, known)| meant(known)) {
+            let status = scheduler.message(*id);
+            let right = match (&status, known.place) {
+                (Some(MessageStatus::Waiting { .. }), Where::Waiting) => true,
+                (Some(MessageStatus::Steering { turn }), Where::Pending(known)) => *turn == known,
+                (Some(MessageStatus::Steered { turn, fence }), Where::Steered(of)) => {
+                    *turn == of && known.fence == Some(*fence)
+                }
+                (Some(MessageStatus::InTurn { turn }), Where::Turn(known)) => *turn == known,
+                (Some(MessageStatus::Ended { end, at }), Where::Ended) => {
+                    known.end.as_ref() == Some(&(end.clone(), *at))
+                }
+                _ => false,
+            };
+            if !right {
+                return Err(format!("{id:?} is {status:?}, the events say {:?}", known.place));
+            }
+        }
+        for view in scheduler.sessions() {
+            self.compare_session(scheduler, &view)?;
+        }
+        Ok(())
+    }
+
+    fn compare_session(&self, scheduler: &Scheduler, view: &SessionView) -> Result<(), String> {
+        let session = view.lane.as_str();
+        let note = self.sessions.get(session);
+        let untold: u64 = note.map_or(0, |note| note.untold.iter().map(|untold| untold.count).sum());
+        if view.dropped != untold {
+            return Err(format!("{session} will tell of {}, the events say {untold}", view.dropped));
+        }
+        if !view.waiting.is_empty() && !view.typing {
+            return Err(format!("{session} has work and nobody types"));
+        }
+        let aside: Vec<MessageId> = view.aside.iter().map(|aside| aside.message.id).collect();
+        let here = |id: &&MessageId| self.messages.get(id).is_some_and(|known| known.session == session);
+        if !self.aside.iter().filter(here).eq(&aside) {
+            return Err(format!("{session} has {aside:?} aside, the events say {:?}", self.aside));
+        }
+        let front = view.waiting.first().and_then(|first| self.messages.get(&first.id));
+        if let Some(due) = self.due(session, front.is_some_and(|front| front.hastened))
+            && !view.busy
+            && due <= scheduler.now()
+        {
+            return Err(format!("{session} waits at {}, due at {due}", scheduler.now()));
+        }
+        self.check_cap(session)?;
+        for turn in &view.turns {
+            let Some(known) = self.turns.get(&turn.task) else {
+                return Err(format!("{:?} is a turn of nobody", turn.task));
+            };
+            let Some(content) = scheduler.turn_content(turn.task) else { continue };
+            let told = known.summary.as_ref().map_or(0, |summary| summary.count);
+            if (content.fresh, content.dropped) != (known.fresh, told) {
+                return Err(format!(
+                    "{:?} says fresh {}, {} dropped",
+                    turn.task, content.fresh, content.dropped
+                ));
+            }
+            if turn.messages.is_empty() && known.summary.is_none() && !known.is_direct {
+                return Err(format!("{:?} answers nobody", turn.task));
+            }
+        }
+        Ok(())
+    }
+
+    /// No more wait than may, by what holds for the newest; what was in a turn is not counted.
+    fn check_cap(&self, session: &str) -> Result<(), String> {
+        let Some(newest) = self.waiting(session).max_by_key(|known| known.message.number) else {
+            return Ok(());
+        };
+        let queue = self.queue_of(newest);
+        let counted: Vec<&Known> = self.waiting(session).filter(|known| known.tries == 0).collect();
+        let is_right = match (queue.mode, queue.drop) {
+            (Mode::Latest, _) => counted.iter().all(|known| {
+                known.message.id == newest.message.id || self.queue_of(known).mode != Mode::Latest
+            }),
+            (_, DropRule::New) => true,
+            _ => counted.len() <= queue.cap as usize,
+        };
+        let cap = queue.cap;
+        if is_right { Ok(()) } else { Err(format!("{} wait in {session}, {cap} may", counted.len())) }
+    }
+}
+
+/// Whether a message is answered in a turn, or was taken by it.
+fn is_in(known: &Known, turn: TaskId) -> bool {
+    [Where::Turn(turn), Where::Steered(turn)].contains(&known.place)
+}
+
+/// How long a message with an id of its sender's is remembered.
+pub(crate) const WINDOW: Millis = Millis(300_000);

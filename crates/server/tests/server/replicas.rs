@@ -1,0 +1,177 @@
+//! Several servers on one Redis: whose configuration holds, and what older and newer programs write.
+
+use std::io;
+use std::sync::Arc;
+
+use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
+use laneway_servers::Redis;
+use laneway_store::testing::in_format;
+use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record};
+use laneway_store_redis::RedisStore;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::common::{Gate, PATIENCE, Running, serve_in};
+
+async fn server_on(redis: &Redis, config: &str) -> Running {
+    let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
+    serve_in(config, Some(store), None).await
+}
+
+/// What the log of all servers of this test says, line by line.
+struct Lines(mpsc::UnboundedReceiver<String>);
+
+impl Lines {
+    fn listen() -> (Lines, tracing::subscriber::DefaultGuard) {
+        struct Sender(mpsc::UnboundedSender<String>);
+        impl io::Write for Sender {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                drop(self.0.send(String::from_utf8_lossy(bytes).into_owned()));
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (sender, lines) = mpsc::unbounded_channel();
+        let make = move || Sender(sender.clone());
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(make).finish();
+        (Lines(lines), tracing::subscriber::set_default(subscriber))
+    }
+
+    /// Waits for a line with all of these words.
+    async fn with(&mut self, words: &[&str]) {
+        let mut said = String::new();
+        let look = async {
+            while let Some(line) = self.0.recv().await {
+                said.push_str(&line);
+                if words.iter().all(|word| line.contains(word)) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(PATIENCE, look).await.is_err() {
+            panic!("no line has {words:?}:\n{said}");
+        }
+    }
+}
+
+/// What a server says of a setting: the value and where it comes from.
+async fn value_of(server: &Running, block: &str, key: &str) -> (String, String) {
+    let config = server.get("/api/config").await.json();
+    let is_it = |value: &&Value| value["block"] == block && value["key"] == key;
+    let value = config["values"].as_array().unwrap().iter().find(is_it).unwrap().clone();
+    let text = |name: &str| value[name].as_str().unwrap().to_owned();
+    (text("value"), text("source"))
+}
+
+#[tokio::test]
+async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
+    let (mut lines, _guard) = Lines::listen();
+    let (redis, gate) = (Redis::start(), Gate::open().await);
+    let config = |limit: u32| {
+        format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = {limit}\n lanes = []\n}}", gate.url)
+    };
+    let block = "lane \"agent:coder\"";
+    let first = server_on(&redis, &config(3)).await;
+    assert_eq!(value_of(&first, block, "max_concurrency").await.0, "3");
+
+    // The last that starts wins; it says what held, and the other what holds now.
+    let second = server_on(&redis, &config(1)).await;
+    lines.with(&["takes the place of what held", "max_concurrency: 3 holds, the file says 1"]).await;
+    lines.with(&["all servers keep to what holds", "max_concurrency: 1 holds, the file says 3"]).await;
+    let (value, source) = value_of(&first, block, "max_concurrency").await;
+    assert_eq!(value, "1");
+    assert!(source.starts_with("replica (test.hcl:") && source.ends_with("says 3)"), "{source}");
+    let (value, source) = value_of(&second, block, "max_concurrency").await;
+    assert!(value == "1" && source.starts_with("test.hcl:"), "{value} {source}");
+
+    // Both keep to it, and to what is set by way of either, at once.
+    for (server, session) in [(&first, "a"), (&second, "b"), (&first, "c")] {
+        let body = json!({ "message": "hello", "session": session });
+        let path = "/api/agents/coder/chat";
+        let accepted = server.send_with("POST", path, body, &[("prefer", "respond-async")]).await;
+        assert_eq!(accepted.status, 202, "{accepted:?}");
+    }
+    gate.arrival().await;
+    assert_eq!((first.numbers().await, second.numbers().await), ((1, 2), (1, 2)));
+    let set = second.send("PATCH", "/api/lanes/agent:coder", json!({ "max_concurrency": 3 })).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    lines.with(&["what holds is what this server's configuration says"]).await;
+    assert_eq!(first.numbers().await, (3, 0));
+    assert!(value_of(&first, block, "max_concurrency").await.1.starts_with("test.hcl:"));
+    gate.let_go(3);
+    first.until_numbers((0, 0)).await;
+}
+
+/// Appends a batch that sets the limit of a lane, as a program of another format does. What such an event looks like is the
+/// same in all of them.
+async fn append_in(log: &Log, format: u8, number: u128, limit: &str) {
+    let mut settings = LaneSettings::default();
+    settings.set("max_concurrency", limit).unwrap();
+    let block = Block { lanes: Pattern::new("work").unwrap(), settings: Some(settings) };
+    loop {
+        let head = log.store().head().await.unwrap();
+        let at = log.store().time().await.unwrap().unwrap_or(Timestamp(0));
+        let events = vec![Event::Configured { blocks: vec![block.clone()] }];
+        let mut append = log.seal(head, &Entry::of(Batch { id: BatchId(number), at, events })).unwrap();
+        append.record = in_format(Record::Batch(append.outcome().version), format, &append.record);
+        match log.store().append(append).await {
+            Ok(_) => return,
+            // The server was faster.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wrote() {
+    let (mut lines, _guard) = Lines::listen();
+    let redis = Redis::start();
+    let config = "agent \"echo\" { echo = true }\nlane \"work\" { max_concurrency = 100 }";
+    let server = server_on(&redis, config).await;
+    let log = Log::new(Arc::new(RedisStore::open(&redis.url()).await.unwrap()));
+    for number in 1..=5_u128 {
+        append_in(&log, BATCH_FORMAT - 1, number, &number.to_string()).await;
+        assert_eq!(server.get("/api/lanes/work").await.json()["max_concurrency"], json!(number));
+        let before = log.store().head().await.unwrap();
+        let told = server.post("/api/agents/echo/chat", json!({ "message": "hello" })).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        assert!(
+            log.store().head().await.unwrap().version > before.version,
+            "it appends after an older batch"
+        );
+    }
+    // Another server reads what both wrote.
+    let other = server_on(&redis, config).await;
+    assert_eq!(other.get("/api/lanes/work").await.json()["max_concurrency"], json!(100));
+
+    append_in(&log, BATCH_FORMAT + 1, 6, "7").await;
+    for server in [&server, &other] {
+        let refused = server.post("/api/agents/echo/chat", json!({ "message": "hello" })).await;
+        assert_eq!(
+            (refused.status, &refused.json()["code"]),
+            (503, &json!("STORE_UNAVAILABLE")),
+            "{refused:?}"
+        );
+        assert!(refused.json()["detail"].as_str().unwrap().contains("newer version"), "{refused:?}");
+        assert_eq!(server.get("/readyz").await.status, 503);
+    }
+    let newer = format!("written in format {} by a newer version of Laneway", BATCH_FORMAT + 1);
+    lines.with(&["decides nothing any more", &newer]).await;
+    let head = log.store().head().await.unwrap();
+    assert_eq!(head.batch, BatchId(6), "nobody has appended after what it cannot read");
+    // Whoever starts now says why it cannot.
+    let nothing: [(&str, &str); 0] = [];
+    let config = laneway_config::parse("test.hcl", config, laneway_config::Profile::SERVER, nothing).unwrap();
+    let store: Arc<dyn laneway_store::Store> = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
+    let parts = laneway_server::Parts {
+        config,
+        config_file: None,
+        overrides: Vec::new(),
+        store: Some(store),
+        state_dir: None,
+    };
+    let refused = laneway_server::Server::open(parts).await.err().unwrap();
+    assert!(refused.contains(&newer), "{refused}");
+}

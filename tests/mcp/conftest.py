@@ -1,0 +1,26 @@
+"""A server for all tests, and each way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from serving import Server
+from ways import WAYS, Way
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("mcp"), "laneway.hcl")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(params=range(4), ids=[f"{transport}-{mode}" for transport, mode in WAYS])
+def way(request: pytest.FixtureRequest, server: Server) -> Way:
+    return Way(server, *WAYS[request.param], gate=f"gate-{request.param + 1}")
