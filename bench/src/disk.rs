@@ -168,7 +168,7 @@ pub async fn reopen(place: &Path) -> Result<Handle, Failed> {
 }
 
 /// How often a second the disk can be made to keep a few bytes.
-fn syncs_per_second() -> Result<f64, Failed> {
+pub fn syncs_per_second() -> Result<f64, Failed> {
     use std::io::Write;
     const SYNCS: u32 = 200;
     let mut file = tempfile::tempfile()?;

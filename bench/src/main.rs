@@ -3,7 +3,10 @@
 //! `cargo xtask bench engine [WORD]` runs the rows whose name holds the word. Subject and references take turns, round
 //! by round; a figure is the median over the rounds of the ratio within a round. Ends with a status that says whether
 //! all bounds hold.
+//!
+//! `cargo xtask compare [--write]` has the same work done by Laneway and by its peers: see `compare/mod.rs`.
 
+mod compare;
 mod disk;
 mod lanes;
 mod memory;
@@ -13,6 +16,7 @@ mod open;
 mod table;
 mod timing;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use table::Table;
@@ -23,6 +27,14 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == memory::CHILD) {
         return ended(memory::child(words.get(1).map_or("", String::as_str)).map(|()| true));
+    }
+    match words.first().map(String::as_str) {
+        Some(compare::CHILD) => return ended(compare::child(&words[1..]).map(|()| true)),
+        Some(compare::COMPARE) => {
+            let rounds = words.get(1).map_or("7", String::as_str);
+            return ended(compare::run(rounds, words.get(2).map(Path::new)).map(|()| true));
+        }
+        _ => {}
     }
     let word = words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default();
     ended(measure(&word))

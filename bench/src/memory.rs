@@ -48,7 +48,7 @@ pub fn child(count: &str) -> Result<(), Failed> {
     })
 }
 
-fn resident() -> Result<u64, Failed> {
+pub fn resident() -> Result<u64, Failed> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line =
         status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;

@@ -14,9 +14,14 @@ impl Noise {
         Noise { all: all_busy(), own: own_busy(), since: Instant::now() }
     }
 
-    pub fn report(self) {
+    /// How much of a core others have used since.
+    pub fn cores(&self) -> f64 {
         let others = all_busy().saturating_sub(self.all).saturating_sub(own_busy() - self.own);
-        let cores = others as f64 / 100.0 / self.since.elapsed().as_secs_f64();
+        others as f64 / 100.0 / self.since.elapsed().as_secs_f64()
+    }
+
+    pub fn report(self) {
+        let cores = self.cores();
         println!("others used {cores:.2} of a core meanwhile");
         if cores > 0.3 {
             println!("    that is more than 0.3: measure again on a quieter machine");

@@ -55,8 +55,8 @@ export function Help({ open, close }) {
     if (open) element.current.showModal();
   }, [open]);
   if (!open) return null;
-  return html`<dialog ref=${element} aria-labelledby="help-title" onClose=${close} onKeyDown=${(event) => event.key === "?" && close()}>
+  return html`<dialog ref=${element} aria-labelledby="help-title" onClose=${close} onKeyDown=${(event) => event.key === "?" && element.current.close()}>
     <h2 id="help-title">Keyboard</h2>
     <dl class="keys-help">${KEYS.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-    <footer><button type="button" class="primary" onClick=${close}>Close</button></footer></dialog>`;
+    <footer><button type="button" class="primary" onClick=${() => element.current.close()}>Close</button></footer></dialog>`;
 }

@@ -132,10 +132,10 @@ export function disconnect() {
 }
 
 /**
- * The answer to a question, asked again when `concerns(event)` says so and every `every` ms.
+ * The answer to a question, asked again when `concerns(event)` says so, `pace` ms later, and every `every` ms.
  * `ask(signal)` must be the same function while the question is the same. The last answer stays while a new one is fetched.
  */
-export function useAnswer(ask, { concerns = () => true, every = 0 } = {}) {
+export function useAnswer(ask, { concerns = () => true, every = 0, pace = ASK_AGAIN_MS } = {}) {
   const [answer, setAnswer] = useState({ data: null, error: null, of: null });
   const concern = useRef(concerns);
   concern.current = concerns;
@@ -155,7 +155,7 @@ export function useAnswer(ask, { concerns = () => true, every = 0 } = {}) {
         if (!going.signal.aborted) setAnswer((last) => ({ data: last.of === ask ? last.data : null, error, of: ask }));
       }
       asking = false;
-      if (!going.signal.aborted && (wanted || every)) later(wanted ? ASK_AGAIN_MS : every);
+      if (!going.signal.aborted && (wanted || every)) later(wanted ? pace : every);
     };
     const later = (delay) => {
       clearTimeout(timer);
@@ -177,7 +177,7 @@ export function useAnswer(ask, { concerns = () => true, every = 0 } = {}) {
           if (going.signal.aborted) return;
           if (asking) wanted = true;
           else run();
-        }, ASK_AGAIN_MS);
+        }, pace);
       }
     });
     run();

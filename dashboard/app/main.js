@@ -1,12 +1,13 @@
 // The frame: who we are, where we can go, whether the server is there.
 
-import { html, render, useCallback, useEffect, useState } from "./view.js";
+import { html, render, useCallback, useEffect, useRef, useState } from "./view.js";
 import { hasToken, introduce, may, setToken } from "./api.js";
 import { connect, disconnect, useConnection } from "./live.js";
 import { Link, usePlace } from "./route.js";
 import { Help, useKeys } from "./keys.js";
+import { useScroll } from "./scroll.js";
 import { Dialogs, Notes } from "./parts/dialog.js";
-import { Empty, Title } from "./parts/shown.js";
+import { Empty, Title, showWithin } from "./parts/shown.js";
 import { Agents } from "./pages/agents.js";
 import { Audit } from "./pages/audit.js";
 import { Lane } from "./pages/lane.js";
@@ -51,13 +52,19 @@ function Frame({ me, signOut }) {
   const { parts } = usePlace();
   const state = useConnection();
   const [help, setHelp] = useState(false);
+  const isLater = useRef(false);
   useKeys(useCallback(() => setHelp((open) => !open), []));
   const [page = ""] = parts;
   const name = PAGES.find(([key]) => key === page)?.[1] ?? "Laneway";
+  const place = parts.join("/");
+  useScroll(place);
   useEffect(() => {
     document.title = parts[1] ? `${parts[1]} · ${name} · Laneway` : `${name} · Laneway`;
-    document.querySelector("main")?.scrollTo(0, 0);
-  }, [parts.join("/")]);
+    showWithin(document.querySelector("nav"), "[aria-current]");
+    // What had the focus is gone with the page it was on: whoever uses the keyboard goes on in the new one.
+    if (document.activeElement === document.body && isLater.current) document.getElementById("main").focus({ preventScroll: true });
+    isLater.current = true;
+  }, [place]);
   const isReader = !may("submit") && !may("admin");
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="bar"><${Link} to=${[]} class="brand"><span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>Laneway<//>

@@ -26,11 +26,17 @@ export function go(parts, query) {
   location.hash = address(parts, query);
 }
 
-/** Changes the query of where we are, without a new step in the history. */
+/** Changes the query of where we are, without a new step in the history: for what is typed. */
 export function refine(change) {
   const { parts, query } = here();
-  history.replaceState(null, "", address(parts, { ...query, ...change }));
+  history.replaceState(history.state, "", address(parts, { ...query, ...change }));
   window.dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** The same with a step that one can go back: for what is picked. */
+export function pick(change) {
+  const { parts, query } = here();
+  go(parts, { ...query, ...change });
 }
 
 export function usePlace() {

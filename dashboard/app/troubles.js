@@ -5,23 +5,16 @@ import { count, many } from "./words.js";
 const SHOWN_MAX = 8;
 
 /** Each `{level, text, next, to, query}`: how bad, what, and where to go. */
-export function troubles({ lanes, letters, external, workers }, alerts = []) {
+export function troubles({ status, lanes, external, workers }) {
   const found = [];
-  const dead = letters.items.length;
-  if (dead) {
-    const number = letters.next_cursor ? `more than ${count(dead)} tasks` : many(dead, "task");
-    found.push({ level: "critical", text: `${number} could not be done`, next: "dead letters", to: ["dead-letters"] });
+  if (status.dead_letters) {
+    found.push({ level: "critical", text: `${many(status.dead_letters, "task")} could not be done`, next: "dead letters", to: ["dead-letters"] });
   }
   if (external.items.length && workers.length === 0) {
     found.push({ level: "warning", text: "Tasks wait for a worker, and no worker holds a lease", next: "workers", to: ["workers"] });
   }
-  for (const alert of alerts) {
-    const text = `The line of lane ${alert.lane} grew to ${count(alert.waiting)}`;
-    found.push({ level: alert.level, text, next: "see the lane", to: ["lanes", alert.lane] });
-  }
-  const alerted = new Set(alerts.map((alert) => alert.lane));
   const worst = [...lanes].sort((one, other) => other.waiting - one.waiting);
-  for (const lane of worst.filter((one) => !alerted.has(one.lane))) {
+  for (const lane of worst) {
     const to = ["lanes", lane.lane];
     const share = lane.max_queued ? lane.waiting / lane.max_queued : 0;
     if (lane.paused && lane.waiting) {
@@ -32,6 +25,8 @@ export function troubles({ lanes, letters, external, workers }, alerts = []) {
       found.push({ level: "notice", text: `Lane ${lane.lane} drains: it takes no new work`, next: "see the lane", to });
     } else if (share >= 1) {
       found.push({ level: "critical", text: `The line of lane ${lane.lane} is full: new work is refused`, next: "see the lane", to });
+    } else if (lane.alert) {
+      found.push({ level: lane.alert, text: `The line of lane ${lane.lane} is long: ${many(lane.waiting, "task")} wait`, next: "see the lane", to });
     } else if (share >= 0.8) {
       found.push({ level: "warning", text: `The line of lane ${lane.lane} is nearly full: ${count(lane.waiting)} of ${count(lane.max_queued)} places`, next: "see the lane", to });
     }

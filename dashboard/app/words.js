@@ -15,6 +15,18 @@ export function length(ms) {
   return rest && whole < 10 ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
+/** When something will probably happen: an estimate is told without decimals. */
+export const about = (ms, word = "in about ") => (ms < 1000 ? "next" : `${word}${length(Math.round(ms / 1000) * 1000).replace(".0 s", " s")}`);
+
+const TYPED = [["d", 86400000], ["h", 3600000], ["m", 60000], ["s", 1000]];
+
+/** `60000ms` as one would type it, `1m`; anything else as it is. */
+export function lengthTyped(text) {
+  const ms = /^(\d+)ms$/.exec(text)?.[1];
+  const [unit, size] = ms > 0 ? TYPED.find(([, one]) => ms % one === 0) ?? [] : [];
+  return unit ? `${ms / size}${unit}` : text;
+}
+
 /** A length of time in one unit, for narrow places: `1.9 min`. */
 export function brief(ms) {
   const [unit, size] = SHORT.find(([, one]) => ms >= one) ?? ["ms", 1];
@@ -70,10 +82,10 @@ export const stateWord = (status) => status.replaceAll("_", " ");
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** A cron pattern in words where it is a usual one; else as it is. */
+/** A cron pattern in words where it is a usual one; else `null`. */
 export function cronWords(cron) {
   const fields = cron.trim().split(/\s+/);
-  if (fields.length !== 5) return cron;
+  if (fields.length !== 5) return null;
   const [minute, hour, day, month, weekday] = fields;
   const every = (field) => /^\*\/(\d+)$/.exec(field)?.[1];
   const anyDay = day === "*" && month === "*" && weekday === "*";
@@ -81,12 +93,12 @@ export function cronWords(cron) {
   if (every(minute) && hour === "*" && anyDay) return `every ${every(minute)} minutes`;
   if (/^\d+$/.test(minute) && hour === "*" && anyDay) return minute === "0" ? "every hour" : `every hour at minute ${minute}`;
   if (/^\d+$/.test(minute) && every(hour) && anyDay) return `every ${every(hour)} hours, at minute ${minute}`;
-  if (!/^\d+$/.test(minute) || !/^\d+$/.test(hour)) return cron;
+  if (!/^\d+$/.test(minute) || !/^\d+$/.test(hour)) return null;
   const time = `${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
   if (anyDay) return `every day at ${time}`;
-  if (day === "*" && month === "*") return `${weekdays(weekday) ?? `on weekdays ${weekday}`} at ${time}`;
+  if (day === "*" && month === "*") return weekdays(weekday) && `${weekdays(weekday)} at ${time}`;
   if (/^\d+$/.test(day) && month === "*" && weekday === "*") return `on day ${day} of every month at ${time}`;
-  return cron;
+  return null;
 }
 
 function weekdays(field) {

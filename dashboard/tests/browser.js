@@ -11,8 +11,8 @@ export function open() {
 }
 
 /** A page that remembers every error of its console; `allowed` are those that the test itself causes. */
-export async function visit(browser, url, { width = 1280, height = 800, scheme = "dark", token, allowed = [] } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, locale: "en-GB", timezoneId: "Europe/Berlin" });
+export async function visit(browser, url, { width = 1280, height = 800, scheme = "dark", motion = "no-preference", token, allowed = [] } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion, locale: "en-GB", timezoneId: "Europe/Berlin" });
   const page = await context.newPage();
   page.setDefaultTimeout(15000);
   page.errors = [];

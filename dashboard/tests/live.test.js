@@ -43,7 +43,7 @@ test("numbers that move do not move the page", async () => {
     (all) => all.map((one) => { const { x, y, width } = one.getBoundingClientRect(); return [x, y, width]; })));
   const before = await place();
   for (let index = 0; index < 4; index += 1) await server.ask("POST", "/api/agents/echo/chat", { message: `${index}` });
-  await page.locator(".tile", { hasText: "Completed" }).getByText("4", { exact: true }).waitFor();
+  await page.locator(".tile", { hasText: "Throughput" }).getByText("4 done").waitFor();
   assert.equal(await place(), before);
   await leave(page);
 });

@@ -19,7 +19,7 @@ after(async () => {
 
 /** What has to be read on each page. */
 const PAGES = [
-  ["", ["Running", "Waiting", "Oldest waiting", "Wait p99", "Ended per minute", "AT_CAPACITY", "2 tasks could not be done", "Lane provider:llm is paused", "tools", "2/2"]],
+  ["", ["Running", "Waiting", "Oldest waiting", "Throughput", "Wait p99", "Ended per minute", "AT_CAPACITY", "2 tasks could not be done", "Lane provider:llm is paused", "tools", "2/2"]],
   ["lanes", ["global", "tools", "provider:llm", "paused", "full"]],
   ["lanes/tools", ["The line, in order", "#7", "p3", "max_concurrency", "Limits and settings"]],
   ["tasks", ["running", "queued", "agent:coder", "slow", "breaks"]],

@@ -1,15 +1,12 @@
 //! Kills a server under load, and kills it at a system call: what it answered with `disk` is there afterwards.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{ensure, root, run};
+use crate::served::{Chance, Served, ask, field, program};
+use crate::{ensure, run};
 
 /// The calls with which something reaches a disk, and how late such a call is at most the one that kills.
 const CALLS: [(&str, u64); 4] =
@@ -17,10 +14,10 @@ const CALLS: [(&str, u64); 4] =
 /// So many servers work on one store; then the next has a new one, so that none grows without end.
 const ROUNDS_OF_A_STORE: u64 = 20;
 const CLIENTS: u64 = 4;
+/// So many stores are worked on at once: a round is mostly waiting for a start and for its moment.
+const STORES: u64 = 3;
 /// How long the load lasts at most, when no call kills before.
 const LOAD: Duration = Duration::from_millis(700);
-/// Only what hangs takes so long.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Figures {
@@ -31,19 +28,17 @@ struct Figures {
 }
 
 /// Kills servers so many times at some moment, and so many times at some system call.
-pub(crate) fn run_all(rounds: &str, points: &str) -> Result<(), String> {
-    let number = |what: &str, text: &str| {
-        text.parse::<u64>().map_err(|_| format!("{what} is a whole number; {text:?} is not"))
-    };
-    let (rounds, points) = (number("--rounds", rounds)?, number("--points", points)?);
+pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String> {
     ensure("strace", "strace")?;
     run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    println!("crash serve: {rounds} kills and {points} kills at a system call from seed {seed}");
     let program = program();
     let place = std::env::temp_dir().join(format!("laneway-crash-{}", std::process::id()));
     let began = Instant::now();
-    let outcome = crash(&program, &place, rounds, points);
+    let outcome = crash_all(&program, &place, rounds, points, seed);
     // The store of a failure is left for whoever looks into it.
-    let figures = outcome.map_err(|problem| format!("{problem}; the store is in {}", place.display()))?;
+    let figures =
+        outcome.map_err(|problem| format!("{problem}; seed {seed}; the store is in {}", place.display()))?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     println!(
         "crash serve: {} kills, {} kills at a system call, {} accepted with disk, {} looked at afterwards, lost: 0; {:.0} s",
@@ -53,22 +48,52 @@ pub(crate) fn run_all(rounds: &str, points: &str) -> Result<(), String> {
         figures.looked_at,
         began.elapsed().as_secs_f64()
     );
-    if figures.accepted == 0 || (points > 4 && figures.points == 0) {
-        return Err("nothing was accepted, or no system call killed: this shows nothing".to_owned());
+    if figures.accepted == 0 || figures.points < points {
+        return Err("nothing was accepted, or too few system calls killed: this shows nothing".to_owned());
     }
     Ok(())
 }
 
-fn program() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("debug").join("laneway")
+/// Shares the kills out among some stores.
+fn crash_all(program: &Path, place: &Path, rounds: u64, points: u64, seed: u64) -> Result<Figures, String> {
+    let outcomes: Vec<Result<Figures, String>> = std::thread::scope(|scope| {
+        let share = |all: u64, store: u64| (all + store) / STORES;
+        let start = |store: u64| {
+            scope.spawn(move || {
+                let (place, mut chance) = (place.join(store.to_string()), Chance::new(seed + store));
+                crash(program, &place, share(rounds, store), share(points, store), &mut chance)
+            })
+        };
+        let running: Vec<_> = (0..STORES).map(start).collect();
+        let told =
+            |outcome: std::thread::Result<_>| outcome.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        running.into_iter().map(|store| told(store.join())).collect()
+    });
+    let mut sum = Figures::default();
+    for outcome in outcomes {
+        let figures = outcome?;
+        sum.kills += figures.kills;
+        sum.points += figures.points;
+        sum.accepted += figures.accepted;
+        sum.looked_at += figures.looked_at;
+    }
+    Ok(sum)
 }
 
-fn crash(program: &Path, place: &Path, rounds: u64, points: u64) -> Result<Figures, String> {
+fn crash(
+    program: &Path,
+    place: &Path,
+    rounds: u64,
+    points: u64,
+    chance: &mut Chance,
+) -> Result<Figures, String> {
     let mut figures = Figures::default();
-    let mut chance = 0x9e37_79b9_7f4a_7c15;
     let mut known: Vec<String> = Vec::new();
-    for round in 0..rounds + points {
+    // A call that does not come while there is load kills nothing; then it is one more kill at some moment.
+    for round in 0..rounds + 4 * points {
+        if round >= rounds && figures.points >= points {
+            break;
+        }
         if round % ROUNDS_OF_A_STORE == 0 {
             check_all(program, place, &known, &mut figures)?;
             known.clear();
@@ -77,8 +102,8 @@ fn crash(program: &Path, place: &Path, rounds: u64, points: u64) -> Result<Figur
             }
             std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
         }
-        let at = if round < rounds { None } else { Some(point(&mut chance)) };
-        let moment = Duration::from_millis(next(&mut chance) % 300);
+        let at = if round < rounds { None } else { Some(point(chance)) };
+        let moment = Duration::from_millis(chance.next() % 300);
         let newest = known.len().saturating_sub(50);
         let told = || at.clone().unwrap_or_else(|| format!("after {moment:?}"));
         let (accepted, by_call) = one(program, place, at.as_deref(), moment, &known[newest..])
@@ -93,9 +118,9 @@ fn crash(program: &Path, place: &Path, rounds: u64, points: u64) -> Result<Figur
 }
 
 /// What strace is to do, and when.
-fn point(chance: &mut u64) -> String {
-    let (calls, latest) = CALLS[(next(chance) % CALLS.len() as u64) as usize];
-    format!("inject={calls}:signal=KILL:when={}", 1 + next(chance) % latest)
+fn point(chance: &mut Chance) -> String {
+    let (calls, latest) = CALLS[chance.below(CALLS.len())];
+    format!("inject={calls}:signal=KILL:when={}", 1 + chance.next() % latest)
 }
 
 /// One server: looks for what is known, takes load, dies. Returns what it accepted, and whether a call killed it.
@@ -106,7 +131,8 @@ fn one(
     moment: Duration,
     known: &[String],
 ) -> Result<(Vec<String>, bool), String> {
-    let Some(mut served) = Served::start(program, place, at)? else {
+    let watched: Vec<&str> = at.map(|at| vec!["-qq", "-o", "/dev/null", "-e", at]).unwrap_or_default();
+    let Some(mut served) = Served::start(program, place, &watched)? else {
         // Killed before it listened.
         return Ok((Vec::new(), true));
     };
@@ -157,7 +183,7 @@ fn check_all(program: &Path, place: &Path, known: &[String], figures: &mut Figur
     if known.is_empty() {
         return Ok(());
     }
-    let mut served = Served::start(program, place, None)?.ok_or("it does not start any more")?;
+    let mut served = Served::start(program, place, &[])?.ok_or("it does not start any more")?;
     for id in known {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
         if status != 200 || !task.contains("\"by\":") {
@@ -167,95 +193,4 @@ fn check_all(program: &Path, place: &Path, known: &[String], figures: &mut Figur
     figures.looked_at += known.len();
     served.kill();
     Ok(())
-}
-
-/// A server in a process group of its own, with strace beside it if calls are to kill it.
-struct Served {
-    process: Child,
-    address: String,
-}
-
-impl Served {
-    /// `None` if it was killed before it listened.
-    fn start(program: &Path, place: &Path, at: Option<&str>) -> Result<Option<Served>, String> {
-        let mut command = match at {
-            None => Command::new(program),
-            Some(at) => {
-                // With -D the server is our own child, and strace is beside it.
-                let mut command = Command::new("strace");
-                command.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", at]).arg(program);
-                command
-            }
-        };
-        command.args(["serve", "--listen", "127.0.0.1:0", "--store", "data", "--log", "error"]);
-        command.current_dir(place).env_remove("LANEWAY_STORE").env_remove("LANEWAY_LISTEN");
-        let spawned = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut process = spawned.map_err(|error| error.to_string())?;
-        let out = process.stdout.take().ok_or("no pipe")?;
-        let mut lines = BufReader::new(out).lines();
-        let address = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| line.rsplit_once("http://").map(|(_, address)| address.trim().to_owned()));
-        // Whatever else it prints is read, so that it never waits for a full pipe.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        match address {
-            Some(address) => Ok(Some(Served { process, address })),
-            None => {
-                let status = process.wait().map_err(|error| error.to_string())?;
-                let mut words = String::new();
-                if let Some(mut pipe) = process.stderr.take() {
-                    pipe.read_to_string(&mut words).map_err(|error| error.to_string())?;
-                }
-                match (status.code(), at) {
-                    (None, Some(_)) => Ok(None),
-                    _ => Err(format!("it did not start: {status} {words}")),
-                }
-            }
-        }
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
-        ask(&self.address, method, path, body)
-    }
-
-    /// SIGKILL, and waits until it is gone.
-    fn kill(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// The status and the body of an answer.
-fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    let status = text.split(' ').nth(1)?.parse().ok()?;
-    Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
-}
-
-/// The value of a text field of a flat JSON object.
-fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    json.split_once(&format!("\"{name}\":\""))?.1.split('"').next()
-}
-
-fn next(chance: &mut u64) -> u64 {
-    *chance ^= *chance << 13;
-    *chance ^= *chance >> 7;
-    *chance ^= *chance << 17;
-    *chance
 }

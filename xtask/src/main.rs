@@ -2,14 +2,18 @@
 
 mod api;
 mod chaos;
+mod compare;
 mod crash;
 mod crash_serve;
 mod dashboard;
 mod fuzz;
 mod mcp;
 mod mutants;
+mod power;
 mod sdk;
+mod served;
 mod sim;
+mod survivors;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,15 +33,18 @@ cargo xtask <chore>
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
+  compare [--rounds N] [--write]  the same work through Laneway and its peers; --write: into docs/comparison.md too
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz texts [CASES] the texts of sessions on random input, a million cases or so many
   fuzz TARGET --seconds N  any input for configuration, directives, records, http, socket, cron, names, mcp, or all
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
-  crash serve --rounds N --points N  the same to a server under load: kills, and kills at a system call
+  crash serve --rounds N --points N [--seed S]  the same to a server under load: kills, and kills at a system call
+  crash power --points N [--seed S]  power cuts: the files lose what was not flushed, and a server opens what is left
   sim --seeds N --seed S  histories of replicas, workers and clients under faults, on virtual time; S alone: that one, explained
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
+  mutants --all [--shard K/N]  every change that cargo-mutants can make to the core (hours), or one of N parts
 ";
 
 fn main() -> ExitCode {
@@ -56,17 +63,19 @@ fn main() -> ExitCode {
         }
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
+        ["compare", ref words @ ..] => compare::compare(words),
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
         ["bench", "dashboard"] => dashboard::bench(),
         ["fuzz", "texts"] => fuzz_texts("1000000"),
         ["fuzz", "texts", cases] => fuzz_texts(cases),
         ["fuzz", ref words @ ..] => fuzz::target(words),
-        ["crash", "--rounds", rounds] => crash::rounds(rounds),
-        ["crash", "serve", "--rounds", rounds, "--points", points] => crash_serve::run_all(rounds, points),
+        ["crash", ref words @ ..] => crash::crash(words),
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
+        ["mutants", "--all"] => survivors::all(None),
+        ["mutants", "--all", "--shard", shard] => survivors::all(Some(shard)),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
             eprint!("{USAGE}");
@@ -103,7 +112,8 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
-    crash_serve::run_all("5", "10")?;
+    crash::crash(&["serve", "--rounds", "5", "--points", "10"])?;
+    crash::crash(&["power", "--points", "10"])?;
     dashboard::test()?;
     sdk::test()?;
     mcp::test()
@@ -169,13 +179,8 @@ fn bench_core() -> Result<(), String> {
 
 fn bench_replicas() -> Result<(), String> {
     engines()?;
-    ensure("node", "nodejs")?;
-    ensure("npm", "npm")?;
-    let home = root().join("target").join("bullmq");
-    std::fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let home = compare::install_peers()?;
     let home = home.to_string_lossy();
-    // The fifth generation is faster than the sixth.
-    run("npm", &["install", "--prefix", &home, "--no-save", "--no-audit", "--no-fund", "bullmq@5"], &[])?;
     let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
     run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
 }

@@ -21,6 +21,7 @@ pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
         kind: verb.which.kind,
         group: verb.which.group,
         parent: None,
+        dry_run: false,
     };
     let is_some = [&which.lane, &which.session, &which.kind, &which.group].iter().any(|word| word.is_some());
     if is_some {

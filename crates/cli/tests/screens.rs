@@ -343,3 +343,23 @@ fn on_a_small_terminal_there_is_less_to_see_and_nothing_is_cut_in_half() {
     assert!(screen.contains("p r c l x  q quit"), "{screen}");
     terminal.keys(&["q"]);
 }
+
+#[test]
+fn ctrl_c_leaves_a_submitted_task_to_itself_and_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "lane \"gpu\" { handler = \"external\" }\nserver { drain_grace = \"10ms\" }";
+    std::fs::write(dir.path().join("laneway.hcl"), config).unwrap();
+    let served = serve(dir.path(), "127.0.0.1:0");
+    let terminal = Terminal::open();
+    terminal.line(&format!(
+        "LANEWAY_URL={} laneway submit render 1 --lane gpu --wait; echo ended with $?",
+        served.url
+    ));
+    terminal.wait("place in line", |screen| screen.contains("queued #1"));
+    terminal.keys(&["C-c"]);
+    let screen = terminal.wait("end", |screen| screen.contains("ended with 130"));
+    let tasks = ask(dir.path(), &served.url, &["tasks", "--status", "queued", "--json"]);
+    let tasks: serde_json::Value = serde_json::from_str(&tasks).unwrap();
+    let id = tasks[0]["id"].as_str().unwrap();
+    assert!(screen.contains(&format!("task {id} goes on without you")), "{screen}");
+}

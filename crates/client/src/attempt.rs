@@ -201,6 +201,8 @@ impl Attempt {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use super::*;
 
     fn said(id: &str) -> SteeringView {

@@ -69,6 +69,11 @@ impl Scheduler {
         Reply::Cancelled(slots.len())
     }
 
+    /// How many tasks a cancel of what waits and fits would end.
+    pub fn waiting_count(&self, which: &Selector) -> usize {
+        self.waiting_tasks(which).len()
+    }
+
     /// The tasks that wait and fit, in the order of arrival.
     fn waiting_tasks(&self, which: &Selector) -> Vec<u32> {
         let lane = match &which.lane {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::event::AlertLevel;
 use crate::id::{BlobId, Fence, TaskId};
 use crate::lane::Gate;
 use crate::letters::DeadLetter;
@@ -100,6 +101,8 @@ pub struct LaneView<'a> {
     pub waiting: u32,
     /// Tasks waiting for their next attempt's time.
     pub retrying: u32,
+    /// The worst alert about its line that is not over.
+    pub alert: Option<AlertLevel>,
     /// What the lanes of its block have seen together.
     pub stats: &'a LaneStats,
 }
@@ -200,6 +203,7 @@ impl Scheduler {
             running: 0,
             waiting: 0,
             retrying: 0,
+            alert: None,
             stats: &class.stats,
         })
     }
@@ -220,6 +224,11 @@ impl Scheduler {
             running: lane.running,
             waiting: lane.waiting,
             retrying: lane.retrying,
+            alert: match (lane.critical, lane.warned) {
+                (true, _) => Some(AlertLevel::Critical),
+                (false, true) => Some(AlertLevel::Warning),
+                (false, false) => None,
+            },
             stats: &class.stats,
         }
     }

@@ -123,6 +123,7 @@ scenarios! {
     a_fresh_start_is_made_once "47-a-fresh-start-is-made-once"
     directives_that_make_no_sense "47-directives-that-make-no-sense"
     stop_and_new "47-stop-and-new"
+    stop_takes_what_was_meant_for_the_turn "47-stop-takes-what-was-meant-for-the-turn"
     typing_from_acceptance "48-typing-from-acceptance"
     a_message_in_a_waiting_turn_is_withdrawn "49-a-message-in-a-waiting-turn-is-withdrawn"
     a_queue_can_be_edited "49-a-queue-can-be-edited"

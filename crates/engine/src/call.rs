@@ -104,6 +104,13 @@ impl Ask {
     }
 }
 
+impl Call {
+    /// Whether something may have to be kept because of it.
+    pub(crate) fn may_append(&self) -> bool {
+        !matches!(self, Call::Look(_))
+    }
+}
+
 impl Wants {
     pub(crate) fn refuse(self, error: Error) {
         // Whoever does not listen any more need not be told.

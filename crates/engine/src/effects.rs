@@ -182,10 +182,7 @@ impl Engine {
                     self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
                 }
                 let ending = || Ending { end: end.clone(), attempts, result: turn.result_of(*task, end) };
-                match turn.is_read {
-                    true => self.tell_waiters_later(*task, ending()),
-                    false => self.tell_waiters(*task, ending),
-                }
+                self.tell_waiters(*task, ending);
             }
             _ => {}
         }

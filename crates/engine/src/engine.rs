@@ -41,7 +41,7 @@ const REPLICA_LEASE_MIN: Millis = Millis(100);
 /// |---|---|
 /// | how is a batch decided and kept? | `turn.rs`, `journal.rs` |
 /// | what follows from an event? | `effects.rs`, `runs.rs` |
-/// | what if the store is away, or another was faster? | `recovery.rs` |
+/// | what if the store is away, or another was faster? | `recovery.rs`, `others.rs`, `baton.rs` |
 /// | how does the log stay short? | `saver.rs` |
 pub(crate) struct Engine {
     pub(crate) scheduler: Scheduler,
@@ -198,9 +198,14 @@ impl Engine {
                 self.hear(news).await;
             }
             self.take_more(&mut reports, &mut calls);
+            if !reports.is_empty() || calls.iter().any(Call::may_append) || self.is_due() {
+                self.await_baton(false).await;
+                self.take_more(&mut reports, &mut calls);
+            }
             if self.outage_is_over().await {
-                // Hearing of others is nothing to decide about.
-                if self.replica.is_none() || !reports.is_empty() || !calls.is_empty() || self.is_due() {
+                // Hearing of others is nothing to decide about, but for what they wait for.
+                let is_asked = !reports.is_empty() || !calls.is_empty();
+                if self.replica.is_none() || is_asked || self.is_due() || self.has_baton() {
                     self.turn(&mut reports, &mut calls).await;
                 }
             } else {

@@ -17,6 +17,7 @@
 //! | what has been? | `history.rs`, `journal.rs` |
 //! | who reads the clock, throws the dice and starts tasks? | `clock.rs`, `store_clock.rs`, `ids.rs`, `tasks.rs` |
 
+mod baton;
 mod call;
 mod catch;
 mod clock;

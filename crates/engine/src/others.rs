@@ -1,9 +1,11 @@
 //! What others have appended: it becomes our state, and what follows from it here is done here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use laneway_core::{Block, CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
+use tokio::sync::oneshot;
 
 use crate::call::{Ask, Ending, Wants};
 use crate::effects::Grant;
@@ -135,7 +137,7 @@ impl Engine {
 
     fn take_over(&mut self, head: Head, batch: Batch) {
         let author = ReplicaId::of_batch(batch.id);
-        let mut turn = Turn { at: batch.at, is_read: true, ..Turn::default() };
+        let mut turn = Turn { at: batch.at, ..Turn::default() };
         let is_watched = !self.tools.watchers.is_empty();
         for event in &batch.events {
             self.scheduler.apply(batch.at, event);
@@ -145,6 +147,7 @@ impl Engine {
         self.head = head;
         self.note(author, &turn);
         self.note_letters(&turn);
+        self.tell_waiters_later(&turn);
         self.publish(Vec::new(), turn);
     }
 
@@ -177,25 +180,22 @@ impl Engine {
         }
     }
 
-    /// Tells those who wait for a task that ended elsewhere, as soon as its result has been read.
-    pub(crate) fn tell_waiters_later(&mut self, task: TaskId, ending: Ending) {
-        let Some(waiters) = self.waiters.remove(&task) else { return };
-        let journal = self.journal.clone();
-        self.tasks.spawn(async move {
-            let mut pause = std::time::Duration::from_millis(50);
-            let found = loop {
-                match journal.finished(task).await {
-                    Ok(found) => break found,
-                    Err(error) if error.kind() == ErrorKind::Corrupt => break None,
-                    Err(_) => tokio::time::sleep(pause).await,
-                }
-                pause = (pause * 2).min(std::time::Duration::from_secs(2));
-            };
-            let result = found.and_then(|(_, result)| result);
-            for waiter in waiters {
-                Told::Ending(waiter, Ending { result: result.clone(), ..ending.clone() }).tell();
-            }
-        });
+    /// Tells those who wait for tasks that ended elsewhere, as soon as what those produced has been read.
+    fn tell_waiters_later(&mut self, turn: &Turn) {
+        let mut told = Vec::new();
+        let attempts: HashMap<TaskId, u32> = match self.waiters.is_empty() {
+            true => return,
+            false => turn.departed.iter().map(|view| (view.id, view.attempts)).collect(),
+        };
+        for event in &turn.events {
+            let Event::Ended { task, end } = event else { continue };
+            let Some(waiters) = self.waiters.remove(task) else { continue };
+            let attempts = attempts.get(task).copied().unwrap_or(0);
+            told.push((*task, waiters, Ending { end: end.clone(), attempts, result: None }));
+        }
+        if let (Some(log), false) = (self.journal.log().cloned(), told.is_empty()) {
+            self.tasks.spawn(tell_results(log, told));
+        }
     }
 
     /// What we have read is not kept any more as batches: begins anew with the snapshot.
@@ -275,6 +275,31 @@ impl Engine {
             if let Event::LetterGone { letter, .. } = event {
                 self.letters.remove(letter);
             }
+        }
+    }
+}
+
+/// Reads what tasks produced, for as long as it takes, and tells those who wait for them.
+async fn tell_results(log: Log, told: Vec<(TaskId, Vec<oneshot::Sender<Ending>>, Ending)>) {
+    let mut pause = Duration::from_millis(50);
+    let results = loop {
+        match log.results(told.iter().map(|(task, ..)| *task).collect()).await {
+            Ok(results) => break results,
+            Err(error) if error.kind() == ErrorKind::Corrupt && told.len() == 1 => break vec![None],
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                // One of them cannot be read: the others can.
+                for one in told {
+                    Box::pin(tell_results(log.clone(), vec![one])).await;
+                }
+                return;
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(Duration::from_secs(2));
+    };
+    for ((_, waiters, ending), result) in told.into_iter().zip(results) {
+        for waiter in waiters {
+            Told::Ending(waiter, Ending { result: result.clone(), ..ending.clone() }).tell();
         }
     }
 }

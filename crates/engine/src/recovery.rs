@@ -83,8 +83,12 @@ impl Engine {
 
     /// Why nothing can be decided now.
     pub(crate) fn trouble(&self) -> Option<Error> {
-        let broken = self.broken.as_ref().or(self.outage.as_ref().map(|outage| &outage.error));
-        broken.cloned().map(Error::from)
+        self.store_trouble().map(Error::from)
+    }
+
+    /// Why the store cannot be used now.
+    pub(crate) fn store_trouble(&self) -> Option<StoreError> {
+        self.broken.as_ref().or(self.outage.as_ref().map(|outage| &outage.error)).cloned()
     }
 
     /// Whether something here runs every task that no worker does.

@@ -27,6 +27,7 @@ use laneway_core::{
     CancelReason, Command, Event, Fence, Millis, Name, Reply, Selector, TaskId, TaskView, Timestamp,
 };
 use laneway_store::{BatchId, StoreError};
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -49,6 +50,8 @@ pub(crate) struct Replica {
     pub(crate) follower: Follower,
     /// For how long one may append nothing and still count as alive.
     lease: Millis,
+    /// When the log was last seen to grow.
+    pub(crate) grown: Instant,
     /// When we appended last.
     shown: Timestamp,
     /// Another has granted us a slot, and nobody can know that we heard of it.
@@ -73,7 +76,7 @@ struct Other {
 impl ReplicaId {
     /// The replica that made a batch.
     pub(crate) fn of_batch(batch: BatchId) -> ReplicaId {
-        ReplicaId((batch.0 >> 64) as u64)
+        ReplicaId(batch.author().0)
     }
 
     /// A batch of this replica, told apart from its others by chance.
@@ -159,7 +162,8 @@ impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
         let (rewind, others) = (Rewind::default(), BTreeMap::new());
-        Replica { id, rewind, follower, lease, shown, owes_sign: false, heard: 0, others }
+        let grown = Instant::now();
+        Replica { id, rewind, follower, lease, grown, shown, owes_sign: false, heard: 0, others }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.
@@ -182,6 +186,7 @@ impl Replica {
 
     /// Takes note of what is in the log now, and by whom.
     pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
+        self.grown = Instant::now();
         for event in &turn.events {
             if let Event::Submitted { spec, .. } = event {
                 self.count(&spec.kind, 1);

@@ -36,8 +36,6 @@ pub(crate) struct Turn {
     /// What those that may end with this were to do, if that is to be remembered.
     pub(crate) works: ByTask<Bytes>,
     pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
-    /// It was read from the log, and not just decided here.
-    pub(crate) is_read: bool,
 }
 
 impl Engine {
@@ -78,6 +76,10 @@ impl Engine {
                 }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     if let Err(error) = self.give_way(&error).await {
+                        return self.give_up(error, asks);
+                    }
+                    self.await_baton(true).await;
+                    if let Some(error) = self.store_trouble() {
                         return self.give_up(error, asks);
                     }
                 }
@@ -215,7 +217,9 @@ impl Engine {
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
     pub(crate) async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
-        let is_nothing = turn.events.is_empty() && !self.must_show(turn.at);
+        // Whoever was passed the baton passes it on.
+        let is_idle = !self.must_show(turn.at) && !self.has_baton();
+        let is_nothing = turn.events.is_empty() && is_idle;
         if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
             return Ok(self.head);
         }

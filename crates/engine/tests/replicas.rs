@@ -12,7 +12,9 @@ use common::{block, lane, numbers, secs};
 use laneway_core::{End, Retry, TaskId, Timestamp};
 use laneway_engine::{Context, Error, Failure, Filter, Handle, Options, RunError, Task, Update};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
-use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version};
+use laneway_store::{
+    Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -233,6 +235,7 @@ async fn a_reply_that_was_lost_is_found_out_whoever_went_on_meanwhile() {
         drop(slot);
         drop(b.slot(["work"]).await.unwrap());
         until(&a, "work", 0, 0).await;
+        until(&b, "other", 0, 0).await;
     }
 }
 
@@ -269,6 +272,59 @@ async fn an_older_program_stops_at_what_a_newer_one_wrote() {
     // It decides nothing any more, and nothing follows what it cannot read.
     assert!(matches!(a.slot(["work"]).await, Err(RunError::Refused(Error::Broken(_)))));
     assert_eq!(memory.head().await.unwrap(), Head { version, batch });
+}
+
+/// The author of what an engine appends.
+async fn author_of(lanes: &Handle, memory: &MemoryStore) -> Author {
+    drop(lanes.slot(["elsewhere"]).await.unwrap());
+    memory.head().await.unwrap().batch.author()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_dies_with_the_baton_holds_nobody_up_for_long() {
+    let memory = MemoryStore::new();
+    let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    memory.want_baton(Author(7)).await.unwrap();
+    let slot = a.slot(["work"]).await.unwrap();
+    assert_eq!(memory.newest().unwrap().1, Some(Author(7)));
+    let began = tokio::time::Instant::now();
+    drop(b.slot(["other"]).await.unwrap());
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_millis(50) && waited < Duration::from_millis(100), "{waited:?}");
+    // Nobody waits for it twice.
+    let began = tokio::time::Instant::now();
+    drop((b.slot(["third"]).await.unwrap(), a.slot(["fourth"]).await.unwrap()));
+    drop(slot);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
+    let memory = MemoryStore::new();
+    let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
+    a.configure(vec![block("work", "max_concurrency=1 max_queued=0")]).await.unwrap();
+    let idle = author_of(&a, &memory).await;
+    until(&a, "elsewhere", 0, 0).await;
+    for is_asked in [false, true] {
+        memory.want_baton(idle).await.unwrap();
+        let began = tokio::time::Instant::now();
+        let before = memory.head().await.unwrap().version;
+        let slot = b.slot(["work"]).await.unwrap();
+        while memory.head().await.unwrap().version.0 < before.0 + 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(memory.head().await.unwrap().batch.author(), idle, "it appended a batch without events");
+        if is_asked {
+            // What is refused appends nothing either.
+            assert_eq!(a.slot(["work"]).await.err().unwrap().code(), "AT_CAPACITY");
+        }
+        drop(b.slot(["other"]).await.unwrap());
+        assert_eq!(began.elapsed(), Duration::ZERO, "nobody waits for it");
+        drop(slot);
+        until(&a, "work", 0, 0).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

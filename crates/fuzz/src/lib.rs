@@ -8,7 +8,7 @@
 //! |---|---|
 //! | what is read, and what must hold? | `targets/` |
 //! | how are inputs made? | `mutate.rs`, `chance.rs` |
-//! | how is one tried, and what is a find? | `trial.rs` |
+//! | how is one tried, and what is a find? | `trial.rs`, and `watchdog.rs` for one that hangs |
 //! | which are kept from day to day? | `corpus.rs`, and the files in `corpus/` |
 
 mod chance;
@@ -18,6 +18,7 @@ mod mutate;
 mod outcome;
 pub mod targets;
 mod trial;
+mod watchdog;
 
 pub use chance::Chance;
 pub use corpus::{folder, inputs, keep};
@@ -25,6 +26,7 @@ pub use fuzzer::{Figures, Find, Fuzzer};
 pub use mutate::INPUT_BYTES_MAX;
 pub use outcome::shape;
 pub use trial::try_input;
+pub use watchdog::watch_for_hangs;
 
 /// Something that reads input.
 pub trait Target {

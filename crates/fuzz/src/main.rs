@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use laneway_fuzz::{Find, Fuzzer, Target, folder, inputs, keep, targets};
+use laneway_fuzz::{Find, Fuzzer, Target, folder, inputs, keep, targets, watch_for_hangs};
 
 const USAGE: &str = "laneway-fuzz TARGET --seconds N [--seed S]";
+/// An input that is read for so long hangs. What takes shorter, and still long, is found without an end of the process.
+const HANG: Duration = Duration::from_secs(30);
 /// Where the process that tries inputs writes each before it does, so that one that kills it is known.
 const CURRENT: &str = "LANEWAY_FUZZ_CURRENT";
 
@@ -81,6 +83,7 @@ fn fuzz(target: &mut dyn Target, time: Duration, seed: u64, current: &Path) -> R
     let known = inputs(name).map_err(|error| format!("{}: {error}", folder(name).display()))?;
     let pool: Vec<Vec<u8>> = known.into_iter().map(|(_, input)| input).collect();
     let began = Instant::now();
+    watch_for_hangs(HANG, Some(current.to_owned()));
     let mut fuzzer = Fuzzer::new(target, pool.clone(), seed);
     let mut waiting = pool;
     loop {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Target;
+use crate::watchdog::Reading;
 
 /// No input takes longer than this to be read or refused.
 const TIME_MAX: Duration = Duration::from_secs(5);
@@ -34,7 +35,9 @@ pub fn try_input(target: &mut dyn Target, input: &[u8]) -> Result<String, String
     listen_for_panics();
     let began = Instant::now();
     TRYING.store(true, Ordering::SeqCst);
+    let reading = Reading::of(input);
     let read = panic::catch_unwind(AssertUnwindSafe(|| target.read(input)));
+    drop(reading);
     TRYING.store(false, Ordering::SeqCst);
     if let Some(panicked) = PANICKED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(panicked);

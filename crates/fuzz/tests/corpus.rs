@@ -1,7 +1,9 @@
 //! Every target reads its corpus as it must, and some more; `cargo xtask fuzz` goes on from there.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use laneway_fuzz::{Chance, Fuzzer, Target, inputs, shape, targets, try_input};
+use std::time::Duration;
+
+use laneway_fuzz::{Chance, Fuzzer, Target, inputs, shape, targets, try_input, watch_for_hangs};
 
 /// How many inputs beyond the corpus each target is tried with here; those that need a socket have fewer.
 fn burst(name: &str) -> u32 {
@@ -36,6 +38,7 @@ fn check(name: &str, outcomes_min: usize) {
 /// One test: panics are listened for in the whole process.
 #[test]
 fn whatever_is_read_is_understood_or_refused() {
+    watch_for_hangs(Duration::from_secs(60), None);
     for (name, outcomes_min) in [
         ("configuration", 30),
         ("directives", 10),

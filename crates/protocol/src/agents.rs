@@ -138,6 +138,9 @@ pub struct QueueView {
     pub is_busy: bool,
     /// The turn that has run for longest.
     pub current_execution: Option<Execution>,
+    /// All that run, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running_executions: Vec<Execution>,
     /// How many wait.
     pub queue_length: u64,
     /// Those that wait, in order.

@@ -29,6 +29,9 @@ pub struct LaneNumbers {
     pub paused: bool,
     /// Nothing new is accepted.
     pub draining: bool,
+    /// The worst alert about its line that is not over: `warning` or `critical`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alert: Option<String>,
     /// Everything that is set, by name.
     pub settings: BTreeMap<String, Value>,
     /// What the lanes of its block have seen together.
@@ -84,6 +87,9 @@ pub struct StatusView {
     pub max_concurrent: Option<u32>,
     /// `Agent: 2/3`, or `Agent: 3/3 (2 queued)`.
     pub line: String,
+    /// How many tasks could not be done and are kept.
+    #[serde(default)]
+    pub dead_letters: u64,
 }
 
 /// Points of a chart.

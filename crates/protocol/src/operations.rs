@@ -149,6 +149,9 @@ pub struct ScheduleView {
     pub name: String,
     /// When.
     pub cron: String,
+    /// When, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
     /// In which time zone.
     pub timezone: String,
     /// Who is asked.

@@ -155,6 +155,9 @@ pub struct SessionStats {
     pub external_pending: u32,
     /// By tool lane.
     pub lanes: BTreeMap<String, ToolLaneStats>,
+    /// How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
 }
 
 /// How one tool lane of a session stands; the counts are those of all sessions under the same settings.

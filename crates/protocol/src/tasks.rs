@@ -252,12 +252,21 @@ pub struct CancelManyRequest {
     /// This task asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// Only counts them: nothing is cancelled.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub dry_run: bool,
+}
+
+/// A flag that is not set is not sent.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// How many tasks were cancelled.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelManyAnswer {
-    /// So many.
+    /// So many; of a dry run, so many would be.
     pub cancelled: u64,
 }
 

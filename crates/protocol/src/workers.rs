@@ -229,6 +229,9 @@ pub struct LettersSelector {
     /// Of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Only counts them: nothing becomes of them.
+    #[serde(default, skip_serializing_if = "crate::tasks::is_false")]
+    pub dry_run: bool,
 }
 
 /// What became of dead letters.

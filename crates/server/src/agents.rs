@@ -91,10 +91,10 @@ pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>)
         (running, waiting, length)
     };
     let (running, waiting, length) = app.handle.read(look).await?;
-    let current_execution = match running.first() {
-        Some(view) => Some(execution(&app, view, None).await?),
-        None => None,
-    };
+    let mut running_executions = Vec::with_capacity(running.len());
+    for view in &running {
+        running_executions.push(execution(&app, view, None).await?);
+    }
     let mut queued_executions = Vec::with_capacity(waiting.len());
     for (place, view) in waiting.iter().enumerate() {
         queued_executions.push(execution(&app, view, Some(place as u64 + 1)).await?);
@@ -102,7 +102,8 @@ pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>)
     Ok(Json(QueueView {
         agent_name: name,
         is_busy: !running.is_empty(),
-        current_execution,
+        current_execution: running_executions.first().cloned(),
+        running_executions,
         queue_length: u64::from(length),
         queued_executions,
     }))
@@ -111,6 +112,7 @@ pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>)
 async fn execution(app: &App, view: &Live, position: Option<u64>) -> Answer<Execution> {
     let envelope = views::envelope_of(&app.handle, view).await?;
     let turn = envelope.turn().unwrap_or_default();
+    let message = if turn.message.is_empty() { written(app, view).await? } else { turn.message };
     let (user_id, user_email) = turn.user.map_or((None, None), |user| (Some(user.id), user.email));
     Ok(Execution {
         id: view.id.to_string(),
@@ -118,7 +120,7 @@ async fn execution(app: &App, view: &Live, position: Option<u64>) -> Answer<Exec
         source_agent: turn.source_agent,
         source_user_id: user_id,
         source_user_email: user_email,
-        message: turn.message,
+        message,
         queued_at: At(view.submitted),
         started_at: view.running.as_ref().map(|running| At(running.started)),
         status: status_word(view.status).to_owned(),
@@ -126,6 +128,18 @@ async fn execution(app: &App, view: &Live, position: Option<u64>) -> Answer<Exec
         effective_priority: view.effective_priority,
         position,
     })
+}
+
+/// What the messages say that a turn of a conversation answers, one a line.
+async fn written(app: &App, view: &Live) -> Answer<String> {
+    let task = view.id;
+    let Some(key) = view.lanes.iter().find_map(|lane| lane.session_key()) else { return Ok(String::new()) };
+    let look = move |lanes: &laneway_core::Scheduler| {
+        let turn = lanes.session(&key)?.turns.into_iter().find(|turn| turn.task == task)?;
+        let texts: Vec<String> = turn.said.iter().map(|message| message.text.to_string()).collect();
+        Some(texts.join("\n"))
+    };
+    Ok(app.handle.read(look).await?.unwrap_or_default())
 }
 
 /// Empties the line of an agent; what runs is not touched.

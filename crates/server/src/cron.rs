@@ -29,6 +29,13 @@ impl Times {
         }
     }
 
+    /// When, in words.
+    pub(crate) fn words(&self) -> String {
+        let words = self.cron.describe();
+        let words = words.trim_end_matches('.');
+        words.strip_prefix("At every").map_or_else(|| words.to_owned(), |rest| format!("Every{rest}"))
+    }
+
     /// The first moment after this one. A moment that a clock change leaves out does not double the next one.
     pub(crate) fn after(&self, at: Timestamp) -> Option<Timestamp> {
         let from: Zoned = at.to_zoned(self.zone.clone());
@@ -89,6 +96,17 @@ mod tests {
         // 02:30 does not happen on that one.
         let never = next("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
         assert_eq!(never[1], "2026-03-30T00:30:00Z");
+    }
+
+    #[test]
+    fn a_pattern_is_told_in_words() {
+        for (cron, words) in [
+            ("*/20 * * * * *", "Every 20 seconds"),
+            ("@hourly", "At minute 0 past every hour"),
+            ("30 23 L * *", "At 23:30, on the last day of the month"),
+        ] {
+            assert_eq!(Times::read(cron, "UTC").unwrap().words(), words, "{cron}");
+        }
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn data_of(event: &Event, at: Option<Timestamp>) -> Value {
         Event::DeadLettered { error, attempts, .. } => json!({ "error": &**error, "attempts": attempts }),
         Event::Pressure { lane, waiting } => json!({ "lane": lane.as_str(), "waiting": waiting }),
         Event::Alert { lane, level, waiting } => {
-            let level = if *level == AlertLevel::Critical { "critical" } else { "warning" };
+            let level = alert_word(*level);
             json!({ "lane": lane.as_str(), "level": level, "waiting": waiting })
         }
         Event::Paused { lane }
@@ -200,4 +200,12 @@ pub(crate) fn end_data(end: &End) -> Value {
 pub(crate) fn end_name(end: &End) -> EventName {
     let event = Event::Ended { task: TaskId(0), end: end.clone() };
     of_event(&event).map_or(EventName::Failed, |(name, ..)| name)
+}
+
+/// How bad an alert is, as clients read it.
+pub(crate) fn alert_word(level: AlertLevel) -> &'static str {
+    match level {
+        AlertLevel::Warning => "warning",
+        AlertLevel::Critical => "critical",
+    }
 }

@@ -14,6 +14,7 @@ use crate::asks;
 use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::extract::{Body, Path, Query};
+use crate::happening::alert_word;
 use crate::problem::{Answer, Refusal};
 use crate::tasks::{PageQuery, page_size};
 
@@ -64,6 +65,7 @@ fn numbers(view: &LaneView<'_>) -> LaneNumbers {
         max_queued: view.settings.max_queued,
         paused: view.gate.paused,
         draining: view.gate.draining,
+        alert: view.alert.map(|level| alert_word(level).to_owned()),
         settings: settings(view.settings),
         counters: counters(view.stats),
         wait: percentiles(&view.stats.wait),
@@ -86,6 +88,7 @@ fn empty(lanes: &laneway_core::Scheduler, name: &LaneName) -> LaneNumbers {
         max_queued: settled.max_queued,
         paused: false,
         draining: false,
+        alert: None,
         settings: settings(&settled),
         counters: counters(&stats),
         wait: percentiles(&stats.wait),

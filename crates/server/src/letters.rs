@@ -107,7 +107,11 @@ pub(crate) async fn redrive_many(
     caller: Caller,
     Body(which): Body<LettersSelector>,
 ) -> Answer<Json<RedriveAnswer>> {
+    let dry_run = which.dry_run;
     let letters = fitting(&app, which).await?;
+    if dry_run {
+        return Ok(Json(RedriveAnswer { count: letters.len() as u64, tasks: Vec::new() }));
+    }
     let answer = redrive_all(&app, letters).await?;
     record(&app, &caller, "redrive", "dead letters".to_owned(), &answer).await?;
     Ok(Json(answer))
@@ -116,7 +120,7 @@ pub(crate) async fn redrive_many(
 /// Throws all dead letters away that fit.
 #[utoipa::path(
     delete, path = "/api/dead-letters", tag = "dead letters",
-    params(("lane" = Option<String>, Query), ("kind" = Option<String>, Query)),
+    params(("lane" = Option<String>, Query), ("kind" = Option<String>, Query), ("dry_run" = Option<bool>, Query)),
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn discard_many(
@@ -124,7 +128,11 @@ pub(crate) async fn discard_many(
     caller: Caller,
     Query(which): Query<LettersSelector>,
 ) -> Answer<Json<RedriveAnswer>> {
+    let dry_run = which.dry_run;
     let letters = fitting(&app, which).await?;
+    if dry_run {
+        return Ok(Json(RedriveAnswer { count: letters.len() as u64, tasks: Vec::new() }));
+    }
     let mut count = 0;
     for letter in letters {
         match app.handle.discard(letter).await {

@@ -79,17 +79,18 @@ struct Head {
 }
 
 impl Head {
-    /// What is no message at all is told in the words of JSON-RPC.
-    fn read(bytes: &[u8]) -> Result<Head, Response> {
-        let message: Value = serde_json::from_slice(bytes).map_err(|_| {
-            refusal::of(StatusCode::BAD_REQUEST, Value::Null, refusal::PARSE_ERROR, "the body is no JSON")
-        })?;
-        let why = match &message {
-            Value::Array(_) => "batches are not taken: send each message by itself",
-            Value::Object(_) => return Ok(serde_json::from_value(message).unwrap_or_default()),
-            _ => "a message of JSON-RPC is an object",
+    /// What is no message at all: why, in the words of JSON-RPC.
+    fn read(bytes: &[u8]) -> Result<Head, (i32, &'static str)> {
+        let Ok(message) = serde_json::from_slice(bytes) else {
+            return Err((refusal::PARSE_ERROR, "the body is no JSON"));
         };
-        Err(refusal::of(StatusCode::BAD_REQUEST, Value::Null, refusal::INVALID_REQUEST, why))
+        match message {
+            Value::Object(_) => Ok(serde_json::from_value(message).unwrap_or_default()),
+            Value::Array(_) => {
+                Err((refusal::INVALID_REQUEST, "batches are not taken: send each message by itself"))
+            }
+            _ => Err((refusal::INVALID_REQUEST, "a message of JSON-RPC is an object")),
+        }
     }
 }
 
@@ -131,7 +132,7 @@ impl Mcp {
         let head = if is_post { Head::read(&bytes) } else { Ok(Head::default()) };
         let head = match head {
             Ok(head) => head,
-            Err(refused) => return Ok(refused),
+            Err((code, why)) => return Ok(refusal::of(StatusCode::BAD_REQUEST, Value::Null, code, why)),
         };
         let is_handshake = head.method.as_deref() == Some("initialize");
         if is_handshake {

@@ -163,6 +163,17 @@ pub(crate) fn texted(id: &MessageId) -> String {
     TaskId(id.0).to_string()
 }
 
+/// How a message ended: the word for it, in which turn, and by which rule, for which reason or with which error.
+pub(crate) fn ended(end: &MessageEnd) -> (&'static str, Option<TaskId>, Option<String>) {
+    match end {
+        MessageEnd::Delivered { turn } => ("delivered", Some(*turn), None),
+        MessageEnd::Steered { turn } => ("steered", Some(*turn), None),
+        MessageEnd::Dropped { rule } => ("dropped", None, Some(rule.as_str().to_owned())),
+        MessageEnd::Cancelled { reason } => ("cancelled", None, Some(cancel_reason(*reason).to_owned())),
+        MessageEnd::SetAside { error, .. } => ("set_aside", None, Some(error.to_string())),
+    }
+}
+
 /// What became of a message.
 #[utoipa::path(
     get, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
@@ -180,15 +191,10 @@ pub(crate) async fn receipt(
         MessageStatus::Steering { turn } => ("steering", Some(turn), None, None),
         MessageStatus::Steered { turn, .. } => ("steered", Some(turn), None, None),
         MessageStatus::InTurn { turn } => ("in_turn", Some(turn), None, None),
-        MessageStatus::Ended { end, .. } => match end {
-            MessageEnd::Delivered { turn } => ("delivered", Some(turn), None, None),
-            MessageEnd::Steered { turn } => ("steered", Some(turn), None, None),
-            MessageEnd::Dropped { rule } => ("dropped", None, Some(rule.as_str().to_owned()), None),
-            MessageEnd::Cancelled { reason } => {
-                ("cancelled", None, Some(cancel_reason(reason).to_owned()), None)
-            }
-            MessageEnd::SetAside { error, .. } => ("set_aside", None, Some(error.to_string()), None),
-        },
+        MessageStatus::Ended { end, .. } => {
+            let (word, turn, detail) = self::ended(&end);
+            (word, turn, detail, None)
+        }
     };
     Ok(Json(Receipt {
         id: texted(&message),

@@ -25,7 +25,8 @@ const NEXT_SHOWN: usize = 3;
 
 fn view(app: &App, schedule: &Schedule, origin: &str) -> ScheduleView {
     let mut next_runs = Vec::new();
-    if let (true, Ok(times)) = (schedule.enabled, Times::read(&schedule.cron, &schedule.timezone)) {
+    let times = Times::read(&schedule.cron, &schedule.timezone).ok();
+    if let (true, Some(times)) = (schedule.enabled, &times) {
         let mut from = Timestamp::now();
         while next_runs.len() < NEXT_SHOWN
             && let Some(next) = times.after(from)
@@ -37,6 +38,7 @@ fn view(app: &App, schedule: &Schedule, origin: &str) -> ScheduleView {
     ScheduleView {
         name: schedule.name.to_string(),
         cron: schedule.cron.clone(),
+        words: times.map(|times| times.words()),
         timezone: schedule.timezone.clone(),
         agent: schedule.agent.to_string(),
         message: schedule.message.clone(),

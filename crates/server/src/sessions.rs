@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use laneway_core::{
-    LaneName, Message as Waiting, MessageEnd, Millis, QueueOverrides, SessionView, SetAside, TaskId, ToolLane,
+    EffectiveQueue, LaneName, Message as Waiting, Millis, QueueOverrides, SessionView, SetAside, TaskId,
+    ToolLane,
 };
 use laneway_protocol::{
     At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::bus::{Filter, From};
 use crate::extract::{Body, Path, Query, header_text};
-use crate::messages::{drop_rule, mode, texted};
+use crate::messages::{drop_rule, ended, mode, texted};
 use crate::problem::{Answer, Refusal};
 use crate::streams::Telling;
 use crate::tasks::{PageQuery, bad_cursor, page_size};
@@ -40,9 +41,9 @@ fn set_aside(aside: &SetAside) -> MessageView {
     MessageView { error: aside.error.as_deref().map(str::to_owned), ..waiting(&aside.message) }
 }
 
-fn summary(view: &SessionView) -> SessionSummary {
+/// How messages are queued, each value with where it comes from.
+fn settings(queue: &EffectiveQueue) -> BTreeMap<String, Value> {
     let setting = |value: String, from: &str| json!({ "value": value, "from": from });
-    let queue = &view.queue;
     let mut settings = BTreeMap::new();
     settings
         .insert("mode".to_owned(), setting(queue.mode.value.as_str().to_owned(), queue.mode.origin.as_str()));
@@ -57,6 +58,10 @@ fn summary(view: &SessionView) -> SessionSummary {
     settings.insert("cap".to_owned(), setting(queue.cap.value.to_string(), queue.cap.origin.as_str()));
     settings
         .insert("drop".to_owned(), setting(queue.drop.value.as_str().to_owned(), queue.drop.origin.as_str()));
+    settings
+}
+
+fn summary(view: &SessionView) -> SessionSummary {
     let current_turn = view.turns.first().map(|turn| {
         json!({
             "task_id": turn.task.to_string(),
@@ -71,7 +76,7 @@ fn summary(view: &SessionView) -> SessionSummary {
         key: view.key.clone(),
         is_busy: view.busy,
         typing: view.typing,
-        settings,
+        settings: settings(&view.queue),
         current_turn,
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
@@ -173,14 +178,15 @@ pub(crate) async fn stats(
         names.push((lane.as_str(), name));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
-        let mut stats = SessionStats::default();
+        let mut stats =
+            SessionStats { settings: settings(&lanes.queue_for(&key, None)), ..SessionStats::default() };
         for (word, name) in names {
-            let settings = lanes.settings_for(&name);
+            let lane_settings = lanes.settings_for(&name);
             let label = lanes.lane(&name).map(|view| view.label.to_owned());
             let label = label.unwrap_or_else(|| format!("session:*/{word}"));
             let seen = lanes.stats().find(|(known, _)| *known == label).map(|(_, stats)| stats);
             let (active, pending) = lanes.lane(&name).map_or((0, 0), |view| (view.running, view.waiting));
-            let is_external = settings.handler == laneway_core::Handler::External;
+            let is_external = lane_settings.handler == laneway_core::Handler::External;
             stats.total_active += active;
             stats.total_pending += pending;
             stats.external_pending += if is_external { pending } else { 0 };
@@ -189,8 +195,8 @@ pub(crate) async fn stats(
                 active,
                 completed: seen.map_or(0, |seen| seen.completed),
                 failed: seen.map_or(0, |seen| seen.failed),
-                max_concurrency: settings.max_concurrency,
-                handler_mode: handler_word(settings.handler).to_owned(),
+                max_concurrency: lane_settings.max_concurrency,
+                handler_mode: handler_word(lane_settings.handler).to_owned(),
             };
             stats.lanes.insert(word.to_owned(), lane);
         }
@@ -272,7 +278,9 @@ pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_prot
                 Way::Steer { .. } => "steered",
                 Way::Both { .. } => "steered_and_queued",
             };
-            Some((EventName::Message, json!({ "message_id": texted(&message.id), "outcome": outcome })))
+            // From now on the people in the session see typing, not only when its turn begins.
+            let data = json!({ "message_id": texted(&message.id), "outcome": outcome, "typing": true });
+            Some((EventName::Message, data))
         }
         Change::TurnBegan { messages, .. } => {
             let messages: Vec<String> = messages.iter().map(texted).collect();
@@ -283,14 +291,15 @@ pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_prot
             Some((EventName::Steered, json!({ "messages": messages })))
         }
         Change::Ended { message, end } => {
-            let outcome = match end {
-                MessageEnd::Delivered { .. } => "delivered",
-                MessageEnd::Steered { .. } => "steered",
-                MessageEnd::Dropped { .. } => "dropped",
-                MessageEnd::Cancelled { .. } => "cancelled",
-                MessageEnd::SetAside { .. } => "set_aside",
-            };
-            Some((EventName::Message, json!({ "message_id": texted(message), "outcome": outcome })))
+            let (outcome, turn, detail) = ended(end);
+            let mut data = json!({ "message_id": texted(message), "outcome": outcome });
+            if let Some(turn) = turn {
+                data["task_id"] = turn.to_string().into();
+            }
+            if let Some(detail) = detail {
+                data["detail"] = detail.into();
+            }
+            Some((EventName::Message, data))
         }
         _ => None,
     }

@@ -28,12 +28,13 @@ async fn everything(app: &App) -> Answer<(u32, u32, Option<u32>)> {
 #[utoipa::path(get, path = "/api/status", tag = "lanes", responses((status = 200, body = StatusView)))]
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Answer<Json<StatusView>> {
     let (running, waiting, max_concurrent) = everything(&app).await?;
+    let dead_letters = app.handle.read(|lanes| lanes.dead_letters().count() as u64).await?;
     let limit = max_concurrent.map_or("∞".to_owned(), |limit| limit.to_string());
     let line = match waiting {
         0 => format!("Agent: {running}/{limit}"),
         _ => format!("Agent: {running}/{limit} ({waiting} queued)"),
     };
-    Ok(Json(StatusView { running, waiting, max_concurrent, line }))
+    Ok(Json(StatusView { running, waiting, max_concurrent, line, dead_letters }))
 }
 
 /// Whether the server is alive. A full server is.

@@ -218,6 +218,10 @@ pub(crate) async fn cancel_many(
     if which == Selector::default() {
         return Err(Refusal::invalid("say which: a lane, a session, a kind, a group or a parent"));
     }
+    if request.dry_run {
+        let cancelled = app.handle.read(move |lanes| lanes.waiting_count(&which) as u64).await?;
+        return Ok(Json(CancelManyAnswer { cancelled }));
+    }
     let target = serde_json::json!({
         "lane": which.lane.as_ref().map(|lane| lane.as_str()),
         "kind": which.kind.as_ref().map(|kind| kind.as_str()),

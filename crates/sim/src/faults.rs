@@ -61,6 +61,7 @@ impl Sim {
             }
             world.count(Kind::ReplicaCrash);
             world.note(|| format!("replica {replica} crashes"));
+            world.stand_in_line(replica);
         }
         self.kill_replica(replica, back_ms);
         let sim = self.clone();
@@ -81,6 +82,7 @@ impl Sim {
             let until = world.now() + length + 500;
             world.trouble(replica, until);
             world.note(|| format!("replica {replica} stands still for {length} ms"));
+            world.stand_in_line(replica);
             host
         };
         host.pause();

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use laneway_core::{State, TaskId};
-use laneway_store::{Append, Head, StoreError, StoredSnapshot};
+use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot};
 
 use crate::check::{Checker, Holder};
 use crate::kind::Kind;
+use crate::shared::now;
 use crate::world::World;
 use crate::{EPOCH_MS, LEASE_MS, StoreBug};
 
@@ -21,15 +22,35 @@ impl World {
         if self.bug == Some(StoreBug::VersionNotChecked) {
             append.expected = self.shared.head();
         }
-        self.authors.insert((append.batch.0 >> 64) as u64, (replica, life));
+        self.authors.insert(append.batch.author().0, (replica, life));
         let (before, record) = (self.shared.head(), append.record.clone());
         let (answer, has_grown) = self.shared.append(append);
         if has_grown {
             self.stir_bytes(&record);
+            self.count_baton();
             self.check_after(before, replica);
             self.tell_all();
         }
         answer
+    }
+
+    /// A replica that dies or stands still does so in line for the baton: the next batch passes it to one that does not
+    /// take it.
+    pub(crate) fn stand_in_line(&mut self, replica: usize) {
+        let life = (replica, self.replicas[replica].life);
+        if let Some((author, _)) = self.authors.iter().find(|(_, whose)| **whose == life) {
+            let stands = now(self.shared.memory.want_baton(Author(*author)));
+            debug_assert_eq!(stands, Ok(()));
+        }
+    }
+
+    fn count_baton(&mut self) {
+        let Some((_, Some(author))) = self.shared.memory.newest() else { return };
+        self.batons.0 += 1;
+        let is_alive = |(replica, life): &(usize, u32)| self.replicas[*replica].life == *life;
+        if !self.authors.get(&author.0).is_some_and(is_alive) {
+            self.batons.1 += 1;
+        }
     }
 
     fn check_after(&mut self, before: Head, replica: usize) {

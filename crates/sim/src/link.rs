@@ -6,7 +6,7 @@ use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::testing::in_format;
 use laneway_store::{
-    Answer, Append, BATCH_FORMAT, BatchId, Durability, Head, HistoryQuery, Record, Retention, Store,
+    Answer, Append, Author, BATCH_FORMAT, BatchId, Durability, Head, HistoryQuery, Record, Retention, Store,
     StoreError, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
 use tokio::sync::oneshot;
@@ -79,6 +79,25 @@ impl Link {
                 }
                 Err(_) => Err(unavailable("no answer in time")),
             }
+        })
+    }
+}
+
+impl Link {
+    /// Notes how far the log was heard to go, if that is where it ends: of older batches nobody asks who has the baton.
+    fn noting<'a, T: Send + 'a>(
+        &'a self,
+        answer: Answer<'a, T>,
+        version: impl FnOnce(&T) -> Option<Version> + Send + 'a,
+    ) -> Answer<'a, T> {
+        Box::pin(async move {
+            let answer = answer.await?;
+            if let Some(version) = version(&answer) {
+                let mut world = self.sim.world();
+                let newest = world.shared.memory.newest().filter(|(newest, _)| *newest == version);
+                world.wires[self.replica].newest = newest;
+            }
+            Ok(answer)
         })
     }
 }
@@ -199,12 +218,22 @@ impl Store for Link {
             });
             return Box::pin(std::future::ready(Ok(head)));
         }
-        self.ask(Sort::Append, move |world| world.append(replica, life, append))
+        let appended = self.ask(Sort::Append, move |world| world.append(replica, life, append));
+        self.noting(appended, |head| Some(head.version))
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.ask(Sort::Other, move |world| now(world.shared.memory.want_baton(author)))
+    }
+
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        self.sim.world().wires[self.replica].newest
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
         let replica = self.replica;
-        self.ask(Sort::Read, move |world| world.read(replica, after))
+        let read = self.ask(Sort::Read, move |world| world.read(replica, after));
+        self.noting(read, |batches| batches.last().map(|last| last.version))
     }
 
     fn tail(&self, after: Version) -> Answer<'_, Version> {

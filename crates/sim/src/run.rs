@@ -45,6 +45,8 @@ pub struct Outcome {
     pub batches: u64,
     /// For how long something of a dead replica was left, in milliseconds; and where somebody else was in trouble too.
     pub left_ms: (u64, u64),
+    /// How often the baton was passed to a replica, and how often to one that had died.
+    pub batons: (u64, u64),
 }
 
 /// Runs a history.
@@ -272,5 +274,6 @@ async fn end(sim: &Sim) -> Outcome {
         millis,
         batches: world.checker.head.version.0,
         left_ms: world.left_ms,
+        batons: world.batons,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use laneway_store::Version;
+use laneway_store::{Author, Version};
 use tokio::sync::Notify;
 
 use crate::chance::Chance;
@@ -24,6 +24,8 @@ pub(crate) struct Wire {
     pub(crate) cut_until: u64,
     /// What others append from here on is in a format that this replica does not know.
     pub(crate) old_since: Option<Version>,
+    /// The newest batch that the replica has heard of, and to whom it passed the baton.
+    pub(crate) newest: Option<(Version, Option<Author>)>,
     /// A hint that is told again.
     pub(crate) again: Option<Version>,
     /// Told when the log grows, or nobody can reach it any more.
@@ -56,6 +58,7 @@ impl Wire {
             loses_snapshot: false,
             cut_until: 0,
             old_since: None,
+            newest: None,
             again: None,
             told: Arc::default(),
         }

@@ -4,7 +4,7 @@ use laneway_store::{Append, Head, StoreError};
 use redis::{Value, cmd};
 
 use crate::failure::{unavailable, unreadable};
-use crate::keys::{Member, entry_id, head_bytes, head_of, joined};
+use crate::keys::{Member, author_bytes, author_of, entry_id, head_bytes, head_of, joined};
 use crate::link::{Call, Lua};
 use crate::log::batches_of;
 use crate::store::Shared;
@@ -24,14 +24,16 @@ impl Shared {
         let Value::Array(answer) = answer else { return Err(self.nonsense("an append")) };
         let mut answer = answer.into_iter();
         match (answer.next(), answer.next(), answer.next()) {
-            (Some(Value::Int(1)), None, None) => {
+            (Some(Value::Int(1)), Some(Value::BulkString(next)), None) => {
+                let head = append.outcome();
+                self.recent.note_baton(head.version, author_of(&next));
                 self.wait_for_replicas().await?;
-                Ok(append.outcome())
+                Ok(head)
             }
             (Some(Value::Int(0)), Some(Value::BulkString(head)), Some(missed)) => {
                 let current = head_of(&head).ok_or_else(|| self.nonsense("the head"))?;
                 let missed = batches_of(missed).ok_or_else(|| self.nonsense("the log"))?;
-                self.recent.replace(&missed);
+                self.recent.replace(missed);
                 Err(StoreError::Conflict { expected: append.expected, current })
             }
             _ => Err(self.nonsense("an append")),
@@ -41,7 +43,8 @@ impl Shared {
     fn append_call(&self, append: &Append) -> Call {
         let head = append.outcome();
         let mut call = Call::default();
-        [&self.keys.head, &self.keys.log, &self.keys.history].into_iter().for_each(|key| call.key(key));
+        let keys = [&self.keys.head, &self.keys.log, &self.keys.history, &self.keys.line];
+        keys.into_iter().for_each(|key| call.key(key));
         append.blobs.iter().for_each(|(id, _)| call.key(&self.keys.blob(*id)));
         append.dropped.iter().for_each(|id| call.key(&self.keys.blob(*id)));
         append.finished.iter().for_each(|finished| call.key(&self.keys.done(finished.task)));
@@ -50,6 +53,7 @@ impl Shared {
         call.argument(entry_id(head.version));
         call.argument(append.batch.0.to_be_bytes());
         call.argument(&append.record[..]);
+        call.argument(author_bytes(append.batch.author()));
         call.number(append.blobs.len());
         call.number(append.dropped.len());
         call.number(append.finished.len());

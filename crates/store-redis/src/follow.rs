@@ -106,11 +106,11 @@ impl Shared {
         command.arg("COUNT").arg(ENTRIES_MAX).arg("BLOCK").arg(BLOCK.as_millis() as u64);
         command.arg("STREAMS").arg(&self.keys.log).arg(entry_id(last.version));
         let answer = self.tail_link.send(&self.keys, &self.recent, &command).await?;
-        let batches = batches_of_stream(answer).ok_or_else(|| self.nonsense("the log"))?;
-        match batches.last() {
-            Some(newest) => {
-                self.recent.add(&batches);
-                Ok(Head { version: newest.version, ..last })
+        let read = batches_of_stream(answer).ok_or_else(|| self.nonsense("the log"))?;
+        match read.batches.last().map(|newest| newest.version) {
+            Some(version) => {
+                self.recent.add(read);
+                Ok(Head { version, ..last })
             }
             None => {
                 let head = self.head().await?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use laneway_core::TaskId;
 use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished};
-use redis::{Value, cmd};
+use redis::{Cmd, Value, cmd};
 
 use crate::keys::{Member, joined, place_bytes};
 use crate::store::Shared;
@@ -15,8 +15,20 @@ const SEARCH_STEP: usize = 256;
 
 impl Shared {
     pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
-        let fields = self.send(cmd("HMGET").arg(self.keys.done(task)).arg("m").arg("r").arg("s")).await?;
-        self.finished_of(fields)
+        self.finished_of(self.send(&self.finished_command(task)).await?)
+    }
+
+    pub(crate) async fn finished_all(
+        &self,
+        tasks: &[TaskId],
+    ) -> Result<Vec<Option<StoredFinished>>, StoreError> {
+        let asked: Vec<Cmd> = tasks.iter().map(|task| self.finished_command(*task)).collect();
+        let answers = self.send_all(&asked).await?;
+        answers.into_iter().map(|fields| self.finished_of(fields)).collect()
+    }
+
+    fn finished_command(&self, task: TaskId) -> Cmd {
+        cmd("HMGET").arg(self.keys.done(task)).arg("m").arg("r").arg("s").to_owned()
     }
 
     pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {

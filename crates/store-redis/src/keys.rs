@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `laneway:{ns}:layout` | string | the number of this layout |
 //! | `laneway:{ns}:head` | string | where the log ends: version (8 bytes, big endian), batch (16) |
-//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch) and `r` (record) |
+//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the baton) and `r` (record) |
+//! | `laneway:{ns}:line` | list | the authors (8 bytes each) who want the baton, the first in line first |
 //! | `laneway:{ns}:snapshot` | hash | the newest complete snapshot: `h` (head), `k` (key of its parts), `n` (how many) |
 //! | `laneway:{ns}:parts:<chance>` | list | the parts of a snapshot; goes by itself if it is never completed |
 //! | `laneway:{ns}:blob:<id>` | string | a payload |
@@ -15,7 +16,7 @@
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
-use laneway_store::{BatchId, Head, Place, Version};
+use laneway_store::{Author, BatchId, Head, Place, Version};
 
 /// The layout that this program makes and reads. Another one is refused.
 pub(crate) const LAYOUT: u32 = 1;
@@ -26,6 +27,7 @@ pub(crate) struct Keys {
     pub(crate) layout: String,
     pub(crate) head: String,
     pub(crate) log: String,
+    pub(crate) line: String,
     pub(crate) snapshot: String,
     pub(crate) history: String,
 }
@@ -39,6 +41,7 @@ impl Keys {
             layout: key("layout"),
             head: key("head"),
             log: key("log"),
+            line: key("line"),
             snapshot: key("snapshot"),
             history: key("history"),
             prefix,
@@ -99,6 +102,19 @@ pub(crate) fn head_of(bytes: &[u8]) -> Option<Head> {
     let head =
         Head { version: Version(u64::from_be_bytes(*version)), batch: BatchId(u128::from_be_bytes(batch)) };
     Some(head)
+}
+
+/// An author as the script has it; nobody is nothing.
+pub(crate) fn author_bytes(author: Author) -> Vec<u8> {
+    match author {
+        Author(0) => Vec::new(),
+        Author(author) => author.to_be_bytes().to_vec(),
+    }
+}
+
+/// An author from how it is kept.
+pub(crate) fn author_of(bytes: &[u8]) -> Option<Author> {
+    bytes.try_into().ok().map(u64::from_be_bytes).map(Author)
 }
 
 /// A finished task in the sorted set, where the order of bytes is the order of places: version (8 bytes), index (4),

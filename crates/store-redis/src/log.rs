@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Timestamp};
-use laneway_store::{BatchId, Head, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch, Version};
+use laneway_store::{
+    Author, BatchId, Head, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch, Version,
+};
 use redis::{Cmd, Value, cmd};
 
-use crate::keys::{entry_id, head_of, version_of};
+use crate::keys::{author_bytes, author_of, entry_id, head_of, version_of};
+use crate::link::Call;
+use crate::recent::Recent;
 use crate::store::Shared;
 
 /// Entries that are asked for at once. Batches may be large.
@@ -91,7 +95,20 @@ impl Shared {
         let mut command = cmd("XRANGE");
         command.arg(&self.keys.log).arg(entry_id(after.next())).arg("+");
         command.arg("COUNT").arg(ENTRIES_PER_READ);
-        batches_of(self.send(&command).await?).ok_or_else(|| self.nonsense("the log"))
+        let read = batches_of(self.send(&command).await?).ok_or_else(|| self.nonsense("the log"))?;
+        read.note_baton(&self.recent);
+        Ok(read.batches)
+    }
+
+    /// Stands in line for the baton, once.
+    pub(crate) async fn want_baton(&self, author: Author) -> Result<(), StoreError> {
+        if author == Author(0) {
+            return Ok(());
+        }
+        let mut call = Call::default();
+        call.key(&self.keys.line);
+        call.argument(author_bytes(author));
+        self.link.run(&self.keys, &self.recent, &self.want_script, &call).await.map(drop)
     }
 
     /// The end of the log, if it reaches this version.
@@ -128,28 +145,52 @@ pub(crate) fn too_far(after: Version, current: Head) -> StoreError {
     StoreError::Conflict { expected: Head { version: after, batch: BatchId::default() }, current }
 }
 
-/// The batches in an answer of XRANGE; `None`: they are none.
-pub(crate) fn batches_of(value: Value) -> Option<Vec<StoredBatch>> {
-    let Value::Array(entries) = value else { return None };
-    entries.into_iter().map(batch_of).collect()
+/// A part of the log, as it was read.
+#[derive(Default)]
+pub(crate) struct Read {
+    pub(crate) batches: Vec<StoredBatch>,
+    /// To whom the last of them passed the baton.
+    pub(crate) baton: Option<Author>,
 }
 
-fn batch_of(entry: Value) -> Option<StoredBatch> {
+impl Read {
+    pub(crate) fn note_baton(&self, recent: &Recent) {
+        if let Some(last) = self.batches.last() {
+            recent.note_baton(last.version, self.baton);
+        }
+    }
+}
+
+/// The batches in an answer of XRANGE; `None`: they are none.
+pub(crate) fn batches_of(value: Value) -> Option<Read> {
+    let Value::Array(entries) = value else { return None };
+    let mut read = Read::default();
+    for entry in entries {
+        let (batch, baton) = batch_of(entry)?;
+        read.batches.push(batch);
+        read.baton = baton;
+    }
+    Some(read)
+}
+
+fn batch_of(entry: Value) -> Option<(StoredBatch, Option<Author>)> {
     let Value::Array(entry) = entry else { return None };
     let [Value::BulkString(id), Value::Array(fields)] = <[Value; 2]>::try_from(entry).ok()? else {
         return None;
     };
-    let [_, _, Value::BulkString(field), Value::BulkString(record)] = <[Value; 4]>::try_from(fields).ok()?
+    let [_, Value::BulkString(batch), Value::BulkString(field), Value::BulkString(record)] =
+        <[Value; 4]>::try_from(fields).ok()?
     else {
         return None;
     };
     let version = version_of(&id)?;
-    (field == b"r").then(|| StoredBatch { version, record: record.into() })
+    let baton = batch.get(16..).and_then(author_of);
+    (field == b"r").then(|| (StoredBatch { version, record: record.into() }, baton))
 }
 
 /// The batches in an answer of XREAD from one stream: none when there was nothing for a while.
-pub(crate) fn batches_of_stream(value: Value) -> Option<Vec<StoredBatch>> {
-    let Value::Array(streams) = value else { return matches!(value, Value::Nil).then(Vec::new) };
+pub(crate) fn batches_of_stream(value: Value) -> Option<Read> {
+    let Value::Array(streams) = value else { return matches!(value, Value::Nil).then(Read::default) };
     let [Value::Array(stream)] = <[Value; 1]>::try_from(streams).ok()? else { return None };
     let [_, entries] = <[Value; 2]>::try_from(stream).ok()?;
     batches_of(entries)

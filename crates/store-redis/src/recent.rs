@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version};
+use laneway_store::{Author, READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version};
+
+use crate::log::Read;
 
 /// Batches without a gap between them, as many as one read returns at most. The oldest make room.
 #[derive(Default)]
@@ -13,6 +15,8 @@ pub(crate) struct Recent(Mutex<Kept>);
 struct Kept {
     batches: VecDeque<StoredBatch>,
     bytes: usize,
+    /// The newest of all, kept or not, and to whom it passed the baton.
+    newest: (Version, Option<Author>),
 }
 
 impl Recent {
@@ -27,16 +31,17 @@ impl Recent {
     }
 
     /// Takes note of batches that follow each other; what they do not follow is forgotten.
-    pub(crate) fn add(&self, batches: &[StoredBatch]) {
+    pub(crate) fn add(&self, read: Read) {
+        read.note_baton(self);
         let mut kept = self.kept();
-        let Some(first) = batches.first() else { return };
+        let Some(first) = read.batches.first() else { return };
         let follows = kept.batches.back().is_some_and(|last| last.version.next() == first.version);
         if !follows {
-            *kept = Kept::default();
+            *kept = Kept { newest: kept.newest, ..Kept::default() };
         }
-        for batch in batches {
+        for batch in read.batches {
             kept.bytes += batch.record.len();
-            kept.batches.push_back(batch.clone());
+            kept.batches.push_back(batch);
         }
         while kept.batches.len() > READ_BATCHES_MAX || kept.bytes > READ_BYTES_MAX {
             let Some(oldest) = kept.batches.pop_front() else { break };
@@ -45,9 +50,22 @@ impl Recent {
     }
 
     /// In place of all that was known: what Redis has just said.
-    pub(crate) fn replace(&self, batches: &[StoredBatch]) {
+    pub(crate) fn replace(&self, read: Read) {
         self.clear();
-        self.add(batches);
+        self.add(read);
+    }
+
+    /// Takes note of whom a batch passed the baton to, if there is none that is newer.
+    pub(crate) fn note_baton(&self, version: Version, baton: Option<Author>) {
+        let mut kept = self.kept();
+        if version >= kept.newest.0 {
+            kept.newest = (version, baton);
+        }
+    }
+
+    /// The newest batch that came by, and to whom it passed the baton.
+    pub(crate) fn newest(&self) -> (Version, Option<Author>) {
+        self.kept().newest
     }
 
     /// The batches after a version, if the next one is known.
@@ -65,6 +83,10 @@ impl Recent {
 mod tests {
     use super::*;
 
+    fn read<const N: usize>(versions: [u64; N]) -> Read {
+        Read { batches: versions.map(batch).into(), baton: None }
+    }
+
     fn batch(version: u64) -> StoredBatch {
         StoredBatch { version: Version(version), record: vec![0; 10].into() }
     }
@@ -77,21 +99,21 @@ mod tests {
     fn only_what_follows_without_a_gap_is_known() {
         let recent = Recent::default();
         assert_eq!(versions(&recent, 0), []);
-        recent.add(&[batch(5), batch(6)]);
-        recent.add(&[batch(7)]);
+        recent.add(read([5, 6]));
+        recent.add(read([7]));
         assert_eq!(versions(&recent, 4), [5, 6, 7]);
         assert_eq!(versions(&recent, 5), [6, 7]);
         assert_eq!((versions(&recent, 7), versions(&recent, 3)), (vec![], vec![]));
-        recent.add(&[batch(9)]);
+        recent.add(read([9]));
         assert_eq!((versions(&recent, 8), versions(&recent, 4)), (vec![9], vec![]));
-        recent.replace(&[batch(10), batch(11)]);
+        recent.replace(read([10, 11]));
         assert_eq!((versions(&recent, 8), versions(&recent, 9)), (vec![], vec![10, 11]));
     }
 
     #[test]
     fn the_oldest_make_room() {
         let recent = Recent::default();
-        (1..=2000).for_each(|version| recent.add(&[batch(version)]));
+        (1..=2000).for_each(|version| recent.add(read([version])));
         assert_eq!(versions(&recent, 2000 - READ_BATCHES_MAX as u64).len(), READ_BATCHES_MAX);
         assert_eq!(versions(&recent, 1999 - READ_BATCHES_MAX as u64), []);
     }

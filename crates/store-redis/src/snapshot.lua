@@ -7,7 +7,7 @@
 -- what the snapshot is of.
 local head = redis.call('GET', KEYS[1]) or ''
 local at = redis.call('XRANGE', KEYS[2], ARGV[2], ARGV[2])
-if string.sub(ARGV[1], 1, 8) > string.sub(head, 1, 8) or (at[1] and at[1][2][2] ~= ARGV[3]) then
+if string.sub(ARGV[1], 1, 8) > string.sub(head, 1, 8) or (at[1] and string.sub(at[1][2][2], 1, 16) ~= ARGV[3]) then
     redis.call('UNLINK', KEYS[4])
     return {head}
 end

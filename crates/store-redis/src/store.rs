@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    Answer, Append, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
+    Answer, Append, Author, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
 use redis::{Cmd, Value};
@@ -22,7 +22,8 @@ use crate::options::Options;
 use crate::recent::Recent;
 use crate::{append, fit, snapshot};
 
-/// A log in a Redis that any number of processes share. They race for each version, and exactly one wins.
+/// A log in a Redis that any number of processes share. They race for each version, and exactly one wins; where many do,
+/// they pass a baton.
 ///
 /// A broken connection is made anew, by itself. A command whose fate is unknown is sent again where that is right,
 /// which it is for all of them: the same batch is never written twice.
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) tail_link: Link,
     pub(crate) recent: Recent,
     pub(crate) append_script: Lua,
+    pub(crate) want_script: Lua,
     pub(crate) snapshot_script: Lua,
     pub(crate) follower: Mutex<Option<(watch::Sender<Known>, JoinHandle<()>)>>,
 }
@@ -70,6 +72,7 @@ impl RedisStore {
             tail_link,
             recent: Recent::default(),
             append_script: append::script(),
+            want_script: Lua::new(include_str!("want.lua")),
             snapshot_script: snapshot::script(),
             follower: Mutex::new(None),
             options,
@@ -88,6 +91,10 @@ impl RedisStore {
     {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
+            // Whoever is on that runtime already does it himself: each change of tasks takes time.
+            if Handle::try_current().is_ok_and(|current| current.id() == shared.runtime.id()) {
+                return work(shared).await;
+            }
             let name = self.name();
             let task = Ended(shared.runtime.clone().spawn(work(shared)));
             task.await.unwrap_or_else(|| Err(closed(name)))
@@ -173,6 +180,14 @@ impl Store for RedisStore {
         self.run(async move |shared| shared.append(append).await)
     }
 
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.run(async move |shared| shared.want_baton(author).await)
+    }
+
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        Some(self.shared.recent.newest())
+    }
+
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
         self.run(async move |shared| shared.read(after).await)
     }
@@ -203,6 +218,10 @@ impl Store for RedisStore {
 
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
         self.run(async move |shared| shared.finished(task).await)
+    }
+
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        self.run(async move |shared| shared.finished_all(&tasks).await)
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {

@@ -48,6 +48,6 @@ pub use record::{
     decode_tries, encode_tries, label, state_word, tries_blob,
 };
 pub use store::{
-    Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
+    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
     Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };

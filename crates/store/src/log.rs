@@ -190,12 +190,25 @@ impl Log {
 
     /// A finished task with what it produced.
     pub async fn finished(&self, task: TaskId) -> Result<Option<(Finished, Option<Bytes>)>, StoreError> {
-        let Some(stored) = self.store.finished(task).await? else { return Ok(None) };
-        let mut finished = unseal_finished(self.store.name(), task, &stored.record)?;
-        let kept = stored.result.map(|kept| unseal_result(self.store.name(), task, &kept));
+        self.store.finished(task).await?.map(|stored| self.unseal_finished(stored)).transpose()
+    }
+
+    /// What some finished tasks produced, in the order in which they were asked for.
+    pub async fn results(&self, tasks: Vec<TaskId>) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let stored = self.store.finished_all(tasks).await?;
+        let result = |stored: Option<StoredFinished>| {
+            let Some(StoredFinished { task, result: Some(kept), .. }) = stored else { return Ok(None) };
+            unseal_result(self.store.name(), task, &kept).map(|(_, result)| result)
+        };
+        stored.into_iter().map(result).collect()
+    }
+
+    fn unseal_finished(&self, stored: StoredFinished) -> Result<(Finished, Option<Bytes>), StoreError> {
+        let mut finished = unseal_finished(self.store.name(), stored.task, &stored.record)?;
+        let kept = stored.result.map(|kept| unseal_result(self.store.name(), stored.task, &kept));
         let (payload, result) = kept.transpose()?.unwrap_or_default();
         finished.payload = payload;
-        Ok(Some((finished, result)))
+        Ok((finished, result))
     }
 
     /// Finished tasks, the newest first.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::error::StoreError;
 use crate::store::{
-    Answer, Append, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
+    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
     Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
 
@@ -25,11 +25,19 @@ pub struct MemoryStore {
 struct Kept {
     head: Head,
     /// The batches that are not trimmed; the last one is that of the head.
-    log: VecDeque<(BatchId, Bytes)>,
+    log: VecDeque<Logged>,
+    /// Who wants to append, the first in line first.
+    line: VecDeque<Author>,
     snapshot: Option<StoredSnapshot>,
     blobs: HashMap<BlobId, Bytes>,
     history: BTreeMap<Place, StoredFinished>,
     places: HashMap<TaskId, Place>,
+}
+
+struct Logged {
+    batch: BatchId,
+    record: Bytes,
+    baton: Option<Author>,
 }
 
 impl MemoryStore {
@@ -78,6 +86,16 @@ impl Store for MemoryStore {
             });
         }
         answer(head)
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.kept().want_baton(author);
+        answer(Ok(()))
+    }
+
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        let kept = self.kept();
+        Some((kept.head.version, kept.log.back().and_then(|there| there.baton)))
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
@@ -149,7 +167,7 @@ impl Kept {
         Version(self.head.version.0 + 1 - self.log.len() as u64)
     }
 
-    fn batch_at(&self, version: Version) -> Option<&(BatchId, Bytes)> {
+    fn logged(&self, version: Version) -> Option<&Logged> {
         let index = version.0.checked_sub(self.oldest().0)?;
         self.log.get(index as usize)
     }
@@ -158,12 +176,17 @@ impl Kept {
         let (head, places) = (append.outcome(), append.places());
         if append.expected != self.head {
             // The same batch once more, from somebody who did not hear the answer.
-            return match self.batch_at(head.version) {
-                Some((batch, _)) if *batch == append.batch => Ok(head),
-                _ => Err(StoreError::Conflict { expected: append.expected, current: self.head }),
+            return match self.logged(head.version) {
+                Some(there) if there.batch == append.batch => Ok(head),
+                _ => {
+                    self.want_baton(append.batch.author());
+                    Err(StoreError::Conflict { expected: append.expected, current: self.head })
+                }
             };
         }
-        self.log.push_back((append.batch, append.record));
+        self.line.retain(|author| *author != append.batch.author());
+        let baton = self.line.pop_front();
+        self.log.push_back(Logged { batch: append.batch, record: append.record, baton });
         self.blobs.extend(append.blobs);
         append.dropped.iter().for_each(|id| drop(self.blobs.remove(id)));
         for (place, finished) in places.zip(append.finished) {
@@ -176,6 +199,12 @@ impl Kept {
         Ok(head)
     }
 
+    fn want_baton(&mut self, author: Author) {
+        if author != Author(0) && !self.line.contains(&author) {
+            self.line.push_back(author);
+        }
+    }
+
     fn read(&self, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
         reaches(self.head, after)?;
         if after.next() < self.oldest() {
@@ -184,7 +213,7 @@ impl Kept {
         let from = (after.next().0 - self.oldest().0) as usize;
         let mut bytes = 0;
         let mut batches = Vec::new();
-        for (index, (_, record)) in self.log.iter().enumerate().skip(from).take(READ_BATCHES_MAX) {
+        for (index, Logged { record, .. }) in self.log.iter().enumerate().skip(from).take(READ_BATCHES_MAX) {
             let version = Version(self.oldest().0 + index as u64);
             batches.push(StoredBatch { version, record: record.clone() });
             bytes += record.len();
@@ -197,7 +226,7 @@ impl Kept {
 
     fn save_snapshot(&mut self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
         let at = snapshot.head;
-        let known = self.batch_at(at.version).map(|(batch, _)| *batch);
+        let known = self.logged(at.version).map(|there| there.batch);
         if at.version > self.head.version || known.is_some_and(|batch| batch != at.batch) {
             return Err(StoreError::Conflict { expected: at, current: self.head });
         }
@@ -257,7 +286,7 @@ impl MemoryStore {
         let bytes = match record {
             Record::Batch(version) => {
                 let index = version.0.checked_sub(oldest.0);
-                index.and_then(|index| kept.log.get_mut(index as usize)).map(|(_, bytes)| bytes)
+                index.and_then(|index| kept.log.get_mut(index as usize)).map(|there| &mut there.record)
             }
             Record::Snapshot(_) => kept.snapshot.as_mut().map(|snapshot| &mut snapshot.record),
             Record::Payload(id) => kept.blobs.get_mut(&id),

@@ -25,6 +25,11 @@ pub struct Version(pub u64);
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u128);
 
+/// Who makes batches: the upper half of their ids, which each process that shares a store chooses at random for
+/// itself. 0 is nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Author(pub u64);
+
 /// Where a log ends: its version and the batch that brought it there.
 ///
 /// The batch is part of it because an engine may lose its last writes at a failover and reach the same
@@ -181,6 +186,23 @@ pub trait Store: Send + Sync + 'static {
     /// very same batch again is always right: if it is there already, at its place, that is a success.
     fn append(&self, append: Append) -> Answer<'_, Head>;
 
+    /// Asks to be passed the baton: the right to append next, by courtesy, so that those who share a store append one
+    /// after another instead of racing. Nothing depends on it but speed: whoever appends without it is checked like
+    /// everybody.
+    ///
+    /// Those who want it stand in line, each once. Whoever appends leaves the line, and its batch passes the baton to the
+    /// first who is left; whoever loses a race is put in line by that. A store without such a line does nothing: there
+    /// everybody races.
+    fn want_baton(&self, _author: Author) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The newest batch that this process has heard of, and to whom it passed the baton: what can be told without asking.
+    /// There may be newer ones.
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        None
+    }
+
     /// The batches after a version, in order and without a gap, at most [`READ_BATCHES_MAX`] and about
     /// [`READ_BYTES_MAX`] at a time. None: the log ends there.
     ///
@@ -215,6 +237,17 @@ pub trait Store: Send + Sync + 'static {
     /// A finished task with its result.
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>>;
 
+    /// Some finished tasks with their results, in the order in which they were asked for.
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        Box::pin(async move {
+            let mut all = Vec::with_capacity(tasks.len());
+            for task in tasks {
+                all.push(self.finished(task).await?);
+            }
+            Ok(all)
+        })
+    }
+
     /// Finished tasks, the newest first, without results and labels. Fewer than asked for: there are no more.
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>>;
 
@@ -227,6 +260,14 @@ impl Version {
     #[must_use]
     pub fn next(self) -> Version {
         Version(self.0.saturating_add(1))
+    }
+}
+
+impl BatchId {
+    /// Who made it.
+    #[must_use]
+    pub fn author(self) -> Author {
+        Author((self.0 >> 64) as u64)
     }
 }
 

@@ -13,8 +13,8 @@ use crate::frame::{HEADER, Record};
 use crate::log::{Entry, Log};
 use crate::record::Batch;
 use crate::store::{
-    Answer, Append, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 
 /// What goes wrong with one append.
@@ -150,6 +150,14 @@ impl Store for FaultyStore {
         }))
     }
 
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.unless_away(self.inner.want_baton(author))
+    }
+
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        self.inner.newest().filter(|_| !self.away.load(Ordering::SeqCst))
+    }
+
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
         self.unless_away(self.inner.read(after))
     }
@@ -180,6 +188,10 @@ impl Store for FaultyStore {
 
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
         self.unless_away(self.inner.finished(task))
+    }
+
+    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+        self.unless_away(self.inner.finished_all(tasks))
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {

@@ -8,6 +8,10 @@ use laneway_store::{Answer, MemoryStore, Record, Store};
 struct Memory(MemoryStore);
 
 impl Site for Memory {
+    fn has_baton(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Answer<'_, Arc<dyn Store>> {
         let store: Arc<dyn Store> = Arc::new(self.0.clone());
         Box::pin(async { Ok(store) })

@@ -12,7 +12,7 @@
 //! | how does a store become one? | `export.rs`, with `recorder.rs` for the log, `past.rs` for history and `anonymous.rs` |
 //! | what does each task do when it runs? | `script.rs`, and `family.rs` for those that wait for others |
 //! | how is it replayed? | `replay.rs` |
-//! | what is told of it? | `played.rs` (what happened), `report.rs` (in numbers), `table.rs` (as text), `plot.rs` (as a picture) |
+//! | what is told of it? | `played.rs` (what happened), `report.rs` (in numbers), `table.rs` (as text), `plot.rs` (as a picture, drawn by `svg.rs`) |
 
 mod anonymous;
 mod export;
@@ -25,6 +25,7 @@ mod recorder;
 mod replay;
 mod report;
 mod script;
+mod svg;
 mod table;
 mod trace;
 mod words;
@@ -36,6 +37,7 @@ pub use reading::{TraceError, read_trace};
 pub use replay::{ReplayError, replay};
 pub use report::{Comparison, Fairness, LaneReport, Report};
 pub use script::Assumptions;
+pub use svg::Svg;
 pub use table::table;
 pub use trace::{
     Arrival, Asker, Attempt, AttemptEnd, Header, Outcome, ParentOf, RetryOf, Sources, Strategy, TRACE_FORMAT,

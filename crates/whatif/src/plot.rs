@@ -1,7 +1,7 @@
-//! A comparison as a picture: a small SVG by hand, because its every byte follows from the numbers, it needs no font and
-//! no crate, and a browser shows it as it is.
+//! A comparison as a picture.
 
 use crate::report::{Comparison, LaneReport, Report};
+use crate::svg::Svg;
 use crate::table::{duration, shortened};
 
 const WIDTH: u32 = 860;
@@ -17,19 +17,13 @@ pub fn plot(comparison: &Comparison) -> String {
     let lanes: Vec<&str> = comparison.before.lanes.iter().map(|lane| lane.lane.as_str()).collect();
     let lanes = &lanes[..lanes.len().min(LANES_MAX)];
     let height = 336 + 40 * lanes.len();
-    let mut svg = Svg(String::new());
-    svg.put(format_args!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#1f2937\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
-    ));
+    let mut svg = Svg::new(WIDTH, height as u32);
     let title = format!("{} arrivals", comparison.arrivals);
     svg.text(24.0, 30.0, "start", "16", &title);
     legend(&mut svg, &comparison.before, &comparison.after);
     depth(&mut svg, &comparison.before, &comparison.after);
     waits(&mut svg, &comparison.before, &comparison.after, lanes);
-    svg.put(format_args!("</svg>\n"));
-    svg.0
+    svg.finish()
 }
 
 fn legend(svg: &mut Svg, before: &Report, after: &Report) {
@@ -116,26 +110,5 @@ fn bar(svg: &mut Svg, lane: &LaneReport, colour: &str, y: f64, place: impl Fn(u6
     ));
     for x in [p50, p90, p99] {
         svg.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{colour}\"/>\n", y + 4.0));
-    }
-}
-
-struct Svg(String);
-
-impl Svg {
-    fn put(&mut self, part: std::fmt::Arguments<'_>) {
-        self.0.push_str(&part.to_string());
-    }
-
-    fn rule(&mut self, x1: f64, y1: f64, x2: f64, y2: f64) {
-        self.put(format_args!(
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"#e5e7eb\"/>\n"
-        ));
-    }
-
-    fn text(&mut self, x: f64, y: f64, anchor: &str, size: &str, text: &str) {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        self.put(format_args!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\">{text}</text>\n"
-        ));
     }
 }

@@ -9,18 +9,30 @@ import { Act } from "../parts/dialog.js";
 import { Slots } from "../parts/lanebar.js";
 import { Empty, Filter, LaneLink, Priority, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Since } from "../parts/time.js";
+import { explain, reason } from "../parts/why.js";
 
 const QUEUE_SHOWN = 5;
+const RUNS_SHOWN = 8;
 
 async function everyAgent(signal) {
   const { items } = await ask("GET", "api/agents", { signal });
   const queues = await Promise.all(items.map((agent) => ask("GET", `api/agents/${part(agent.name)}/queue`, { signal })));
-  return items.map((agent, index) => ({ agent, queue: queues[index] }));
+  // Of one that does not run though somebody waits: what the first waits for.
+  const whys = await Promise.all(items.map((agent, index) => {
+    const [first] = queues[index].queued_executions;
+    return first && agent.running === 0 ? explain(first.id, signal) : null;
+  }));
+  return items.map((agent, index) => ({ agent, queue: queues[index], why: whys[index] }));
 }
 
 const RUNNERS = { command: "a program", url: "an HTTP service", external: "workers elsewhere", echo: "says what it hears" };
 
-function Card({ agent, queue, after }) {
+function Runs({ runs }) {
+  return runs.slice(0, RUNS_SHOWN).map((run) => html`<div key=${run.id}><strong>Now</strong> <${TaskLink} id=${run.id} /> for <${Since} at=${run.started_at} />
+    <p class="message">${run.message}</p></div>`);
+}
+
+function Card({ agent, queue, why, after }) {
   const path = `api/agents/${part(agent.name)}`;
   const clear = {
     title: `Clear the queue of ${agent.name}?`, danger: true, action: `Cancel ${many(agent.waiting, "turn")}`,
@@ -48,15 +60,18 @@ function Card({ agent, queue, after }) {
     return execution.position ? `Accepted, place ${execution.position} in line.` : "Accepted, it starts now.";
   };
   const lane = { running: agent.running, max_concurrency: agent.max_concurrency };
-  const current = queue.current_execution;
+  const runs = queue.running_executions ?? [];
+  const isStuck = runs.length === 0 && agent.waiting > 0;
   return html`<article class="card agent" aria-label=${`Agent ${agent.name}`}>
-    <header><h2 class="name">${agent.name}</h2><span class=${`lane-word ${agent.is_busy ? "busy" : "idle"}`}>${agent.is_busy ? "▶ busy" : "idle"}</span></header>
+    <header><h2 class="name">${agent.name}</h2><span class=${`lane-word ${agent.is_busy ? "busy" : isStuck ? "stopped" : "idle"}`}>${agent.is_busy ? "▶ busy" : isStuck ? "held up" : "idle"}</span></header>
     <p class="faint small">${RUNNERS[agent.runner] ?? agent.runner} · lanes <${LaneLink} lane=${agent.lane} />${agent.lanes.map((name) => html` <${LaneLink} lane=${name} />`)}</p>
     <div class="meter"><span class="num">${agent.running}/${agent.max_concurrency ?? "∞"} running</span><${Slots} lane=${lane} />
       <span class="num">${count(agent.waiting)} of ${count(agent.max_queued)} places in line</span></div>
-    <div class="current">${current
-      ? html`<strong>Now</strong> <${TaskLink} id=${current.id} /> for <${Since} at=${current.started_at} /><p class="message">${current.message}</p>`
-      : html`<span class="faint">${agent.waiting ? "Nothing runs; follow a task below to see why it waits." : "Nothing runs. The next message starts at once."}</span>`}</div>
+    <div class="current">${runs.length
+      ? html`<${Runs} runs=${runs} />${runs.length > RUNS_SHOWN && html`<p class="faint small">and ${count(runs.length - RUNS_SHOWN)} more: <${LaneLink} lane=${agent.lane} /></p>`}`
+      : isStuck
+        ? html`<strong>Nothing runs:</strong> ${reason(why) || "the first is about to start"}.`
+        : html`<span class="faint">Nothing runs, and nobody waits.</span>`}</div>
     ${queue.queued_executions.length > 0 && html`<ol class="queue">${queue.queued_executions.slice(0, QUEUE_SHOWN).map((one) => html`<li key=${one.id}>
       <span class="num">#${one.position}</span> <${Priority} own=${one.priority} effective=${one.effective_priority} />
       <${TaskLink} id=${one.id} /> <span class="message">${one.message}</span></li>`)}</ol>`}

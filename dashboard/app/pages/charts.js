@@ -3,7 +3,7 @@
 import { html, useCallback, useMemo } from "../view.js";
 import { ask, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
-import { refine, usePlace } from "../route.js";
+import { pick, usePlace } from "../route.js";
 import { length } from "../words.js";
 import { Chart } from "../parts/chart.js";
 import { Tabs, Trouble } from "../parts/shown.js";
@@ -76,7 +76,7 @@ export function Charts({ status }) {
   const quiet = drawn.codes.length === 0;
   return html`<section aria-label="Charts">
     <div class="section-head"><h2>Load</h2>
-      <${Tabs} label="Time shown" value=${picked} of=${Object.entries(SPANS).map(([key, [name]]) => [key, name])} onPick=${(key) => refine({ span: key })} />
+      <${Tabs} label="Time shown" value=${picked} of=${Object.entries(SPANS).map(([key, [name]]) => [key, name])} onPick=${(key) => pick({ span: key })} />
     </div>
     <${Trouble} error=${error} />
     <div class="charts">

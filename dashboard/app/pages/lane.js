@@ -4,12 +4,13 @@ import { html, useCallback, useState } from "../view.js";
 import { ask, may, pages, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { Link } from "../route.js";
-import { count, length, many, shortId } from "../words.js";
+import { about, count, length, lengthTyped, many, shortId } from "../words.js";
 import { Act, note } from "../parts/dialog.js";
-import { Slots, Line } from "../parts/lanebar.js";
+import { Line, Slots, laneWord } from "../parts/lanebar.js";
 import { LongList } from "../parts/list.js";
-import { Empty, Facts, Priority, Title, Trouble, Waiting } from "../parts/shown.js";
+import { Empty, Facts, Priority, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Since } from "../parts/time.js";
+import { Blockers, explain } from "../parts/why.js";
 
 const LINE_PAGES_MAX = 20;
 
@@ -46,10 +47,17 @@ function Actions({ lane, after }) {
     <${Act} label="Clear" danger disabled=${lane.waiting === 0} ask=${clear} run=${doClear} after=${after} />`;
 }
 
+/** What one changes most comes first. */
+const FIRST = ["max_concurrency", "max_queued", "rate_limit", "order", "priority"];
+const inOrder = (settings) => Object.entries(settings).sort(([one], [other]) => {
+  const rank = (key) => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
+  return rank(one) - rank(other) || one.localeCompare(other);
+});
+
 /** A setting that can be changed where it stands. */
 function Setting({ lane, name, value, after }) {
   const [edited, setEdited] = useState(null);
-  const text = String(value);
+  const text = lengthTyped(String(value));
   if (!may("admin")) return html`<tr><th scope="row">${name}</th><td class="num">${text}</td></tr>`;
   const save = async (event) => {
     event.preventDefault();
@@ -76,20 +84,37 @@ function Running({ tasks }) {
       <span class="c-time num">for <${Since} at=${task.started_at} /></span><//></li>`)}</ul>`;
 }
 
-function Waits({ line, lane }) {
+/** What tells a task from the next of its kind. */
+function besides(task, lane) {
+  const [home] = task.lanes;
+  const place = home === lane.lane || home === task.kind ? "" : `at home in ${home}${task.position ? `, #${task.position} there` : ""}`;
+  const said = [task.session && `conversation ${task.session}`, place].filter(Boolean).join("; ");
+  return said && html`<small class="faint" title=${said}>${said}</small>`;
+}
+
+/** Why the line does not move on: what its first waits for. */
+function First({ task, why, here }) {
+  return html`<div class="first-why" role="group" aria-label="Why the first waits">${why
+    ? html`<p>The first, <${TaskLink} id=${task.id} />, waits because</p><${Blockers} blockers=${why.blockers} here=${here} />`
+    : html`<p class="faint">The first has started meanwhile.</p>`}</div>`;
+}
+
+function Waits({ line, lane, why }) {
   if (line.items.length === 0) {
     const next = lane.running ? "New work starts at once if a slot is free." : "Send a task that names this lane, and it shows here.";
     return html`<${Empty} title="Nobody waits.">${next}<//>`;
   }
   const row = (task) => html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
-    <span class="c-place num">#${task.lane_position ?? "–"}</span><span class="c-kind name" title=${task.id}>${task.kind}</span>
-    <span class="c-lane wide faint">${task.lanes[0] === lane.lane ? "" : `at home in ${task.lanes[0]}${task.position ? `, #${task.position} there` : ""}`}</span>
+    <span class="c-place num">#${task.lane_position ?? "–"}</span>
+    <span class="c-kind two" title=${task.id}><span class="name">${task.kind}</span>${besides(task, lane)}</span>
     <span class="c-prio"><${Priority} own=${task.priority} effective=${task.effective_priority} /></span>
-    <span class="c-eta wide num">${task.eta_ms === undefined ? "" : task.eta_ms < 500 ? "next" : `in about ${length(task.eta_ms)}`}</span>
-    <span class="c-time num">for <${Since} at=${task.submitted_at} /></span><//>`;
-  return html`<${LongList} items=${line.items} label=${`The line of ${lane.lane}`} row=${row} />
+    <span class="c-eta wide num">${task.eta_ms === undefined ? "" : about(task.eta_ms)}</span>
+    <span class="c-since num">for <${Since} at=${task.submitted_at} /></span><//>`;
+  return html`<${First} task=${line.items[0]} why=${why} here=${lane.lane} /><${LongList} items=${line.items} label=${`The line of ${lane.lane}`} row=${row} />
     ${line.more && html`<p class="faint small">Only the first ${count(line.items.length)} are listed.</p>`}`;
 }
+
+const LOOKS = { full: "full", "nearly full": "high", idle: "idle", paused: "stopped", draining: "stopped", "held up": "stopped" };
 
 export function Lane({ name }) {
   const question = useCallback(async (signal) => {
@@ -98,16 +123,18 @@ export function Lane({ name }) {
       pages("api/tasks", { query: { lane: name, status: "running" }, signal, pagesMax: 1 }),
       pages("api/tasks", { query: { lane: name, status: "queued" }, signal, pagesMax: LINE_PAGES_MAX }),
     ]);
-    return { lane, running: running.items, line };
+    const [first] = line.items;
+    const why = first ? await explain(first.id, signal) : null;
+    return { lane, running: running.items, line, why: why?.status === "queued" ? why : null };
   }, [name]);
   const concerns = ({ name: event, data }) => event === "configured" || data.lane === name
     || (event === "changed" && data.lane === "global");
   const { data, error, refresh } = useAnswer(question, { concerns, every: 5000 });
   if (!data) return html`<${Title}><span class="name">${name}</span><//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
-  const { lane, running, line } = data;
-  const word = lane.paused ? "paused" : lane.draining ? "draining" : "";
+  const { lane, running, line, why } = data;
+  const word = laneWord(lane);
   return html`<${Title} actions=${html`<${Actions} lane=${lane} after=${refresh} />`}>
-      <span class="name">${name}</span> ${word && html`<span class="lane-word stopped">${word}</span>`}<//>
+      <span class="name">${name}</span> ${word && html`<span class=${`lane-word ${LOOKS[word]}`}>${word}</span>`}<//>
     <${Trouble} error=${error} />
     <section class="card lane-head" aria-label="Now">
       <div class="lane-big"><span class="num">${lane.running}<small> / ${lane.max_concurrency ?? "∞"}</small></span><${Slots} lane=${lane} />
@@ -115,14 +142,16 @@ export function Lane({ name }) {
       <${Facts} of=${[["retrying", count(lane.retrying)], ["accepted", count(lane.counters.accepted)], ["completed", count(lane.counters.completed)],
         ["failed", count(lane.counters.failed)], ["cancelled", count(lane.counters.cancelled)], ["waited too long", count(lane.counters.timed_out_waiting)],
         ["wait p50", length(lane.wait.p50_ms)], ["wait p99", length(lane.wait.p99_ms)], ["run p50", length(lane.run.p50_ms)], ["run p99", length(lane.run.p99_ms)]]} />
+      ${lane.label !== lane.lane && html`<p class="faint small">All but “retrying” is counted for all lanes of <code>${lane.label}</code> together.</p>`}
     </section>
     <div class="columns">
       <div>
         <section class="card flush" aria-label="Running"><h2>Running</h2><${Running} tasks=${running} /></section>
-        <section class="card flush" aria-label="The line"><h2>The line, in order</h2><${Waits} line=${line} lane=${lane} /></section>
+        <section class="card flush" aria-label="The line"><h2>The line, in order</h2><${Waits} line=${line} lane=${lane} why=${why} /></section>
       </div>
       <section class="card" aria-label="Limits and settings"><h2>Limits and settings</h2>
-        <table class="settings"><tbody>${Object.entries(lane.settings).map(([key, value]) => html`<${Setting} key=${key} lane=${name} name=${key} value=${value} after=${refresh} />`)}</tbody></table>
+        ${may("admin") && html`<p class="faint small">Type over a value and press Enter. It holds at once, until the configuration is read again.</p>`}
+        <table class="settings"><tbody>${inOrder(lane.settings).map(([key, value]) => html`<${Setting} key=${key} lane=${name} name=${key} value=${value} after=${refresh} />`)}</tbody></table>
       </section>
     </div>`;
 }

@@ -1,29 +1,66 @@
 // Tasks that could not be done: look at why, run them again, throw them away.
 
-import { html } from "../view.js";
+import { html, useState } from "../view.js";
 import { ask, may, pages, part, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
-import { go, refine, usePlace } from "../route.js";
+import { go, pick, refine, usePlace } from "../route.js";
 import { count, many } from "../words.js";
 import { Act } from "../parts/dialog.js";
 import { Empty, Filter, Folded, LaneLink, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
 
 const everyLetter = (signal) => pages("api/dead-letters", { signal });
-const SHOWN_MAX = 200;
+const SHOWN_AT_ONCE = 100;
 
-function Bulk({ letters, query, after }) {
-  if (!may("admin")) return null;
-  const which = { lane: query.lane, kind: query.kind };
-  const said = [query.lane && `lane “${query.lane}”`, query.kind && `kind “${query.kind}”`].filter(Boolean).join(" and ");
-  if (!said) return html`<button type="button" disabled title="Filter by a lane or a kind first">All of them…</button>`;
-  const number = many(letters.length, "dead letter");
-  const redrive = { title: `Run ${number} again?`, action: `Run ${number} again`, what: [`Every dead letter of ${said} becomes a new task with the same payload and joins its line.`, "If a line gets full, the rest stay here."] };
-  const discard = { title: `Throw ${number} away?`, action: `Throw ${number} away`, danger: true, what: [`Every dead letter of ${said} is gone for good, payload included.`] };
-  const doRedrive = async () => `${many((await ask("POST", "api/dead-letters/redrive", { body: which })).count, "task")} run again.`;
-  const doDiscard = async () => `${many((await ask("DELETE", withQuery("api/dead-letters", which))).count, "dead letter")} thrown away.`;
-  return html`<${Act} label=${`Run ${count(letters.length)} again`} primary disabled=${!letters.length} ask=${redrive} run=${doRedrive} after=${after} />
-    <${Act} label=${`Throw ${count(letters.length)} away`} danger disabled=${!letters.length} ask=${discard} run=${doDiscard} after=${after} />`;
+/**
+ * What a bulk action takes. What is filtered by lane or kind goes to the server as such, which counts it; everything, kind by kind; what was
+ * searched for, letter by letter, as it is shown.
+ */
+function chosenBy(query, shown) {
+  const said = [query.lane && `home lane “${query.lane}”`, query.kind && `kind “${query.kind}”`, query.filter && `text “${query.filter}”`].filter(Boolean).join(" and ");
+  const kinds = [...new Set(shown.map((letter) => letter.kind))];
+  const which = query.lane || query.kind ? [{ lane: query.lane, kind: query.kind }] : kinds.map((kind) => ({ kind }));
+  const sum = async (act) => {
+    let all = 0;
+    for (const one of which) all += (await act(one)).count;
+    return all;
+  };
+  const each = async (act) => {
+    let done = 0;
+    for (const letter of shown) {
+      await act(`api/dead-letters/${part(letter.id)}`);
+      done += 1;
+    }
+    return done;
+  };
+  if (query.filter) {
+    return {
+      said, number: async () => shown.length,
+      redrive: () => each((path) => ask("POST", `${path}/redrive`)), discard: () => each((path) => ask("DELETE", path)),
+    };
+  }
+  return {
+    said,
+    number: () => sum((one) => ask("POST", "api/dead-letters/redrive", { body: { ...one, dry_run: true } })),
+    redrive: () => sum((one) => ask("POST", "api/dead-letters/redrive", { body: one })),
+    discard: () => sum((one) => ask("DELETE", withQuery("api/dead-letters", one))),
+  };
+}
+
+function Bulk({ shown, query, after }) {
+  if (!may("admin") || shown.length === 0) return null;
+  const { said: given, number, redrive, discard } = chosenBy(query, shown);
+  const said = given ? ` of ${given}` : "";
+  const again = async () => {
+    const letters = many(await number(), "dead letter");
+    return { title: `Run ${letters} again?`, action: `Run ${letters} again`, what: [`Every dead letter${said} becomes a new task with the same payload and joins its line.`, "If a line gets full, the rest stay here."] };
+  };
+  const away = async () => {
+    const letters = many(await number(), "dead letter");
+    return { title: `Throw ${letters} away?`, action: `Throw ${letters} away`, danger: true, what: [`Every dead letter${said} is gone for good, payload included.`] };
+  };
+  return html`<${Act} label=${`Run ${count(shown.length)} again`} primary ask=${again} run=${async () => `${many(await redrive(), "task")} run again.`} after=${after} />
+    <${Act} label=${`Throw ${count(shown.length)} away`} danger ask=${away} run=${async () => `${many(await discard(), "dead letter")} thrown away.`} after=${after} />`;
 }
 
 function Letter({ letter, after }) {
@@ -51,19 +88,22 @@ function Letter({ letter, after }) {
 
 export function Letters() {
   const { query } = usePlace();
+  const [most, setMost] = useState(SHOWN_AT_ONCE);
   const { data, error, refresh } = useAnswer(everyLetter, { concerns: ({ name }) => ["dead_lettered", "accepted"].includes(name), every: 10000 });
   const wanted = (query.filter ?? "").toLowerCase();
   const fits = (letter) => (!query.lane || letter.lane === query.lane) && (!query.kind || letter.kind === query.kind);
-  const chosen = (data?.items ?? []).filter(fits);
+  // What broke last is looked for first.
+  const chosen = (data?.items ?? []).filter(fits).reverse();
   const shown = chosen.filter((letter) => `${letter.error} ${letter.kind} ${letter.lane} ${letter.id}`.toLowerCase().includes(wanted));
   const choices = (key) => [...new Set((data?.items ?? []).map((letter) => letter[key]))].sort();
-  const pick = (key) => html`<label><span>${key}</span><select value=${query[key] ?? ""} onChange=${(event) => refine({ [key]: event.target.value })}>
+  const pick = (key) => html`<label><span>${key}</span><select value=${query[key] ?? ""} onChange=${(event) => pick({ [key]: event.target.value })}>
     <option value="">any</option>${choices(key).map((choice) => html`<option value=${choice}>${choice}</option>`)}</select></label>`;
-  return html`<${Title} actions=${html`<${Bulk} letters=${chosen} query=${query} after=${refresh} />`}>Dead letters<//>
+  return html`<${Title} actions=${html`<${Bulk} shown=${shown} query=${query} after=${refresh} />`}>Dead letters<//>
     <div class="filters">${pick("lane")}${pick("kind")}<label><span>text</span><${Filter} label="Filter dead letters" value=${query.filter} onInput=${(filter) => refine({ filter })} /></label></div>
     <${Trouble} error=${error} />
     ${!data ? !error && html`<${Waiting} />` : shown.length === 0
       ? html`<${Empty} title=${data.items.length ? "No dead letter fits." : "No dead letters."}>${data.items.length ? "Clear the filters to see all of them." : "A task that fails after its last attempt is kept here, to be run again or thrown away."}<//>`
-      : html`${shown.slice(0, SHOWN_MAX).map((letter) => html`<${Letter} key=${letter.id} letter=${letter} after=${refresh} />`)}
-        <p class="faint small">${many(Math.min(shown.length, SHOWN_MAX), "dead letter")} of ${count(data.items.length)}${data.more ? " and more" : ""} shown, the oldest first.</p>`}`;
+      : html`${shown.slice(0, most).map((letter) => html`<${Letter} key=${letter.id} letter=${letter} after=${refresh} />`)}
+        ${shown.length > most && html`<p><button type="button" onClick=${() => setMost(most + SHOWN_AT_ONCE)}>Show more</button></p>`}
+        <p class="faint small">${many(Math.min(shown.length, most), "dead letter")} of ${count(data.items.length)}${data.more ? " and more" : ""} shown, the newest first.</p>`}`;
 }

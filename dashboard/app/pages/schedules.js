@@ -4,17 +4,24 @@ import { html, useState } from "../view.js";
 import { ask, may, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { cronWords } from "../words.js";
-import { Act } from "../parts/dialog.js";
+import { Act, note } from "../parts/dialog.js";
 import { Empty, Facts, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Exact, Time } from "../parts/time.js";
 import { agentsToAsk } from "./session.js";
 
 const everySchedule = async (signal) => (await ask("GET", "api/schedules", { signal })).items;
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function Runs({ name }) {
   const [runs, setRuns] = useState(null);
   const load = async (event) => {
-    if (event.target.open) setRuns((await ask("GET", `api/schedules/${part(name)}/runs`)).items);
+    if (!event.target.open) return;
+    try {
+      setRuns((await ask("GET", `api/schedules/${part(name)}/runs`)).items);
+    } catch (error) {
+      note(error.message, "refused");
+    }
   };
   return html`<details onToggle=${load}><summary>Past runs</summary>${runs && (runs.length === 0 ? html`<p class="faint">It has not fired yet.</p>`
     : html`<ul class="plain-list">${runs.slice(0, 20).map((run) => html`<li>${run.status} · ${run.trigger} · <${Time} at=${run.fired_at} />
@@ -41,8 +48,8 @@ function Card({ schedule, after }) {
   const last = schedule.last_run;
   return html`<article class="card" aria-label=${`Schedule ${schedule.name}`}>
     <header><h2 class="name">${schedule.name}</h2><span class=${`lane-word ${schedule.enabled ? "busy" : "stopped"}`}>${schedule.enabled ? "on" : "paused"}</span></header>
-    <p><strong>${cronWords(schedule.cron)}</strong> <span class="faint">${schedule.timezone} · <code>${schedule.cron}</code></span></p>
-    <p class="message">“${schedule.message}” to ${schedule.agent}</p>
+    <p><strong>${capital(cronWords(schedule.cron) ?? schedule.words ?? schedule.cron)}</strong> <span class="faint">${schedule.timezone} · <code>${schedule.cron}</code></span></p>
+    <p>“<bdi>${schedule.message}</bdi>” to ${schedule.agent}</p>
     <${Facts} of=${[["next, your time", schedule.next_runs.length > 0 && html`<ol class="plain-list">${schedule.next_runs.map((at) => html`<li><${Exact} at=${at} /> <span class="faint">(<${Time} at=${at} />)</span></li>`)}</ol>`],
       ["last", last && html`${last.status} <${Time} at=${last.fired_at} /> ${last.task_id && html`<${TaskLink} id=${last.task_id} />`} ${last.error && html`<span class="bad">${last.error}</span>`}`],
       ["if missed", schedule.catch_up === "one" ? "runs once" : "is skipped"], ["from", schedule.origin === "file" ? "the configuration file" : "the API"]]} />

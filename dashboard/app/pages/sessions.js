@@ -18,10 +18,13 @@ function Row({ session }) {
     <span class="c-kind name">${session.key}</span>
     <span class="c-word"><span class=${`lane-word ${session.is_busy ? "busy" : "idle"}`}>${session.is_busy ? "▶ busy" : "idle"}</span></span>
     <span class="c-num num">${count(session.messages.length)} wait</span>
-    <span class="c-prio wide">${session.settings.mode?.value}</span>
-    <span class="c-message wide">${first?.text ?? ""}</span>
+    <span class="c-mode wide" title=${`from ${session.settings.mode?.from}`}>${session.settings.mode?.value}</span>
+    <span class="c-message wide">${session.set_aside?.length > 0 && html`<span class="bad">✕ ${count(session.set_aside.length)} set aside</span> `}${(first ?? session.current_turn?.said?.[0])?.text ?? ""}</span>
   <//>`;
 }
+
+const HEAD = html`<span class="c-kind">conversation</span><span class="c-word">turn</span><span class="c-num">messages</span>
+  <span class="c-mode wide">mode</span><span class="c-message wide">first that waits, or what is being answered</span>`;
 
 export function Sessions() {
   const { query } = usePlace();
@@ -46,6 +49,6 @@ export function Sessions() {
     ${!data ? !error && html`<${Waiting} />` : shown.length === 0
       ? html`<${Empty} title=${wanted ? "No conversation fits." : "No conversation is under way."}>
           ${wanted ? "Clear the filter to see all of them." : html`Write to one here, or send to <code>POST /api/sessions/{key}/messages</code>. Those with nothing to remember are not listed.`}<//>`
-      : html`<div class="card flush"><${LongList} items=${shown} label="Conversations" keyOf=${(session) => session.key} row=${(session) => html`<${Row} session=${session} />`} /></div>
+      : html`<div class="card flush"><${LongList} items=${shown} label="Conversations" head=${HEAD} keyOf=${(session) => session.key} row=${(session) => html`<${Row} session=${session} />`} /></div>
         <p class="faint small">${many(shown.length, "conversation")}.</p>`}`;
 }

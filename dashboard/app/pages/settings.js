@@ -3,7 +3,7 @@
 import { html, useState } from "../view.js";
 import { ask, hasToken, may, setToken, subject, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
-import { refine, usePlace } from "../route.js";
+import { pick, refine, usePlace } from "../route.js";
 import { Act } from "../parts/dialog.js";
 import { Empty, Filter, Tabs, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
@@ -57,7 +57,7 @@ function Config({ values, wanted, isAll }) {
   const blocks = [...new Set(fitting.map(({ block }) => block))];
   if (blocks.length === 0) return html`<${Empty} title="No setting fits.">Clear the filter to see all of them.<//>`;
   return blocks.map((block) => html`<section class="card" key=${block} aria-label=${block || "general"}><h2 class="name">${block || "general"}</h2>
-    <table class="settings"><thead><tr><th>setting</th><th>value</th><th>from</th></tr></thead><tbody>${fitting.filter((one) => one.block === block).map(({ key, value, source }) => html`<tr>
+    <table class="settings even"><thead><tr><th>setting</th><th>value</th><th>from</th></tr></thead><tbody>${fitting.filter((one) => one.block === block).map(({ key, value, source }) => html`<tr>
       <th scope="row">${key}</th><td class="name">${value}</td><td class=${source === "default" ? "faint" : ""}>${source}</td></tr>`)}</tbody></table></section>`);
 }
 
@@ -69,6 +69,6 @@ export function Settings({ signOut }) {
   return html`<${Title} actions=${html`${who}<${Filter} label="Filter settings" value=${query.filter} onInput=${(filter) => refine({ filter })} />`}>Settings<//>
     <${Trouble} error=${error} />
     ${!data ? !error && html`<${Waiting} />` : html`<${Tokens} tokens=${data.tokens} after=${refresh} />
-      <${Tabs} label="Which settings" of=${[["", "set somewhere"], ["all", "all, defaults too"]]} value=${query.show ?? ""} onPick=${(show) => refine({ show })} />
+      <${Tabs} label="Which settings" of=${[["", "set somewhere"], ["all", "all, defaults too"]]} value=${query.show ?? ""} onPick=${(show) => pick({ show })} />
       <${Config} values=${data.values} wanted=${(query.filter ?? "").toLowerCase()} isAll=${query.show === "all"} />`}`;
 }

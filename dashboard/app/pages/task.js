@@ -4,10 +4,11 @@ import { html, useCallback, useEffect, useState } from "../view.js";
 import { ask, may, part, send, withQuery } from "../api.js";
 import { read, useAnswer } from "../live.js";
 import { Link, go } from "../route.js";
-import { isOver, length, many, stateWord } from "../words.js";
+import { about, isOver, length, many, stateWord } from "../words.js";
 import { Act } from "../parts/dialog.js";
 import { Empty, Facts, Folded, LaneLink, Priority, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
-import { Exact, Since, Time } from "../parts/time.js";
+import { Exact, Time } from "../parts/time.js";
+import { Blockers, explain } from "../parts/why.js";
 
 const TEXT_MAX = 200000;
 const EVENTS_MAX = 200;
@@ -78,23 +79,14 @@ function Timeline({ task, events }) {
 }
 
 function Why({ id, task }) {
-  const question = useCallback((signal) => ask("GET", `api/tasks/${part(id)}/explain`, { signal }), [id]);
+  const question = useCallback((signal) => explain(id, signal), [id]);
   const { data, error } = useAnswer(question, { concerns: ({ name }) => name === "changed", every: 3000 });
   if (error) return html`<${Trouble} error=${error} />`;
   if (!data) return html`<${Waiting} />`;
   const place = data.position ? `Place ${data.position} in line` : "In no line";
-  return html`<p class="place"><strong>${place}</strong>${data.eta_ms !== undefined && data.eta_ms !== null ? `, starts in about ${length(data.eta_ms)}` : ""}.
+  return html`<p class="place"><strong>${place}</strong>${data.eta_ms !== undefined && data.eta_ms !== null ? `, starts ${data.eta_ms < 1000 ? "any moment" : about(data.eta_ms)}` : ""}.
       ${task.wait_until && html` It gives up <${Time} at=${task.wait_until} />.`}</p>
-    ${data.blockers.length === 0
-      ? html`<p>Nothing holds it up: it starts as soon as the server gets to it.</p>`
-      : html`<ol class="blockers">${data.blockers.map((blocker) => html`<li>
-          <span>${blocker.detail}</span>
-          ${blocker.lane && html` <${Link} to=${["lanes", blocker.lane]}>see the lane<//>`}
-          ${blocker.until && html`<span class="faint"> until <${Exact} at=${blocker.until} /> (<${Time} at=${blocker.until} />)</span>`}
-          ${blocker.since && html`<span class="faint"> for <${Since} at=${blocker.since} /></span>`}
-          ${blocker.tasks?.length > 0 && html`<span class="holders">${blocker.tasks.slice(0, 12).map((holder) => html`<${TaskLink} id=${holder} />`)}
-            ${blocker.tasks.length > 12 ? `and ${blocker.tasks.length - 12} more` : ""}</span>`}
-        </li>`)}</ol>`}`;
+    <${Blockers} blockers=${data.blockers} />`;
 }
 
 function Actions({ task, isDead, after }) {

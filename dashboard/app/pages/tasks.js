@@ -1,17 +1,16 @@
 // Tasks by state; every filter is in the address, so that a link shares the view.
 
 import { html, useCallback, useEffect, useRef, useState } from "../view.js";
-import { ask, may, pages, withQuery } from "../api.js";
+import { ask, may, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
-import { Link, refine, usePlace } from "../route.js";
-import { count, length, many } from "../words.js";
-import { Act } from "../parts/dialog.js";
+import { Link, pick, usePlace } from "../route.js";
+import { about, count, many } from "../words.js";
+import { Act, note } from "../parts/dialog.js";
 import { LongList } from "../parts/list.js";
 import { Empty, TASK_HEAD, Tabs, TaskRow, Title, Trouble, Waiting, isOver } from "../parts/shown.js";
 import { Since, Time } from "../parts/time.js";
 
 const PAGE = 200;
-const COUNT_PAGES_MAX = 40;
 const TABS = [
   ["", "all"], ["running", "running"], ["queued", "waiting"], ["retrying", "retrying"], ["completed", "completed"],
   ["failed", "failed"], ["timed_out", "timed out"], ["cancelled", "cancelled"], ["expired", "expired"],
@@ -24,47 +23,79 @@ const chosen = (query) => Object.fromEntries(FILTERS.map((key) => [key, query[ke
 function when(task) {
   if (isOver(task.status)) return html`<${Time} at=${task.ended_at} />`;
   if (task.status === "running") return html`for <${Since} at=${task.started_at} />`;
-  return html`${task.eta_ms === undefined ? "" : html`<span class="faint wide">in ~${length(task.eta_ms)} · </span>`}waits <${Since} at=${task.submitted_at} />`;
+  return html`${task.eta_ms === undefined ? "" : html`<span class="faint wide">${about(task.eta_ms, "in ~")} · </span>`}waits <${Since} at=${task.submitted_at} />`;
 }
 
-/** The first page asks itself again; further pages come as one scrolls, and are merged behind it. */
+/** As many pages as one has scrolled to ask themselves again, so that none shows what is over. */
 function useTasks(query) {
-  const [older, setOlder] = useState({ of: null, items: [], cursor: null });
-  const loading = useRef(false);
-  const path = withQuery("api/tasks", { status: query.status, ...chosen(query), limit: PAGE });
-  const question = useCallback((signal) => ask("GET", path, { signal }), [path]);
-  const first = useAnswer(question, { concerns: ({ name }) => name === "changed" || name === "done", every: 10000 });
-  useEffect(() => setOlder({ of: path, items: [], cursor: null }), [path]);
-  const head = first.data?.items ?? [];
-  const isOf = older.of === path;
-  const cursor = isOf && older.items.length ? older.cursor : first.data?.next_cursor;
-  const more = useCallback(async () => {
-    if (!cursor || loading.current) return;
-    loading.current = true;
-    try {
-      const page = await ask("GET", withQuery("api/tasks", { status: query.status, ...chosen(query), limit: PAGE, cursor }));
-      setOlder((last) => (last.of === path ? { of: path, items: [...last.items, ...page.items], cursor: page.next_cursor ?? null } : last));
-    } finally {
-      loading.current = false;
+  const path = withQuery("api/tasks", { status: query.status, ...chosen(query) });
+  const [wanted, setWanted] = useState({ of: path, pages: 1 });
+  const number = wanted.of === path ? wanted.pages : 1;
+  const asked = useRef(number);
+  asked.current = number;
+  const question = useCallback(async (signal) => {
+    const items = [];
+    let cursor;
+    for (let page = 0; page < asked.current; page += 1) {
+      const found = await ask("GET", withQuery("api/tasks", { status: query.status, ...chosen(query), limit: PAGE, cursor }), { signal });
+      items.push(...found.items);
+      cursor = found.next_cursor;
+      if (!cursor) break;
     }
-  }, [path, cursor]);
-  const seen = new Set(head.map((task) => task.id));
-  const items = [...head, ...(isOf ? older.items.filter((task) => !seen.has(task.id)) : [])];
-  if (query.status === "queued" && !cursor) items.sort((one, other) => (one.lane_position ?? one.position ?? 1e9) - (other.lane_position ?? other.position ?? 1e9));
-  return { ...first, items, cursor, more };
+    // A task may move from one page to the next while they are asked for.
+    return { items: [...new Map(items.map((task) => [task.id, task])).values()], cursor, pages: asked.current };
+  }, [path]);
+  const found = useAnswer(question, { concerns: ({ name }) => name === "changed" || name === "done", every: 10000 });
+  const more = () => {
+    if (found.data?.cursor && found.data.pages === number) setWanted({ of: path, pages: number + 1 });
+  };
+  useEffect(() => {
+    if (number > 1) found.refresh();
+  }, [number]);
+  return { ...found, items: found.data?.items ?? [], cursor: found.data?.cursor, more };
+}
+
+/** There is nothing to ask about: it is said, and that was all. */
+function nothing(text) {
+  note(text, "refused");
+  return null;
+}
+
+/** Dead letters of what is filtered, run again; the server counts them first. */
+function BulkRedrive({ query, after }) {
+  const which = { lane: query.lane, kind: query.kind };
+  if (!may("admin") || !["failed", "timed_out", "lost"].includes(query.status)) return null;
+  if (query.session || query.group || query.parent || !(query.lane || query.kind)) {
+    return html`<span class="hint">To run many again, filter by a home lane or a kind alone, or see <${Link} to=${["dead-letters"]}>the dead letters<//>.</span>`;
+  }
+  const said = Object.entries(which).filter(([, value]) => value).map(([key, value]) => `${key === "lane" ? "home lane" : key} “${value}”`).join(" and ");
+  const question = async () => {
+    const { count: found } = await ask("POST", "api/dead-letters/redrive", { body: { ...which, dry_run: true } });
+    if (found === 0) return nothing(`No dead letter of ${said} is kept: there is nothing to run again.`);
+    const number = many(found, "dead letter");
+    return {
+      title: `Run ${number} again?`, action: `Run ${number} again`,
+      what: [`Every dead letter of ${said}, however it ended, becomes a new task with the same payload and joins its line: ${number} now.`, "If a line gets full, the rest stay."],
+    };
+  };
+  const run = async () => `${many((await ask("POST", "api/dead-letters/redrive", { body: which })).count, "task")} run again.`;
+  return html`<${Act} label="Run all again…" ask=${question} run=${run} after=${after} />`;
 }
 
 function BulkCancel({ query, after }) {
   const which = chosen(query);
-  if (!may("admin") || (query.status && query.status !== "queued")) return null;
-  const said = Object.entries(which).map(([key, value]) => `${key} “${value}”`).join(" and ");
-  if (!said) return html`<button type="button" disabled title="Filter by a lane, session, kind or group first">Cancel all…</button>`;
+  if (!may("admin") || !["", "queued", "retrying"].includes(query.status ?? "")) return null;
+  const given = Object.entries(which).map(([key, value]) => `${key} “${value}”`).join(" and ");
+  const said = given ? `task of ${given}` : "task";
+  // Every task names the lane `global`.
+  if (!given) which.lane = "global";
   const question = async () => {
-    const found = await pages("api/tasks", { query: { status: "queued", ...which }, pagesMax: COUNT_PAGES_MAX });
-    const number = `${found.more ? "at least " : ""}${many(found.items.length, "task")}`;
+    const { cancelled } = await ask("POST", "api/tasks/cancel", { body: { ...which, dry_run: true } });
+    if (cancelled === 0) return nothing(`No ${said} waits.`);
+    const number = many(cancelled, "task");
     return {
       title: `Cancel ${number}?`, action: `Cancel ${number}`, danger: true,
-      what: [`Every task of ${said} that waits is cancelled: ${number} now. They cannot be brought back.`, "What runs is not touched."],
+      what: [`Every ${said} that waits${given ? "" : ", in whatever lane"}, for a slot or for its next attempt, is cancelled: ${number} now. They cannot be brought back.`, "What runs is not touched."],
     };
   };
   const run = async () => `${many((await ask("POST", "api/tasks/cancel", { body: which })).cancelled, "task")} cancelled.`;
@@ -72,7 +103,7 @@ function BulkCancel({ query, after }) {
 }
 
 function FilterBar({ query }) {
-  const change = (key) => (event) => refine({ [key]: event.target.value.trim() });
+  const change = (key) => (event) => pick({ [key]: event.target.value.trim() });
   return html`<div class="filters">${FILTERS.map((key, index) => html`<label key=${key}><span>${key}</span>
     <input type="search" value=${query[key] ?? ""} data-filter=${index === 0 ? "" : null} onChange=${change(key)} spellcheck=${false} autocomplete="off"
       placeholder=${index === 0 ? "any  ( / )" : "any"} /></label>`)}</div>`;
@@ -82,8 +113,8 @@ export function Tasks() {
   const { query } = usePlace();
   const { data, error, items, cursor, more, refresh } = useTasks(query);
   const isFiltered = Object.keys(chosen(query)).length > 0 || query.status;
-  return html`<${Title} actions=${html`<${BulkCancel} query=${query} after=${refresh} />`}>Tasks<//>
-    <${Tabs} label="State" of=${TABS} value=${query.status ?? ""} onPick=${(status) => refine({ status })} />
+  return html`<${Title} actions=${html`<${BulkCancel} query=${query} after=${refresh} /><${BulkRedrive} query=${query} after=${refresh} />`}>Tasks<//>
+    <${Tabs} label="State" of=${TABS} value=${query.status ?? ""} onPick=${(status) => pick({ status })} />
     <${FilterBar} query=${query} />
     <${Trouble} error=${error} />
     ${!data ? !error && html`<${Waiting} />` : items.length === 0

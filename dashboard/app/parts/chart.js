@@ -16,7 +16,7 @@ function options(series, width, span, dots) {
   return {
     width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, dots ? 0.01 : 1)] }, x: { time: true } },
+    scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.15, dots && high ? 0.01 : 1)] }, x: { time: true } },
     axes: [
       { ...axis, size: 28, space: 80, values: (_, splits) => splits.map((at) => clock.format(new Date(at * 1000))) },
       { ...axis, size: 44, space: 32, values: (_, splits) => splits.map((value) => (dots || Number.isInteger(value) ? value : "")) },

@@ -90,6 +90,8 @@ export function Act({ label, ask, run, after, danger, primary, title, disabled, 
     try {
       setBusy(true);
       const question = typeof ask === "function" ? await ask() : ask;
+      // There was something to ask about, and it turned out that there is nothing to do.
+      if (question === null) return;
       const values = question ? await confirm(question) : {};
       if (values === null) return;
       const said = await run(values);

@@ -5,7 +5,8 @@ import { Link } from "../route.js";
 import { count, many, urgency } from "../words.js";
 
 const SLOTS_DRAWN_MAX = 24;
-const WAITING_DRAWN_MAX = 40;
+/** So many of a line are drawn; the rest is a number. */
+export const WAITING_DRAWN_MAX = 30;
 
 /** How full, in a word that goes with the colour. */
 export function fullness({ running, max_concurrency: limit }) {
@@ -26,13 +27,12 @@ export function Slots({ lane }) {
   return html`<span class=${`slots whole ${kind}`} aria-hidden="true"><b style=${{ width: `${share}%` }}></b></span>`;
 }
 
-/** The line, the first at the lane. `known` are tasks that wait there; those beyond what is known are drawn plain. */
+/** The line, the first at the lane. `known` are the first that wait there, in their order; those beyond are drawn plain. */
 export function Line({ waiting, known = [] }) {
   if (!waiting) return html`<span class="line" aria-hidden="true"></span>`;
   const drawn = Math.min(waiting, WAITING_DRAWN_MAX);
-  const inOrder = [...known].sort((one, other) => (one.position ?? 1e9) - (other.position ?? 1e9));
   const ticks = Array.from({ length: drawn }, (_, index) => {
-    const task = inOrder[index];
+    const task = known[index];
     return html`<i class=${task ? urgency(task.effective_priority ?? task.priority) : "unknown"}></i>`;
   });
   return html`<span class="line" aria-hidden="true">${ticks}${waiting > drawn && html`<em>+${count(waiting - drawn)}</em>`}</span>`;
@@ -40,18 +40,29 @@ export function Line({ waiting, known = [] }) {
 
 const WORDS = { full: "full", high: "nearly full", free: "", idle: "idle" };
 
-export function LaneRow({ lane, known }) {
+/** What a lane is, in a word: what somebody did to it first, then that it stands still, then how full it is. */
+export function laneWord(lane) {
+  if (lane.paused) return "paused";
+  if (lane.draining) return "draining";
+  return isHeldUp(lane) ? "held up" : WORDS[fullness(lane)];
+}
+
+/** Tasks wait in it and none runs, though nobody stopped it: something elsewhere is in the way. */
+export const isHeldUp = (lane) => lane.running === 0 && lane.waiting > 0 && !lane.paused && !lane.draining;
+
+/** `why` says what a lane that is held up waits for. */
+export function LaneRow({ lane, known, why = "" }) {
   const limit = lane.max_concurrency ?? "∞";
   const kind = fullness(lane);
-  const isHeldUp = lane.running === 0 && lane.waiting > 0;
-  const word = lane.paused ? "paused" : lane.draining ? "draining" : isHeldUp ? "held up" : WORDS[kind];
-  const said = `${lane.lane}: ${lane.running} of ${limit} running, ${many(lane.waiting, "task")} waiting${word ? `, ${word}` : ""}`;
+  const word = laneWord(lane);
+  const said = `${lane.lane}: ${lane.running} of ${limit} running, ${many(lane.waiting, "task")} waiting${word ? `, ${word}` : ""}${why ? `: ${why}` : ""}`;
   return html`<${Link} to=${["lanes", lane.lane]} class="lane-row" data-row="" aria-label=${said}>
     <span class="lane-name name">${lane.lane}</span>
     <span class="lane-numbers num">${lane.running}/${limit}</span>
     <${Slots} lane=${lane} />
     <span class="lane-wait num">${lane.waiting ? `${count(lane.waiting)} wait` : ""}</span>
     <${Line} waiting=${lane.waiting} known=${known} />
-    <span class=${`lane-word ${lane.paused || lane.draining ? "stopped" : kind}`}>${word}</span>
+    <span class="lane-state"><span class=${`lane-word ${lane.paused || lane.draining || isHeldUp(lane) ? "stopped" : kind}`}>${word}</span>
+      <span class="lane-why" title=${why}>${why}</span></span>
   <//>`;
 }

@@ -9,6 +9,9 @@ export function LongList({ items, height = 44, row, label, onEnd, head, keyOf = 
   const box = useRef(null);
   const [range, setRange] = useState({ from: 0, to: 40 });
   const look = () => {
+    // As high as the window leaves room for below what stands above it.
+    const above = box.current.getBoundingClientRect().top + window.scrollY;
+    box.current.style.maxHeight = `max(20rem, calc(100vh - ${Math.round(above)}px - 4.5rem))`;
     const { scrollTop, clientHeight } = box.current;
     const from = Math.max(0, Math.floor(scrollTop / height) - BEYOND);
     const to = Math.ceil((scrollTop + clientHeight) / height) + BEYOND;

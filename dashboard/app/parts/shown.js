@@ -1,6 +1,6 @@
 // Small things that many pages show.
 
-import { html, useState } from "../view.js";
+import { html, useEffect, useRef, useState } from "../view.js";
 import { Link } from "../route.js";
 import { SIGNS, count, isOver, shortId, stateWord, urgency } from "../words.js";
 
@@ -68,9 +68,28 @@ export function Filter({ value, onInput, label, placeholder }) {
     value=${value ?? ""} onInput=${(event) => onInput(event.target.value)} spellcheck=${false} autocomplete="off" />`;
 }
 
+/** Scrolls a row sideways until the one that is meant stands in its middle. */
+export function showWithin(row, which) {
+  const one = row.querySelector(which);
+  if (one) row.scrollTo({ left: one.offsetLeft - row.offsetLeft - (row.clientWidth - one.clientWidth) / 2 });
+}
+
+/** One of them is picked, with the pointer or with the arrows. */
 export function Tabs({ of, value, onPick, label }) {
-  return html`<div class="tabs" role="tablist" aria-label=${label}>${of.map(([key, name]) => html`
-    <button role="tab" type="button" aria-selected=${key === value} onClick=${() => onPick(key)}>${name}</button>`)}</div>`;
+  const row = useRef(null);
+  // Where not all have room, the one that is picked is among those that one sees.
+  useEffect(() => showWithin(row.current, "[aria-selected=true]"), [value]);
+  const pressed = (event) => {
+    const at = of.findIndex(([key]) => key === value);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: of.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = (to + of.length) % of.length;
+    onPick(of[next][0]);
+    event.currentTarget.children[next].focus();
+  };
+  return html`<div class="tabs" role="tablist" ref=${row} aria-label=${label} onKeyDown=${pressed}>${of.map(([key, name]) => html`
+    <button role="tab" type="button" aria-selected=${key === value} tabindex=${key === value ? 0 : -1} onClick=${() => onPick(key)}>${name}</button>`)}</div>`;
 }
 
 /** One row of a list of tasks. */

@@ -151,11 +151,13 @@ export interface CancelAnswer {
 }
 /** How many tasks were cancelled. */
 export interface CancelManyAnswer {
-    /** So many. */
+    /** So many; of a dry run, so many would be. */
     cancelled: number;
 }
 /** Which waiting tasks to cancel: those that fit everything that is given; at least one thing must be. */
 export interface CancelManyRequest {
+    /** Only counts them: nothing is cancelled. */
+    dry_run?: boolean;
     /** They carry this label. */
     group?: string | null;
     /** They are of this kind. */
@@ -474,6 +476,8 @@ export interface LaneCounters {
 }
 /** How a lane stands. */
 export interface LaneNumbers {
+    /** The worst alert about its line that is not over: `warning` or `critical`. */
+    alert?: string | null;
     /** What the lanes of its block have seen together. */
     counters: LaneCounters;
     /** Nothing new is accepted. */
@@ -516,6 +520,8 @@ export interface LeaseView {
 }
 /** Which dead letters are meant: those that fit everything that is given; at least one thing must be. */
 export interface LettersSelector {
+    /** Only counts them: nothing becomes of them. */
+    dry_run?: boolean;
     /** Of this kind. */
     kind?: string | null;
     /** Of tasks with this home lane. */
@@ -701,6 +707,8 @@ export interface QueueView {
     queue_length: number;
     /** Those that wait, in order. */
     queued_executions: Execution[];
+    /** All that run, the longest first. */
+    running_executions?: Execution[];
 }
 /** Whether the server takes work. */
 export interface Readiness {
@@ -813,6 +821,8 @@ export interface ScheduleView {
     session?: string | null;
     /** In which time zone. */
     timezone: string;
+    /** When, in words. */
+    words?: string | null;
 }
 /** What a token may do. */
 export type Scope = "read" | "submit" | "worker" | "admin";
@@ -835,6 +845,8 @@ export interface SessionStats {
     external_pending: number;
     /** By tool lane. */
     lanes: Record<string, ToolLaneStats>;
+    /** How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered. */
+    settings?: Record<string, unknown>;
     /** How many run. */
     total_active: number;
     /** How many calls wait. */
@@ -885,6 +897,8 @@ export interface SlotRequest {
 }
 /** How everything stands. */
 export interface StatusView {
+    /** How many tasks could not be done and are kept. */
+    dead_letters?: number;
     /** `Agent: 2/3`, or `Agent: 3/3 (2 queued)`. */
     line: string;
     /** How many may run at once; `null`: any number. */

@@ -1,6 +1,9 @@
 //! What edits of the line must do, to messages in any state.
 
-use laneway_core::{Command, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionCommand};
+use laneway_core::{
+    Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionChange,
+    SessionCommand,
+};
 
 use crate::ledger::{Ledger, Where, in_turn};
 
@@ -103,10 +106,37 @@ impl Ledger {
         let waits = |place: Where| match place {
             Where::Waiting => true,
             Where::Turn(turn) => live.task(turn).is_some_and(|task| task.running.is_none()),
+            // Whoever is meant for the turn goes on, unless everything is stopped.
+            Where::Pending(_) => matches!(**command, SessionCommand::Stop { .. }),
             _ => false,
         };
         let left = self.messages.values().find(|known| known.session == lane.as_str() && waits(known.place));
         left.map_or(Ok(()), |known| Err(format!("{:?} still waits", known.message.id)))
+    }
+}
+
+/// A run takes what it names and nothing else, and is given what it takes.
+pub(crate) fn check_taken(
+    asked: &SessionCommand,
+    reply: &Result<Reply, Rejection>,
+    events: &[Event],
+) -> Result<(), String> {
+    let SessionCommand::TakeSteering { only, .. } = asked else { return Ok(()) };
+    let given: Vec<MessageId> = match reply {
+        Ok(Reply::Steering(given)) => given.iter().map(|message| message.id).collect(),
+        _ => vec![],
+    };
+    let taken = events.iter().find_map(|event| match event {
+        Event::Session(event) => match &event.change {
+            SessionChange::Taken { messages, .. } => Some(messages.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let is_named = |id: &MessageId| only.as_ref().is_none_or(|only| only.contains(id));
+    match taken.unwrap_or_default() == given && given.iter().all(is_named) {
+        true => Ok(()),
+        false => Err(format!("{given:?} were given")),
     }
 }
 

@@ -126,6 +126,9 @@ impl History {
         if let (Some(before), Some(command)) = (&edited, session) {
             checks.push(self.ledger.check_edited(&self.live, before, command, &reply));
         }
+        if let Some(command) = session {
+            checks.push(edits::check_taken(command, &reply, &events));
+        }
         if let Some(problem) = checks.into_iter().find_map(Result::err) {
             panic!("{}: {problem}", context());
         }

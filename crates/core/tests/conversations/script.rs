@@ -149,7 +149,11 @@ impl Script {
         let session = self.dice.pick(&SESSIONS);
         let others = if self.taste == Taste::Anything { 25 } else { 5 };
         let agent = Agent::new(Name::new(if self.dice.percent(others) { "cat" } else { "bot" }).unwrap());
-        let text = if self.dice.percent(80) { self.dice.pick(&TEXTS[..3]) } else { self.dice.pick(&TEXTS) };
+        let text = match self.dice.below(100) {
+            0..6 if self.taste == Taste::Steering => "/stop",
+            0..80 => self.dice.pick(&TEXTS[..3]),
+            _ => self.dice.pick(&TEXTS),
+        };
         let mut message = Incoming::new(id, session, agent, text);
         message.place.channel = self.dice.maybe(others + 10, &["discord".into(), "slack".into()]);
         message.place.thread = self.dice.maybe(others / 3, &["7".into()]);

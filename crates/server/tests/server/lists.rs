@@ -44,8 +44,11 @@ async fn the_children_of_a_task_are_listed_live_and_ended_and_can_be_cancelled_t
     listed.sort();
     children.sort();
     assert_eq!(listed, children);
-    let cancelled = server.post("/api/tasks/cancel", json!({"parent": parent})).await.json();
-    assert_eq!(cancelled["cancelled"], 2);
+    // A dry run says how many, and they are still there.
+    for is_dry in [true, true, false] {
+        let which = json!({"parent": parent, "dry_run": is_dry});
+        assert_eq!(server.post("/api/tasks/cancel", which).await.json()["cancelled"], 2);
+    }
     assert_eq!(server.get("/api/tasks?parent=nobody").await.status, 400);
     assert_eq!(
         server.get("/api/tasks?kind=made&status=queued").await.json()["items"].as_array().unwrap().len(),

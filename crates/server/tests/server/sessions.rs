@@ -169,3 +169,28 @@ async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
     assert_eq!(server.get("/api/sessions/bob").await.status, 404);
     assert_eq!(server.get(&of("bob", 1)).await.json()["status"], "set_aside");
 }
+
+#[tokio::test]
+async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_message_ended() {
+    let server = serve("messages { queue { mode = \"latest\" } }\nagent \"bot\" { external = true }").await;
+    let mut events = server.events("/api/sessions/ann/events").await;
+    let say =
+        |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
+    let first = say("hello").await.json();
+    let accepted = events.next_named("message").await.data;
+    assert_eq!((&accepted["message_id"], &accepted["typing"]), (&first["id"], &json!(true)));
+    let (second, third) = (say("one").await.json(), say("two").await.json());
+    for id in [&second["id"], &third["id"]] {
+        assert_eq!(events.next_named("message").await.data["message_id"], *id);
+    }
+    let dropped = events.next_named("message").await.data;
+    assert_eq!((&dropped["message_id"], &dropped["outcome"]), (&second["id"], &json!("dropped")));
+    assert_eq!(dropped["detail"], "latest");
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 10_000});
+    let fence = server.post("/api/claim", claim).await.json()["tasks"][0]["fence"].clone();
+    let done = json!({"fence": fence, "success": true});
+    let turn = first["task_id"].as_str().unwrap();
+    assert_eq!(server.post(&format!("/api/tasks/{turn}/complete"), done).await.status, 200);
+    let delivered = events.next_named("message").await.data;
+    assert_eq!((&delivered["outcome"], &delivered["task_id"]), (&json!("delivered"), &json!(turn)));
+}

@@ -47,6 +47,10 @@ fn as_dyn(store: RedisStore) -> Arc<dyn Store> {
 }
 
 impl Site for Namespace {
+    fn has_baton(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Answer<'_, Arc<dyn Store>> {
         let (url, options) = (self.redis.url(), options(&self.name));
         Box::pin(async move { RedisStore::open_with(&url, options).await.map(as_dyn) })

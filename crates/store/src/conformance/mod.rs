@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "these are tests, which other crates run")]
 
+mod baton;
 mod blobs;
 mod damage;
 mod history;
@@ -31,6 +32,11 @@ pub trait Site: Send + Sync {
     /// Changes the bytes of a record behind the store's back, while it is closed; whether that record was there.
     fn tamper(&self, record: Record, change: &(dyn Fn(&mut Vec<u8>) + Sync)) -> bool;
 
+    /// Whether those who want to append stand in line for the baton.
+    fn has_baton(&self) -> bool {
+        false
+    }
+
     /// Whether what was written is there when the store is opened again.
     fn lasts(&self) -> bool {
         true
@@ -46,6 +52,8 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     log::exactly_one_of_many_wins_each_version(&new_site()).await;
     log::long_logs_are_read_in_pieces(&new_site()).await;
     log::a_version_that_never_was_is_a_conflict(&new_site()).await;
+    baton::whoever_appends_passes_it_to_the_first_in_line(&new_site()).await;
+    baton::whoever_lost_a_race_stands_in_line(&new_site()).await;
     blobs::payloads_come_and_go_with_their_batch(&new_site()).await;
     blobs::large_payloads_come_back_whole(&new_site()).await;
     snapshot::a_snapshot_and_the_rest_of_the_log_give_the_state(&new_site()).await;

@@ -210,12 +210,14 @@ class CancelManyAnswer:
     """How many tasks were cancelled."""
 
     cancelled: int
-    """So many."""
+    """So many; of a dry run, so many would be."""
 
 
 class CancelManyRequest(TypedDict, total=False):
     """Which waiting tasks to cancel: those that fit everything that is given; at least one thing must be."""
 
+    dry_run: bool
+    """Only counts them: nothing is cancelled."""
     group: Union[str, None]
     """They carry this label."""
     kind: Union[str, None]
@@ -634,6 +636,8 @@ class LaneNumbers:
     """From joining the line to each start."""
     waiting: int
     """How many tasks wait."""
+    alert: Union[str, None] = None
+    """The worst alert about its line that is not over: `warning` or `critical`."""
     max_concurrency: Union[int, None] = None
     """How many slots it has."""
 
@@ -657,6 +661,8 @@ class LeaseView:
 class LettersSelector(TypedDict, total=False):
     """Which dead letters are meant: those that fit everything that is given; at least one thing must be."""
 
+    dry_run: bool
+    """Only counts them: nothing becomes of them."""
     kind: Union[str, None]
     """Of this kind."""
     lane: Union[str, None]
@@ -876,6 +882,8 @@ class QueueView:
     """Those that wait, in order."""
     current_execution: Union[Execution, None] = None
     """The turn that has run for longest."""
+    running_executions: Union[list[Execution], None] = None
+    """All that run, the longest first."""
 
 
 @dataclass(frozen=True)
@@ -1010,6 +1018,8 @@ class ScheduleView:
     """The last firing."""
     session: Union[str, None] = None
     """In which conversation."""
+    words: Union[str, None] = None
+    """When, in words."""
 
 
 class SessionChange(TypedDict, total=False):
@@ -1039,6 +1049,8 @@ class SessionStats:
     """How many run."""
     total_pending: int
     """How many calls wait."""
+    settings: Union[dict[str, Any], None] = None
+    """How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered."""
 
 
 @dataclass(frozen=True)
@@ -1105,6 +1117,8 @@ class StatusView:
     """How many tasks run."""
     waiting: int
     """How many wait."""
+    dead_letters: Union[int, None] = None
+    """How many tasks could not be done and are kept."""
     max_concurrent: Union[int, None] = None
     """How many may run at once; `null`: any number."""
 

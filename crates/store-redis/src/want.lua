@@ -1,0 +1,7 @@
+-- Puts an author in line for the baton, who stands there once.
+--
+-- KEYS: line. ARGV: author.
+if not redis.call('LPOS', KEYS[1], ARGV[1]) then
+    redis.call('RPUSH', KEYS[1], ARGV[1])
+end
+return 1

@@ -1,0 +1,66 @@
+//! The baton.
+
+use super::{Site, batch, open};
+use crate::{Author, BatchId, Entry, Head, Log, StoreError};
+
+/// A batch by this author, told apart by its number.
+fn by(author: u64, number: u64) -> Entry {
+    let id = BatchId(u128::from(author) << 64 | u128::from(number));
+    let mut entry = batch(number.into());
+    entry.batch.id = id;
+    entry
+}
+
+async fn append(log: &Log, head: Head, entry: &Entry) -> Head {
+    log.append(head, entry).await.expect("the batch is appended")
+}
+
+/// To whom the newest batch, which is this one, passed the baton.
+fn baton(log: &Log, head: Head) -> Option<Author> {
+    let (version, baton) = log.store().newest().expect("it was appended or read here");
+    assert_eq!(version, head.version);
+    baton
+}
+
+pub(super) async fn whoever_appends_passes_it_to_the_first_in_line(site: &impl Site) {
+    if !site.has_baton() {
+        return;
+    }
+    let log = open(site).await;
+    let baton = |head| baton(&log, head);
+    let mut head = append(&log, Head::EMPTY, &by(1, 1)).await;
+    assert_eq!(baton(head), None, "nobody wants it");
+    for author in [2, 3, 2, 4, 3] {
+        log.store().want_baton(Author(author)).await.expect("it stands in line");
+    }
+    let entry = log.seal(head, &by(1, 2)).expect("it can be encoded");
+    head = log.store().append(entry.clone()).await.expect("appended");
+    assert_eq!(baton(head), Some(Author(2)));
+    let again = log.store().append(entry).await;
+    assert_eq!((again, baton(head)), (Ok(head), Some(Author(2))), "the same batch once more passes nothing");
+    // Whoever stands in line and appends without waiting does not stand there any more.
+    head = append(&log, head, &by(3, 3)).await;
+    assert_eq!(baton(head), Some(Author(4)));
+    head = append(&log, head, &by(4, 4)).await;
+    assert_eq!(baton(head), None, "each stood there once");
+}
+
+pub(super) async fn whoever_lost_a_race_stands_in_line(site: &impl Site) {
+    if !site.has_baton() {
+        return;
+    }
+    let log = open(site).await;
+    let head = append(&log, Head::EMPTY, &by(1, 1)).await;
+    for author in [2, 3] {
+        let lost = log.append(Head::EMPTY, &by(author, 2)).await;
+        assert_eq!(lost, Err(StoreError::Conflict { expected: Head::EMPTY, current: head }));
+    }
+    // Another process reads it from the log.
+    let other = open(site).await;
+    let next = append(&log, head, &by(1, 2)).await;
+    let read = other.read(Head::EMPTY).await.expect("the log can be read");
+    assert_eq!(read.last().map(|(head, _)| *head), Some(next));
+    assert_eq!(baton(&other, next), Some(Author(2)));
+    let last = append(&other, next, &by(2, 3)).await;
+    assert_eq!(baton(&other, last), Some(Author(3)));
+}

@@ -1,0 +1,39 @@
+// A page that is new starts at its top; one that somebody goes back to stands where it was left.
+
+import { useEffect } from "./view.js";
+
+/** How long a page that is gone back to may take until it is as long as it was. */
+const GROWS_MAX_MS = 3000;
+
+history.scrollRestoration = "manual";
+
+function keep() {
+  history.replaceState({ ...history.state, top: window.scrollY }, "");
+}
+
+/** `page` is what is shown: another one has another place. */
+export function useScroll(page) {
+  useEffect(() => {
+    let timer = null;
+    const moved = () => {
+      clearTimeout(timer);
+      timer = setTimeout(keep, 150);
+    };
+    const top = history.state?.top ?? 0;
+    window.scrollTo(0, top);
+    // What it shows comes later; until somebody scrolls, it is waited for.
+    const grown = new ResizeObserver(() => window.scrollTo(0, top));
+    const enough = () => grown.disconnect();
+    const waited = setTimeout(enough, top ? GROWS_MAX_MS : 0);
+    if (top) grown.observe(document.getElementById("main"));
+    for (const sign of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(sign, enough, { once: true, passive: true });
+    window.addEventListener("scroll", moved, { passive: true });
+    return () => {
+      clearTimeout(timer);
+      clearTimeout(waited);
+      enough();
+      for (const sign of ["wheel", "touchmove", "keydown", "pointerdown"]) window.removeEventListener(sign, enough);
+      window.removeEventListener("scroll", moved);
+    };
+  }, [page]);
+}

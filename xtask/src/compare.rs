@@ -1,0 +1,39 @@
+//! The same work through Laneway and through what one would take instead.
+
+use std::path::PathBuf;
+
+use crate::{engines, ensure, root, run};
+
+/// Installs the peers, measures, and writes the page of the documentation if asked to.
+pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
+    let (rounds, is_written) = match words {
+        [] => ("7", false),
+        ["--write"] => ("7", true),
+        ["--rounds", rounds] => (*rounds, false),
+        ["--rounds", rounds, "--write"] | ["--write", "--rounds", rounds] => (*rounds, true),
+        _ => return Err("compare knows --rounds N and --write".to_owned()),
+    };
+    engines()?;
+    let peers = install_peers()?;
+    let docs = root().join("docs");
+    let docs = docs.to_string_lossy();
+    let mut bench = vec!["run", "--release", "--manifest-path", "bench/Cargo.toml", "--", "compare", rounds];
+    if is_written {
+        bench.push(&docs);
+    }
+    run("cargo", &bench, &[("LANEWAY_PEERS", &peers.to_string_lossy())])
+}
+
+/// Puts the queues of Node into a directory of their own; where that is.
+pub(crate) fn install_peers() -> Result<PathBuf, String> {
+    ensure("node", "nodejs")?;
+    ensure("npm", "npm")?;
+    let home = root().join("target").join("peers");
+    std::fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let place = home.to_string_lossy();
+    // The fifth generation of BullMQ is faster than the sixth.
+    let packages = ["bullmq@5", "p-queue@9"];
+    let install = ["install", "--prefix", &place, "--no-save", "--no-audit", "--no-fund"];
+    run("npm", &[&install[..], &packages].concat(), &[])?;
+    Ok(home)
+}
