@@ -16,14 +16,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "src" / "laneway"
 BY_HAND = {"leases.py", "slots.py"}
 WORDS = [
-    (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport)\b", r"\1"),
-    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsync(Transport|Turn|Agent|Lane|Session|Slot|Leases|External|Client|HTTPTransport|Carrier|Gathering|NetworkStream|ConnectionPool)\b", r"\1"),
+    (r"\bAsyncGenerator, Generator\b", "Generator"),
+    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAsyncGenerator\b", "Generator"),
     (r"\basync (def|for|with) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
+    (r"\bAnyIOBackend\b", "SyncBackend"),
     (r"\baclose\b", "close"),
+    (r"\baclosing\b", "closing"),
     (r"\baread\b", "read"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"\basyncio\.Lock\b", "threading.Lock"),

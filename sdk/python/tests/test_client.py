@@ -68,7 +68,7 @@ def test_leaving_a_stream_early_cancels_the_run(server: Local) -> None:
             task = event.task_id or task
             if isinstance(event, events.Started):
                 break
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         ended = await client.wait(task)
         assert ended.status == "cancelled"
 

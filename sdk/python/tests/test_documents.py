@@ -25,6 +25,15 @@ def test_there_are_samples() -> None:
     assert len(SAMPLES) > 10
 
 
+def test_the_samples_are_typed(tmp_path: Path) -> None:
+    for number, sample in enumerate(SAMPLES):
+        (tmp_path / f"sample_{number}.py").write_text(str(sample.values[0]))
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "sdk" / "python" / "src")}
+    checked = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(tmp_path)]
+    done = subprocess.run(checked, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_sample_runs_and_says_something(server: Local, sample: str) -> None:
     environment = {**os.environ, "LANEWAY_URL": server.url}

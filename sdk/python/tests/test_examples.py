@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,15 @@ def ask(url: str, own: Local) -> None:
     def chat(n: int) -> Any:
         return httpx2.post(f"{url}/chat", json={"user": f"user-{n}", "message": f"hi {n}"}, timeout=30)
 
-    with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(chat, range(6)))
-    # Two run and two wait; the others are told when to come back.
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 200, 429, 429]
+    with ThreadPoolExecutor(6) as pool, own.client() as client:
+        client.lane("main").pause()
+        asked = [pool.submit(chat, n) for n in range(6)]
+        # Two wait; the others are told at once when to come back.
+        refusals = list(itertools.islice(as_completed(asked), 4))
+        client.lane("main").resume()
+        answers = [answer.result() for answer in asked]
+    assert {answer.result().status_code for answer in refusals} == {429}
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 429, 429, 429, 429]
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert int(refused.headers["retry-after"]) >= 1
     assert {answer.json()["answer"] for answer in answers if answer.status_code == 200} <= {f"HI {n}" for n in range(6)}

@@ -17,8 +17,19 @@ STARTS_ONE = """
 import sys, time
 from laneway import Laneway
 queue = Laneway.local()
-print(queue.pid, flush=True)
+print(queue.pid, queue._home, flush=True)
 time.sleep(60)
+"""
+INTERRUPTED = """
+import sys, time
+from laneway import Laneway
+with Laneway.local() as queue, queue.client() as client:
+    try:
+        with client.slot(["main"]):
+            print("inside", flush=True)
+            time.sleep(60)
+    except KeyboardInterrupt:
+        print("running", client.lane("main").get().running, flush=True)
 """
 
 
@@ -34,14 +45,32 @@ def is_alive(pid: int) -> bool:
 def test_the_server_ends_with_the_program_however_that_ends(how: signal.Signals) -> None:
     program = subprocess.Popen([sys.executable, "-c", STARTS_ONE], stdout=subprocess.PIPE, text=True)
     assert program.stdout is not None
-    pid = int(program.stdout.readline())
-    assert is_alive(pid)
+    pid, home = program.stdout.readline().split()
+    assert is_alive(int(pid)) and Path(home).exists()
     program.send_signal(how)
     program.wait()
     until = time.monotonic() + 10
-    while is_alive(pid) and time.monotonic() < until:
+    while (is_alive(int(pid)) or Path(home).exists()) and time.monotonic() < until:
         time.sleep(0.02)
-    assert not is_alive(pid)
+    assert not is_alive(int(pid)) and not Path(home).exists()
+
+
+def test_an_interrupted_program_still_has_its_server_while_it_comes_to_its_end() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert program.stdout is not None and program.stdout.readline() == "inside\n"
+    # As a terminal does it: to the whole group.
+    os.killpg(program.pid, signal.SIGINT)
+    assert program.stdout.readline() == "running 0\n"
+    assert program.wait(30) == 0
+
+
+def test_whoever_watches_over_a_server_leaves_with_it() -> None:
+    with Laneway.local() as queue:
+        os.kill(queue.pid, signal.SIGKILL)
+        # Nobody is left who would end another process that has the same number by then.
+        assert queue._watcher.wait(10) == 0
 
 
 def test_a_file_store_keeps_what_was_accepted(tmp_path: Path) -> None:
@@ -57,3 +86,5 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         Laneway.local(binary=str(tmp_path / "nothing"))
     with pytest.raises(LocalFailed, match="max_concurrency"):
         Laneway.local(config={"lane": {"main": {"max_concurency": 3}}})
+    with Laneway.local() as queue, pytest.raises(LocalFailed, match="in use"):
+        Laneway.local(listen=queue.url.removeprefix("http://"))

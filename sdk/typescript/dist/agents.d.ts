@@ -26,6 +26,8 @@ export declare class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<Lane
     /** Asks, and resolves when it is accepted. */
     accepted(): Promise<AcceptedTurn>;
     then<A = ChatAnswer, B = never>(done?: ((answer: ChatAnswer) => A | PromiseLike<A>) | null, failed?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<A | B>;
+    catch<B = never>(failed?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<ChatAnswer | B>;
+    finally(ended?: (() => void) | null): Promise<ChatAnswer>;
     [Symbol.asyncIterator](): AsyncIterator<LanewayEvent>;
 }
 /** Somebody who can run a turn. */

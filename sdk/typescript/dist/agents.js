@@ -41,6 +41,12 @@ export class Turn {
     then(done, failed) {
         return this.answer().then(done, failed);
     }
+    catch(failed) {
+        return this.answer().catch(failed);
+    }
+    finally(ended) {
+        return this.answer().finally(ended);
+    }
     [Symbol.asyncIterator]() {
         return this.events();
     }

@@ -9,8 +9,13 @@ export declare class Unreachable extends LanewayError {
 /** Something answered that is not a Laneway server, or not one that this package knows. */
 export declare class UnexpectedAnswer extends LanewayError {
     readonly status: number;
+    /** The beginning of what it said. */
     readonly body: string;
-    constructor(status: number, body: string);
+    /** When to come back, in milliseconds, if whoever answered said so. */
+    readonly retryAfterMs: number | undefined;
+    constructor(status: number, body: string, retryAfter?: string, options?: ErrorOptions);
+    /** Whether somebody answered who stands before the server and could not reach it. */
+    get isOfGateway(): boolean;
 }
 /** The slot or the task is no longer held: its lease lapsed, or it was taken away. */
 export declare class LeaseLost extends LanewayError {

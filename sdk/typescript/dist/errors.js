@@ -12,11 +12,19 @@ export class Unreachable extends LanewayError {
 /** Something answered that is not a Laneway server, or not one that this package knows. */
 export class UnexpectedAnswer extends LanewayError {
     status;
+    /** The beginning of what it said. */
     body;
-    constructor(status, body) {
-        super(`the answer has status ${status} and is no problem document`);
+    /** When to come back, in milliseconds, if whoever answered said so. */
+    retryAfterMs;
+    constructor(status, body, retryAfter, options) {
+        super(`the answer, with status ${status}, is not one that a Laneway server of this version gives`, options);
         this.status = status;
-        this.body = body;
+        this.body = body.slice(0, 2000);
+        this.retryAfterMs = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
+    }
+    /** Whether somebody answered who stands before the server and could not reach it. */
+    get isOfGateway() {
+        return [502, 503, 504].includes(this.status);
     }
 }
 /** The slot or the task is no longer held: its lease lapsed, or it was taken away. */

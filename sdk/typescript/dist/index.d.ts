@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Local, LocalOptions } from "./local.js";
 export { Agent, Turn, type TurnOptions } from "./agents.js";
 export { Client, type QueueMetrics, type TasksFilter } from "./client.js";

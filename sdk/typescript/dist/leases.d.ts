@@ -22,6 +22,8 @@ export declare class Lease {
     readonly lengthMs: number;
     readonly hooks: LeaseHooks;
     constructor(transport: Transport, task: string, fence: number, lengthMs: number, hooks: LeaseHooks);
+    /** How long to wait after a sign of life that was not heard. */
+    get nextTryMs(): number;
     get leftMs(): number;
     /** Gives a sign of life now. */
     wake(): void;

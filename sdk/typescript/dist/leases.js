@@ -36,6 +36,10 @@ export class Lease {
         this.#until = performance.now() + lengthMs;
         this.#in(lengthMs / 3);
     }
+    /** How long to wait after a sign of life that was not heard. */
+    get nextTryMs() {
+        return Math.min(1000, this.lengthMs / 10);
+    }
     get leftMs() {
         return this.#until - performance.now();
     }
@@ -89,7 +93,7 @@ export class Lease {
             this.hooks.lost(isFinal ? error.message : "no sign of life was heard before the lease was over");
         }
         else {
-            this.#in(Math.min(1000, this.lengthMs / 10, this.leftMs));
+            this.#in(Math.min(this.nextTryMs, this.leftMs));
         }
     }
 }

@@ -1,4 +1,3 @@
-import { type ChildProcess } from "node:child_process";
 import { Client } from "./client.js";
 import type { ClientOptions } from "./transport.js";
 export interface LocalOptions {
@@ -12,14 +11,14 @@ export interface LocalOptions {
     listen?: string;
     /** How long it may take to start. Default 30 000. */
     readyWithinMs?: number;
+    /** Gives up starting it. */
+    signal?: AbortSignal;
 }
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export declare class Local implements AsyncDisposable {
     #private;
     /** Where it listens. */
     readonly url: string;
-    readonly process: ChildProcess;
-    readonly watcher: ChildProcess;
     readonly home: string;
     private constructor();
     static start(options?: LocalOptions): Promise<Local>;

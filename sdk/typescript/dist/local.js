@@ -9,22 +9,22 @@ import { Client } from "./client.js";
 import { LocalFailed } from "./errors.js";
 import { sleep } from "./retry.js";
 // Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
-// is gone, and succeeds when we say that there is nothing to do any more.
-const WATCH = 'read -r _ || kill -TERM "$1"';
+// is gone, and succeeds when we say that the server is no more, whose number may be another's by then.
+const WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"';
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export class Local {
     url;
-    process;
-    watcher;
     home;
     #closed;
+    // Not in the declarations: whoever writes for browsers has no types of Node.
+    /** @internal */ process;
+    /** @internal */ watcher;
     constructor(
     /** Where it listens. */
-    url, process, watcher, home) {
+    url, processes, home) {
         this.url = url;
-        this.process = process;
-        this.watcher = watcher;
         this.home = home;
+        [this.process, this.watcher] = processes;
     }
     static async start(options = {}) {
         const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";
@@ -33,18 +33,23 @@ export class Local {
         if (typeof options.config !== "string")
             writeFileSync(file, JSON.stringify(options.config ?? {}));
         const place = ["--listen", options.listen ?? "127.0.0.1:0", "--store", options.store ?? "memory"];
+        // In a session of its own, so that Ctrl-C is this program's to hear, which needs the server while it comes to its end.
         const server = spawn(program, ["serve", "--config", file, ...place, "--log", "warn"], {
             stdio: ["ignore", "pipe", "pipe"],
+            detached: true,
         });
+        const watcher = server.pid === undefined ? undefined : watch(server, home);
         const said = [];
-        const until = AbortSignal.timeout(options.readyWithinMs ?? 30_000);
+        const late = AbortSignal.timeout(options.readyWithinMs ?? 30_000);
+        const until = options.signal ? AbortSignal.any([late, options.signal]) : late;
         try {
             const url = await listening(server, said, until);
             await ready(url, server, until);
-            return new Local(url, server, watch(server), home);
+            return new Local(url, [server, watcher], home);
         }
         catch (error) {
             server.kill("SIGKILL");
+            options.signal?.throwIfAborted();
             rmSync(home, { recursive: true, force: true });
             const why = error instanceof Error && "code" in error ? `: ${error.message}` : "";
             throw new LocalFailed(`${program} did not become ready${why}; it said:\n${said.join("\n")}`, { cause: error });
@@ -74,7 +79,6 @@ export class Local {
             await exited;
             clearTimeout(late);
         }
-        this.watcher.stdin.end("done\n");
         rmSync(this.home, { recursive: true, force: true });
     }
 }
@@ -111,13 +115,14 @@ async function ready(url, server, signal) {
     for (const stream of [server.stdout, server.stderr])
         stream.unref();
 }
-function watch(server) {
-    const watcher = spawn("sh", ["-c", WATCH, "laneway-watch", String(server.pid)], {
+function watch(server, home) {
+    const watcher = spawn("sh", ["-c", WATCH, "laneway-watch", String(server.pid), home], {
         stdio: ["pipe", "ignore", "ignore"],
         detached: true,
     });
     watcher.unref();
     watcher.stdin.unref();
     watcher.stdin.on("error", () => undefined);
+    server.once("exit", () => watcher.stdin.end("done\n"));
     return watcher;
 }

@@ -3,7 +3,7 @@ import { type LanewayError } from "./errors.js";
  * How long to keep trying what may be tried again.
  *
  * Tried again are requests that can be repeated without harm (GET, PATCH, DELETE, and POST with an idempotency key), after a
- * refusal that the server calls retryable and after a broken connection.
+ * refusal that the server calls retryable and after a broken connection, to the server or behind a gateway.
  */
 export interface Retry {
     /** No try begins later than this after the first one. 0: never try again. Default 30 000. */
@@ -21,5 +21,5 @@ export declare const WITHOUT_END: Retry;
 /** How long to wait before the next try, after so many tries in so long; undefined: it is not tried again. Never shorter than
  * what the server said. `chance` is from 0 to 1. */
 export declare function pauseAfter(retry: Retry, error: LanewayError, tries: number, spentMs: number, chance: number): number | undefined;
-/** Waits, or throws the signal's reason. */
-export declare function sleep(millis: number, signal?: AbortSignal): Promise<void>;
+/** Waits, or throws the signal's reason. `unref`: what comes after it is not worth keeping a program alive. */
+export declare function sleep(millis: number, signal?: AbortSignal, unref?: "unref"): Promise<void>;

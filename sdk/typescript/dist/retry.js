@@ -1,5 +1,5 @@
 // When a request is sent again by itself.
-import { Refusal, Unreachable } from "./errors.js";
+import { Refusal, UnexpectedAnswer, Unreachable } from "./errors.js";
 export const USUAL = { limitMs: 30_000, firstMs: 100, mostMs: 5_000, jitter: 0.25 };
 /** For what goes on for as long as somebody wants it to. */
 export const WITHOUT_END = { ...USUAL, limitMs: Infinity };
@@ -12,6 +12,9 @@ export function pauseAfter(retry, error, tries, spentMs, chance) {
             return undefined;
         told = error.retryAfterMs;
     }
+    else if (error instanceof UnexpectedAnswer && error.isOfGateway) {
+        told = error.retryAfterMs;
+    }
     else if (!(error instanceof Unreachable)) {
         return undefined;
     }
@@ -19,8 +22,8 @@ export function pauseAfter(retry, error, tries, spentMs, chance) {
     const pause = base * (1 + retry.jitter * chance);
     return spentMs + pause <= retry.limitMs ? pause : undefined;
 }
-/** Waits, or throws the signal's reason. */
-export function sleep(millis, signal) {
+/** Waits, or throws the signal's reason. `unref`: what comes after it is not worth keeping a program alive. */
+export function sleep(millis, signal, unref) {
     return new Promise((resolve, reject) => {
         if (signal?.aborted)
             return reject(signal.reason);
@@ -28,6 +31,8 @@ export function sleep(millis, signal) {
             signal?.removeEventListener("abort", stop);
             resolve();
         }, millis);
+        if (unref)
+            timer.unref?.();
         const stop = () => {
             clearTimeout(timer);
             reject(signal?.reason);

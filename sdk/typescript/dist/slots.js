@@ -1,6 +1,7 @@
 // Slots: any code of the caller's own, guarded by lanes.
-import { LanewayError, LeaseLost, StaleLease } from "./errors.js";
+import { LanewayError, LeaseLost, Refusal, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
+import { sleep } from "./retry.js";
 import { pathOf } from "./transport.js";
 // Older engines do not know the symbol that `await using` looks for.
 Symbol.asyncDispose ??= Symbol.for("Symbol.asyncDispose");
@@ -38,10 +39,9 @@ export class Slot {
     static async take(transport, lanes, options) {
         const { signal, traceparent, ...wanted } = options;
         const body = { lanes, ...wanted };
-        const response = await transport.send(pathOf("slots"), { method: "POST", body, signal, traceparent, waits: true });
-        const answer = (await response.json());
-        const lengthMs = leaseLength(wanted.lease_ms, answer.lease_until, response.headers);
-        return new Slot(transport, answer.id, answer.fence, lengthMs);
+        const request = { method: "POST", body, signal, traceparent, waits: true };
+        const { headers, body: slot } = await transport.send(pathOf("slots"), request);
+        return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers));
     }
     get isLost() {
         return this.signal.aborted;
@@ -67,12 +67,32 @@ export class Slot {
         catch (refused) {
             if (refused instanceof StaleLease)
                 this.#lose(refused.message);
-            // Whatever else went wrong: the lease ends it.
             else if (!(refused instanceof LanewayError))
                 throw refused;
+            // Whoever waited for this to be heard goes on; it is said until it is heard.
+            else
+                void this.#sayAgain(body);
         }
         if (error === undefined)
             this.signal.throwIfAborted();
+    }
+    /** Says that the slot is free until somebody hears it. Keeps no program alive: one that ends lets its leases end. */
+    async #sayAgain(body) {
+        const path = pathOf("tasks", this.id, "complete");
+        for (;;) {
+            await sleep(this.#lease.nextTryMs, undefined, "unref");
+            const left = this.#lease.leftMs;
+            // Nobody needs to hear it any more: the lease has ended it.
+            if (left <= 0)
+                return;
+            try {
+                return await this.transport.read(path, { method: "POST", body, withinMs: Math.max(50, left) });
+            }
+            catch (error) {
+                if (error instanceof Refusal && !error.retryable)
+                    return;
+            }
+        }
     }
     /** Runs a block under the slot and releases it, whatever happens. Rejects with `LeaseLost` as soon as the lease is lost. */
     async guard(block) {

@@ -26,6 +26,8 @@ export interface Request extends CallOptions {
     headers?: Record<string, string | undefined>;
     /** The answer may take any time. */
     waits?: boolean;
+    /** It may take so long, and no longer. Default: as the client's options say. */
+    withinMs?: number;
 }
 /** A path below `/api`, each part percent-encoded. */
 export declare function pathOf(...parts: string[]): string;
@@ -36,7 +38,7 @@ export declare class Transport {
     readonly retry: Retry;
     constructor(url: string, options: ClientOptions);
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
-    send(path: string, request?: Request): Promise<Response>;
+    send<T>(path: string, request?: Request): Promise<Answer<T>>;
     read<T>(path: string, request?: Request): Promise<T>;
     /** Everything in a list, page by page. */
     pages<T>(path: string, request?: Request): AsyncGenerator<T, void, void>;
@@ -46,4 +48,9 @@ export declare class Transport {
     follow(path: string, request: Request & {
         after?: string | undefined;
     }): AsyncGenerator<LanewayEvent, void, void>;
+}
+/** What a server answered. */
+export interface Answer<T> {
+    headers: Headers;
+    body: T;
 }

@@ -17,6 +17,9 @@ export class Transport {
     constructor(url, options) {
         this.url = url;
         this.options = options;
+        if (!/^https?:\/\/[^/]/i.test(url)) {
+            throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
+        }
         this.url = url.replace(/\/+$/, "");
         this.retry = { ...USUAL, ...options.retry };
         this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -42,11 +45,7 @@ export class Transport {
         }
     }
     async read(path, request = {}) {
-        const response = await this.send(path, request);
-        const text = await response.text().catch((error) => {
-            throw unreachable(error, request.signal);
-        });
-        return (text === "" ? undefined : JSON.parse(text));
+        return (await this.send(path, request)).body;
     }
     /** Everything in a list, page by page. */
     async *pages(path, request = {}) {
@@ -64,7 +63,9 @@ export class Transport {
         const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
         const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
         try {
-            const response = await this.#once(path, { ...request, signal, waits: true }, headers);
+            const response = await this.#open(path, { ...request, waits: true }, headers, signal);
+            if (!response.ok)
+                throw refused(response, await response.text(), headers.traceparent);
             if (response.status === 204 || response.body === null) {
                 yield { event: "done", data: {} };
                 return;
@@ -120,23 +121,16 @@ export class Transport {
         }
         return headers;
     }
+    /** One try, from the first word to the last one of the answer. */
     async #once(path, request, headers) {
-        const query = new URLSearchParams();
-        for (const [key, value] of Object.entries(request.query ?? {})) {
-            if (value !== undefined)
-                query.set(key, value);
-        }
-        const init = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-        if (request.body !== undefined)
-            init.body = JSON.stringify(request.body);
         const late = request.waits ? undefined : new AbortController();
-        const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), this.#timeoutMs);
+        const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), request.withinMs ?? this.#timeoutMs);
         const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
-        if (signal)
-            init.signal = signal;
         let response;
+        let text;
         try {
-            response = await this.#fetch(`${this.url}${path}${query.size > 0 ? `?${query}` : ""}`, init);
+            response = await this.#open(path, request, headers, signal);
+            text = await response.text();
         }
         catch (error) {
             throw unreachable(error, request.signal);
@@ -144,14 +138,45 @@ export class Transport {
         finally {
             clearTimeout(timer);
         }
-        if (response.ok)
-            return response;
-        const text = await response.text();
-        if (!response.headers.get("content-type")?.startsWith("application/problem+json")) {
-            throw new UnexpectedAnswer(response.status, text.slice(0, 2000));
+        if (!response.ok)
+            throw refused(response, text, headers.traceparent);
+        if (text === "")
+            return { headers: response.headers, body: undefined };
+        try {
+            return { headers: response.headers, body: JSON.parse(text) };
         }
-        throw refusal(JSON.parse(text), headers.traceparent);
+        catch (cause) {
+            throw new UnexpectedAnswer(response.status, text, undefined, { cause });
+        }
     }
+    #open(path, request, headers, signal) {
+        const init = { method: request.method ?? "GET", headers, ...patient(request.waits) };
+        if (request.body !== undefined)
+            init.body = JSON.stringify(request.body);
+        if (signal)
+            init.signal = signal;
+        return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
+    }
+}
+function queryOf(fields) {
+    const query = new URLSearchParams();
+    for (const [key, value] of Object.entries(fields)) {
+        if (value !== undefined)
+            query.set(key, value);
+    }
+    return query.size > 0 ? `?${query}` : "";
+}
+/** Why an answer is not a good one. */
+function refused(response, text, trace) {
+    if (response.headers.get("content-type")?.startsWith("application/problem+json")) {
+        try {
+            return refusal(JSON.parse(text), trace);
+        }
+        catch {
+            // No problem document after all.
+        }
+    }
+    return new UnexpectedAnswer(response.status, text, response.headers.get("retry-after") ?? undefined);
 }
 /** What a failed fetch means: the caller's own abort stays what it is. */
 function unreachable(error, signal) {

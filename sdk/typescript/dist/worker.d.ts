@@ -1,5 +1,5 @@
 import type { Client } from "./client.js";
-import type { ClaimedTask, HeartbeatAnswer } from "./wire.js";
+import type { ClaimedTask } from "./wire.js";
 /** One attempt at a task, as its handler sees it. */
 export declare class TaskRun<P = unknown> {
     #private;
@@ -16,24 +16,14 @@ export declare class TaskRun<P = unknown> {
     readonly traceparent: string | undefined;
     /** Aborted when the task is cancelled or its lease is lost. */
     readonly signal: AbortSignal;
-    /** @internal */ readonly stop: AbortController;
-    /** @internal */ wake: () => void;
     constructor(task: ClaimedTask, takesSteering: boolean);
-    /** Tells whoever watches how far it is. Of several in a row the newest is told. */
+    /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
     progress(value: unknown): void;
     /**
      * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
      * is done waits for a turn of its own.
      */
     steered(): string[];
-    /** @internal */
-    say(): object;
-    /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
-    hear(answer: HeartbeatAnswer): void;
-    /** @internal */
-    unnamed(): {
-        steered?: string[];
-    };
 }
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;
 export interface WorkerOptions {

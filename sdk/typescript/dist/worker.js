@@ -39,8 +39,9 @@ export class TaskRun {
         this.traceparent = task.traceparent ?? undefined;
         this.signal = this.stop.signal;
     }
-    /** Tells whoever watches how far it is. Of several in a row the newest is told. */
+    /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
     progress(value) {
+        JSON.stringify(value);
         this.#progress = { progress: value };
         this.wake();
     }
@@ -166,10 +167,10 @@ export class Worker {
             wait_ms: CLAIM_WAIT_MS,
             ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
         };
-        const response = await this.client.transport.send(pathOf("claim"), { method: "POST", body, signal, waits: true });
-        const { tasks } = (await response.json());
-        for (const task of tasks) {
-            const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, response.headers));
+        const request = { method: "POST", body, signal, waits: true };
+        const answer = await this.client.transport.send(pathOf("claim"), request);
+        for (const task of answer.body.tasks) {
+            const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, answer.headers));
             const counted = running.finally(() => this.#running.delete(counted));
             this.#running.add(counted);
         }
@@ -233,8 +234,14 @@ export class Worker {
 /** What is reported about a run. It is over when the handler is, also when it was told to stop. */
 async function settled(run, task) {
     try {
-        const result = await run(task);
-        return { success: true, result: result ?? null };
+        const result = (await run(task)) ?? null;
+        try {
+            JSON.stringify(result);
+        }
+        catch (unsayable) {
+            return { success: false, error: `the result cannot be said in JSON: ${String(unsayable)}`, retryable: false };
+        }
+        return { success: true, result };
     }
     catch (error) {
         const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

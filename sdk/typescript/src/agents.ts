@@ -62,6 +62,14 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
     return this.answer().then(done, failed);
   }
 
+  catch<B = never>(failed?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<ChatAnswer | B> {
+    return this.answer().catch(failed);
+  }
+
+  finally(ended?: (() => void) | null): Promise<ChatAnswer> {
+    return this.answer().finally(ended);
+  }
+
   [Symbol.asyncIterator](): AsyncIterator<LanewayEvent> {
     return this.events();
   }

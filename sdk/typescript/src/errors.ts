@@ -15,11 +15,25 @@ export class Unreachable extends LanewayError {}
 
 /** Something answered that is not a Laneway server, or not one that this package knows. */
 export class UnexpectedAnswer extends LanewayError {
+  /** The beginning of what it said. */
+  readonly body: string;
+  /** When to come back, in milliseconds, if whoever answered said so. */
+  readonly retryAfterMs: number | undefined;
+
   constructor(
     readonly status: number,
-    readonly body: string,
+    body: string,
+    retryAfter?: string,
+    options?: ErrorOptions,
   ) {
-    super(`the answer has status ${status} and is no problem document`);
+    super(`the answer, with status ${status}, is not one that a Laneway server of this version gives`, options);
+    this.body = body.slice(0, 2000);
+    this.retryAfterMs = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
+  }
+
+  /** Whether somebody answered who stands before the server and could not reach it. */
+  get isOfGateway(): boolean {
+    return [502, 503, 504].includes(this.status);
   }
 }
 

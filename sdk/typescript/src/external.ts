@@ -90,10 +90,10 @@ export class External {
     const held = this.#held.get(task);
     if (held) return held.task;
     const body = { worker: this.#worker, ids: [task] };
-    const response = await this.transport.send(pathOf("claim"), { ...options, method: "POST", body });
-    const [mine] = ((await response.json()) as ClaimAnswer).tasks;
+    const answer = await this.transport.send<ClaimAnswer>(pathOf("claim"), { ...options, method: "POST", body });
+    const [mine] = answer.body.tasks;
     if (!mine) throw new NotClaimable(task, (await this.transport.read<TaskView>(pathOf("tasks", task), options)).status);
-    const lengthMs = leaseLength(undefined, mine.lease_until, response.headers);
+    const lengthMs = leaseLength(undefined, mine.lease_until, answer.headers);
     const lease = new Lease(this.transport, task, mine.fence, lengthMs, { lost: () => this.#held.delete(task) });
     this.#held.set(task, { task: mine, lease });
     return mine;

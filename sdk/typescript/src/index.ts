@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // Lanes for agent work: what may run now, what waits, and for how long.
 
 import type { Local, LocalOptions } from "./local.js";

@@ -46,6 +46,11 @@ export class Lease {
     this.#in(lengthMs / 3);
   }
 
+  /** How long to wait after a sign of life that was not heard. */
+  get nextTryMs(): number {
+    return Math.min(1000, this.lengthMs / 10);
+  }
+
   get leftMs(): number {
     return this.#until - performance.now();
   }
@@ -97,7 +102,7 @@ export class Lease {
       this.drop();
       this.hooks.lost(isFinal ? error.message : "no sign of life was heard before the lease was over");
     } else {
-      this.#in(Math.min(1000, this.lengthMs / 10, this.leftMs));
+      this.#in(Math.min(this.nextTryMs, this.leftMs));
     }
   }
 }

@@ -12,8 +12,8 @@ import { sleep } from "./retry.js";
 import type { ClientOptions } from "./transport.js";
 
 // Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
-// is gone, and succeeds when we say that there is nothing to do any more.
-const WATCH = 'read -r _ || kill -TERM "$1"';
+// is gone, and succeeds when we say that the server is no more, whose number may be another's by then.
+const WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"';
 
 export interface LocalOptions {
   /** `"memory"` (the default) or a directory. */
@@ -26,19 +26,25 @@ export interface LocalOptions {
   listen?: string;
   /** How long it may take to start. Default 30 000. */
   readyWithinMs?: number;
+  /** Gives up starting it. */
+  signal?: AbortSignal;
 }
 
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export class Local implements AsyncDisposable {
   #closed: Promise<void> | undefined;
+  // Not in the declarations: whoever writes for browsers has no types of Node.
+  /** @internal */ readonly process: ChildProcess;
+  /** @internal */ readonly watcher: ChildProcess;
 
   private constructor(
     /** Where it listens. */
     readonly url: string,
-    readonly process: ChildProcess,
-    readonly watcher: ChildProcess,
+    processes: unknown,
     readonly home: string,
-  ) {}
+  ) {
+    [this.process, this.watcher] = processes as [ChildProcess, ChildProcess];
+  }
 
   static async start(options: LocalOptions = {}): Promise<Local> {
     const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";
@@ -46,17 +52,22 @@ export class Local implements AsyncDisposable {
     const file = typeof options.config === "string" ? options.config : join(home, "laneway.json");
     if (typeof options.config !== "string") writeFileSync(file, JSON.stringify(options.config ?? {}));
     const place = ["--listen", options.listen ?? "127.0.0.1:0", "--store", options.store ?? "memory"];
+    // In a session of its own, so that Ctrl-C is this program's to hear, which needs the server while it comes to its end.
     const server = spawn(program, ["serve", "--config", file, ...place, "--log", "warn"], {
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
     });
+    const watcher = server.pid === undefined ? undefined : watch(server, home);
     const said: string[] = [];
-    const until = AbortSignal.timeout(options.readyWithinMs ?? 30_000);
+    const late = AbortSignal.timeout(options.readyWithinMs ?? 30_000);
+    const until = options.signal ? AbortSignal.any([late, options.signal]) : late;
     try {
       const url = await listening(server, said, until);
       await ready(url, server, until);
-      return new Local(url, server, watch(server), home);
+      return new Local(url, [server, watcher], home);
     } catch (error) {
       server.kill("SIGKILL");
+      options.signal?.throwIfAborted();
       rmSync(home, { recursive: true, force: true });
       const why = error instanceof Error && "code" in error ? `: ${error.message}` : "";
       throw new LocalFailed(`${program} did not become ready${why}; it said:\n${said.join("\n")}`, { cause: error });
@@ -91,7 +102,6 @@ export class Local implements AsyncDisposable {
       await exited;
       clearTimeout(late);
     }
-    this.watcher.stdin!.end("done\n");
     rmSync(this.home, { recursive: true, force: true });
   }
 }
@@ -126,13 +136,14 @@ async function ready(url: string, server: ChildProcess, signal: AbortSignal): Pr
   for (const stream of [server.stdout, server.stderr]) (stream as unknown as { unref(): void }).unref();
 }
 
-function watch(server: ChildProcess): ChildProcess {
-  const watcher = spawn("sh", ["-c", WATCH, "laneway-watch", String(server.pid)], {
+function watch(server: ChildProcess, home: string): ChildProcess {
+  const watcher = spawn("sh", ["-c", WATCH, "laneway-watch", String(server.pid), home], {
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
   watcher.unref();
   (watcher.stdin as unknown as { unref(): void }).unref();
   watcher.stdin!.on("error", () => undefined);
+  server.once("exit", () => watcher.stdin!.end("done\n"));
   return watcher;
 }

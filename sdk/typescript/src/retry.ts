@@ -1,12 +1,12 @@
 // When a request is sent again by itself.
 
-import { type LanewayError, Refusal, Unreachable } from "./errors.js";
+import { type LanewayError, Refusal, UnexpectedAnswer, Unreachable } from "./errors.js";
 
 /**
  * How long to keep trying what may be tried again.
  *
  * Tried again are requests that can be repeated without harm (GET, PATCH, DELETE, and POST with an idempotency key), after a
- * refusal that the server calls retryable and after a broken connection.
+ * refusal that the server calls retryable and after a broken connection, to the server or behind a gateway.
  */
 export interface Retry {
   /** No try begins later than this after the first one. 0: never try again. Default 30 000. */
@@ -36,6 +36,8 @@ export function pauseAfter(
   if (error instanceof Refusal) {
     if (!error.retryable || error.problem.phase === "run") return undefined;
     told = error.retryAfterMs;
+  } else if (error instanceof UnexpectedAnswer && error.isOfGateway) {
+    told = error.retryAfterMs;
   } else if (!(error instanceof Unreachable)) {
     return undefined;
   }
@@ -44,14 +46,15 @@ export function pauseAfter(
   return spentMs + pause <= retry.limitMs ? pause : undefined;
 }
 
-/** Waits, or throws the signal's reason. */
-export function sleep(millis: number, signal?: AbortSignal): Promise<void> {
+/** Waits, or throws the signal's reason. `unref`: what comes after it is not worth keeping a program alive. */
+export function sleep(millis: number, signal?: AbortSignal, unref?: "unref"): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", stop);
       resolve();
     }, millis);
+    if (unref) (timer as { unref?: () => void }).unref?.();
     const stop = () => {
       clearTimeout(timer);
       reject(signal?.reason);

@@ -35,6 +35,8 @@ export interface Request extends CallOptions {
   headers?: Record<string, string | undefined>;
   /** The answer may take any time. */
   waits?: boolean;
+  /** It may take so long, and no longer. Default: as the client's options say. */
+  withinMs?: number;
 }
 
 /** A path below `/api`, each part percent-encoded. */
@@ -51,6 +53,9 @@ export class Transport {
     readonly url: string,
     readonly options: ClientOptions,
   ) {
+    if (!/^https?:\/\/[^/]/i.test(url)) {
+      throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
+    }
     this.url = url.replace(/\/+$/, "");
     this.retry = { ...USUAL, ...options.retry };
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -58,13 +63,13 @@ export class Transport {
   }
 
   /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
-  async send(path: string, request: Request = {}): Promise<Response> {
+  async send<T>(path: string, request: Request = {}): Promise<Answer<T>> {
     const headers = this.#headers(request);
     const repeatable = (request.method ?? "GET") !== "POST" || "idempotency-key" in headers;
     const began = performance.now();
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#once(path, request, headers);
+        return await this.#once<T>(path, request, headers);
       } catch (error) {
         if (!(error instanceof LanewayError) || !repeatable) throw error;
         const pause = pauseAfter(this.retry, error, tries, performance.now() - began, Math.random());
@@ -75,11 +80,7 @@ export class Transport {
   }
 
   async read<T>(path: string, request: Request = {}): Promise<T> {
-    const response = await this.send(path, request);
-    const text = await response.text().catch((error: unknown) => {
-      throw unreachable(error, request.signal);
-    });
-    return (text === "" ? undefined : JSON.parse(text)) as T;
+    return (await this.send<T>(path, request)).body;
   }
 
   /** Everything in a list, page by page. */
@@ -99,7 +100,8 @@ export class Transport {
     const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
     const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
     try {
-      const response = await this.#once(path, { ...request, signal, waits: true }, headers);
+      const response = await this.#open(path, { ...request, waits: true }, headers, signal);
+      if (!response.ok) throw refused(response, await response.text(), headers.traceparent);
       if (response.status === 204 || response.body === null) {
         yield { event: "done", data: {} };
         return;
@@ -149,32 +151,62 @@ export class Transport {
     return headers;
   }
 
-  async #once(path: string, request: Request, headers: Record<string, string>): Promise<Response> {
-    const query = new URLSearchParams();
-    for (const [key, value] of Object.entries(request.query ?? {})) {
-      if (value !== undefined) query.set(key, value);
-    }
-    const init: RequestInit = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+  /** One try, from the first word to the last one of the answer. */
+  async #once<T>(path: string, request: Request, headers: Record<string, string>): Promise<Answer<T>> {
     const late = request.waits ? undefined : new AbortController();
-    const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), this.#timeoutMs);
+    const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), request.withinMs ?? this.#timeoutMs);
     const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
-    if (signal) init.signal = signal;
     let response: Response;
+    let text: string;
     try {
-      response = await this.#fetch(`${this.url}${path}${query.size > 0 ? `?${query}` : ""}`, init);
+      response = await this.#open(path, request, headers, signal);
+      text = await response.text();
     } catch (error) {
       throw unreachable(error, request.signal);
     } finally {
       clearTimeout(timer);
     }
-    if (response.ok) return response;
-    const text = await response.text();
-    if (!response.headers.get("content-type")?.startsWith("application/problem+json")) {
-      throw new UnexpectedAnswer(response.status, text.slice(0, 2000));
+    if (!response.ok) throw refused(response, text, headers.traceparent);
+    if (text === "") return { headers: response.headers, body: undefined as T };
+    try {
+      return { headers: response.headers, body: JSON.parse(text) as T };
+    } catch (cause) {
+      throw new UnexpectedAnswer(response.status, text, undefined, { cause });
     }
-    throw refusal(JSON.parse(text) as Problem, headers.traceparent);
   }
+
+  #open(path: string, request: Request, headers: Record<string, string>, signal: AbortSignal | undefined): Promise<Response> {
+    const init: RequestInit = { method: request.method ?? "GET", headers, ...patient(request.waits) };
+    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+    if (signal) init.signal = signal;
+    return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
+  }
+}
+
+/** What a server answered. */
+export interface Answer<T> {
+  headers: Headers;
+  body: T;
+}
+
+function queryOf(fields: NonNullable<Request["query"]>): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) query.set(key, value);
+  }
+  return query.size > 0 ? `?${query}` : "";
+}
+
+/** Why an answer is not a good one. */
+function refused(response: Response, text: string, trace: string | undefined): LanewayError {
+  if (response.headers.get("content-type")?.startsWith("application/problem+json")) {
+    try {
+      return refusal(JSON.parse(text) as Problem, trace);
+    } catch {
+      // No problem document after all.
+    }
+  }
+  return new UnexpectedAnswer(response.status, text, response.headers.get("retry-after") ?? undefined);
 }
 
 /** What a failed fetch means: the caller's own abort stays what it is. */

@@ -47,8 +47,9 @@ export class TaskRun<P = unknown> {
     this.signal = this.stop.signal;
   }
 
-  /** Tells whoever watches how far it is. Of several in a row the newest is told. */
+  /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
   progress(value: unknown): void {
+    JSON.stringify(value);
     this.#progress = { progress: value };
     this.wake();
   }
@@ -193,10 +194,10 @@ export class Worker {
       wait_ms: CLAIM_WAIT_MS,
       ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
     };
-    const response = await this.client.transport.send(pathOf("claim"), { method: "POST", body, signal, waits: true });
-    const { tasks } = (await response.json()) as ClaimAnswer;
-    for (const task of tasks) {
-      const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, response.headers));
+    const request = { method: "POST" as const, body, signal, waits: true };
+    const answer = await this.client.transport.send<ClaimAnswer>(pathOf("claim"), request);
+    for (const task of answer.body.tasks) {
+      const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, answer.headers));
       const counted = running.finally(() => this.#running.delete(counted));
       this.#running.add(counted);
     }
@@ -257,8 +258,13 @@ export class Worker {
 /** What is reported about a run. It is over when the handler is, also when it was told to stop. */
 async function settled(run: Handler<never>, task: TaskRun<never>): Promise<Omit<CompleteBody, "fence">> {
   try {
-    const result = await run(task);
-    return { success: true, result: result ?? null };
+    const result = (await run(task)) ?? null;
+    try {
+      JSON.stringify(result);
+    } catch (unsayable) {
+      return { success: false, error: `the result cannot be said in JSON: ${String(unsayable)}`, retryable: false };
+    }
+    return { success: true, result };
   } catch (error) {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     if (error instanceof DoNotRetry) return { success: false, error: error.message, retryable: false };

@@ -39,4 +39,29 @@ test("the package can be installed as it is", () => {
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", root], { cwd: place, stdio: "pipe" });
   const code = 'import("laneway").then(({ Client }) => console.log(new Client("http://127.0.0.1/").url))';
   assert.equal(execFileSync(process.execPath, ["-e", code], { cwd: place, encoding: "utf8" }), "http://127.0.0.1\n");
+  // Whoever writes for browsers has no types of Node, and looks at all declarations.
+  writeFileSync(
+    join(place, "page.ts"),
+    `import { Client, Laneway, type LanewayEvent } from "laneway";
+    const client = new Client("http://127.0.0.1");
+    export async function ask(): Promise<string[]> {
+      await using slot = await client.slot(["main"], { signal: AbortSignal.timeout(5) });
+      const said: string[] = [String(slot.fence), typeof Laneway.local];
+      for await (const event of client.agent("coder").chat("hi", { session: "alice" })) said.push(word(event));
+      return said;
+    }
+    function word(event: LanewayEvent): string {
+      switch (event.event) {
+        case "queued": return String(event.data.position);
+        case "delta": return event.data.text;
+        default: return event.event;
+      }
+    }`,
+  );
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const strictly = ["--strict", "--noEmit", "--target", "es2022", "--lib", "es2022,dom,dom.asynciterable"];
+  execFileSync(process.execPath, [compiler, ...strictly, "--module", "esnext", "--moduleResolution", "bundler", "page.ts"], {
+    cwd: place,
+    stdio: "inherit",
+  });
 });

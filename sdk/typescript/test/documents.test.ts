@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -11,21 +11,36 @@ import { Laneway } from "../src/index.js";
 import { CONFIG } from "./server.js";
 
 const root = new URL("../../", import.meta.url);
-const pages = ["../../docs/sdk.md", "README.md"];
+const guides = new URL("../../docs/coming-from/", root);
+const pages = [new URL("../../docs/sdk.md", root), new URL("README.md", root), ...readdirSync(guides).map((page) => new URL(page, guides))];
 
-test("every sample runs and says something", async () => {
+/** Checks the samples as strictly as the SDK itself, and returns what they are to be run as. */
+function compiled(samples: string[]): string[] {
+  const folder = fileURLToPath(new URL("build/documents/", root));
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  // Inside the package its own name stands for what is shipped.
+  const files = samples.map((sample, number) => {
+    writeFileSync(`${folder}${number}.mts`, sample);
+    return `${folder}${number}.mts`;
+  });
+  const { config } = ts.readConfigFile(fileURLToPath(new URL("tsconfig.json", root)), ts.sys.readFile);
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, fileURLToPath(root));
+  const program = ts.createProgram(files, { ...options, rootDir: folder, outDir: folder, noUnusedLocals: false, noUnusedParameters: false });
+  const wrong = ts.getPreEmitDiagnostics(program).map((one) => `${one.file?.fileName}: ${ts.flattenDiagnosticMessageText(one.messageText, " ")}`);
+  assert.deepEqual(wrong, []);
+  program.emit();
+  return files.map((file) => file.replace(/mts$/, "mjs"));
+}
+
+test("every sample is strict, runs and says something", async () => {
   await using server = await Laneway.local({ config: CONFIG });
-  const samples = pages.flatMap((page) => [...readFileSync(new URL(page, root), "utf8").matchAll(/^```ts\n(.*?)^```$/gms)]);
-  assert.ok(samples.length > 5);
-  mkdirSync(new URL("build/documents", root), { recursive: true });
-  const options = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
-  const runs = samples.map(async ([, sample = ""], number) => {
-    // Inside the package its own name stands for what is shipped.
-    const file = new URL(`build/documents/${number}.mjs`, root);
-    writeFileSync(file, ts.transpileModule(sample, { compilerOptions: options }).outputText);
+  const samples = pages.flatMap((page) => [...readFileSync(page, "utf8").matchAll(/^```ts\n(.*?)^```$/gms)]).map(([, sample = ""]) => sample);
+  assert.ok(samples.length > 10);
+  const runs = compiled(samples).map(async (file, number) => {
     const env = { ...process.env, LANEWAY_URL: server.url };
-    const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(file)], { env, timeout: 60_000 });
-    assert.notEqual(stdout, "", sample);
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env, timeout: 60_000 });
+    assert.notEqual(stdout, "", samples[number]);
   });
   await Promise.all(runs);
 });

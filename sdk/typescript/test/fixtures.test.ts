@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
 import { type IncomingMessage, createServer } from "node:http";
 import { test } from "node:test";
-import { Client, Refusal } from "../src/index.js";
+import { Client, Refusal, type Session } from "../src/index.js";
 import { BY_CODE } from "../src/errors.js";
 
 interface Asked {
@@ -14,6 +14,8 @@ interface Asked {
   path: string;
   headers?: Record<string, string>;
   body?: any;
+  /** So many events of a stream that has no end. */
+  take?: number;
 }
 interface Exchange {
   name: string;
@@ -30,7 +32,7 @@ function filled(file: string): Exchange[] {
     .replaceAll('"<seconds>"', "2")
     .replaceAll("<time>", "2026-01-02T03:04:05.678Z")
     .replaceAll("<hash>", "0".repeat(64))
-    .replaceAll("<event>", "1-1")
+    .replaceAll(/<event:(\d+)>/g, "1-$1")
     .replaceAll(/<id:(\d+)>/g, (_, number: string) => `01900000-0000-7000-8000-${number.padStart(12, "0")}`)
     .replaceAll(/<token:(\d+)>/g, "lw_$1.secret")
     .replaceAll(/<token-id:(\d+)>/g, "lw_$1");
@@ -68,18 +70,20 @@ async function answering(script: Exchange[]) {
   return { seen, url: `http://127.0.0.1:${port}`, close };
 }
 
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+async function all<T>(items: AsyncIterable<T>, most = Infinity): Promise<T[]> {
   const found: T[] = [];
-  for await (const item of items) found.push(item);
+  for await (const item of items) if (found.push(item) >= most) break;
   return found;
 }
 
 /** Makes the request by the method that is there for it. */
-function call(client: Client, { method, path, headers = {}, body }: Asked): unknown {
+function call(client: Client, { method, path, headers = {}, body, take }: Asked): unknown {
   const url = new URL(path, "http://host");
   const [, , what = "", name = "", ...rest] = url.pathname.split("/").map(decodeURIComponent);
   const query = Object.fromEntries(url.searchParams);
   const key = headers["idempotency-key"] === undefined ? {} : { idempotencyKey: headers["idempotency-key"] };
+  const after = headers["last-event-id"] === undefined ? {} : { after: headers["last-event-id"] };
+  if (what === "sessions" && rest[0] === "messages" && rest.length > 1) return callMessage(client.session(name), method, rest.slice(1), body);
   switch (`${method} ${what}${name === "" ? "" : "/*"}${rest.map((part) => `/${part}`).join("")}`) {
     case "GET agents": return all(client.agents());
     case "GET lanes": return all(client.lanes());
@@ -90,7 +94,11 @@ function call(client: Client, { method, path, headers = {}, body }: Asked): unkn
     case "GET external-tasks": return client.pendingExternalTasks().then((tasks) => tasks.map(({ id }) => id));
     case "GET status": return client.status();
     case "GET tasks/*": return client.task(name);
-    case "GET tasks/*/events": return all(client.taskEvents(name));
+    case "GET tasks/*/events": return all(client.taskEvents(name, after));
+    case "GET events": return all(client.events(query, after), take);
+    case "GET sessions/*/events": return all(client.session(name).events(after), take);
+    case "POST sessions/*/steer": return client.session(name).steer(body.text);
+    case "POST sessions/*/interrupt": return client.session(name).interrupt();
     case "GET tasks/*/explain": return client.explain(name);
     case "GET groups/*": return client.group(name);
     case "POST tasks": {
@@ -124,9 +132,15 @@ function call(client: Client, { method, path, headers = {}, body }: Asked): unkn
     }
   }
   // What a worker says between claim and outcome, and what operators do, has no method of its own.
-  const isPlain = ["schedules", "tokens", "audit", "claim", "slots"].includes(what) || /(heartbeat|complete|healthz)$/.test(url.pathname);
+  const isPlain = ["schedules", "tokens", "audit", "claim", "slots", "config", "history"].includes(what) || /(heartbeat|complete|healthz|readyz)$/.test(url.pathname);
   assert.ok(isPlain, `no method for ${method} ${path}`);
   return client.request(method, url.pathname, { query, ...(body === undefined ? {} : { body }) });
+}
+
+function callMessage(session: Session, method: string, [message = "", verb]: string[], body?: { before?: string }): unknown {
+  if (verb === "move") return session.move(message, body?.before);
+  if (verb === "send-now") return session.sendNow(message);
+  return method === "DELETE" ? session.withdraw(message) : session.receipt(message);
 }
 
 function chat(client: Client, agent: string, headers: Record<string, string>, body: { message: string }): unknown {

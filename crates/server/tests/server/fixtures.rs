@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use laneway_protocol::Code;
 use serde_json::{Map, Value, json};
 
-use crate::common::{Answer, Running, answer, serve_in};
+use crate::common::{Answer, Events, Running, answer, serve_in};
 
 /// The headers that clients look at.
 const HEADERS: [&str; 7] = [
@@ -57,6 +57,14 @@ async fn the_server_answers_as_the_fixtures_say() {
         let server = serve_in(config, None, Some(state.path().to_owned())).await;
         let mut masks = Masks::default();
         for exchange in fixture["exchanges"].as_array_mut().unwrap() {
+            match exchange.get("before").and_then(Value::as_str) {
+                None => {}
+                Some("a file is where the state directory was") => {
+                    std::fs::remove_dir_all(state.path()).unwrap();
+                    std::fs::write(state.path(), "").unwrap();
+                }
+                Some(other) => panic!("nobody knows how to bring about: {other}"),
+            }
             let told = ask(&server, &mut masks, &exchange["request"]).await;
             if is_recording {
                 exchange["response"] = told;
@@ -88,8 +96,8 @@ fn every_refusal_that_a_client_can_cause_is_in_the_fixtures() {
         .map(|code| code.as_str())
         .filter(|code| !told.iter().any(|one| one == code))
         .collect();
-    // What no request brings about: a store that is away, a runner that was killed, and a bug.
-    assert_eq!(missing, ["STORE_UNAVAILABLE", "LOST", "INTERNAL"]);
+    // What no request brings about: a runner that was killed, and a bug.
+    assert_eq!(missing, ["LOST", "INTERNAL"]);
 }
 
 fn pretty(value: &Value) -> String {
@@ -102,6 +110,9 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     let (method, path) = (request["method"].as_str().unwrap(), request["path"].as_str().unwrap());
     let none = Map::new();
     let headers = request["headers"].as_object().unwrap_or(&none);
+    if let Some(take) = request["take"].as_u64() {
+        return watch(server, masks, path, headers, take).await;
+    }
     let mut asked = server.request(method, path);
     for (name, value) in headers {
         asked = asked.header(name, value.as_str().unwrap());
@@ -122,14 +133,39 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     response
 }
 
+/// The first events of a stream that has no end.
+async fn watch(
+    server: &Running,
+    masks: &mut Masks,
+    path: &str,
+    headers: &Map<String, Value>,
+    take: u64,
+) -> Value {
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
+    let mut stream = Events::open(server, path, &headers).await;
+    assert!(stream.head.starts_with("HTTP/1.1 200"), "{}", stream.head);
+    let mut events = Vec::new();
+    for _ in 0..take {
+        let mut event = stream.next().await.unwrap();
+        masks.mask("", &mut event.data);
+        let mut told = json!({ "event": event.name, "data": event.data });
+        if !event.id.is_empty() {
+            told["id"] = masks.event(&event.id).into();
+        }
+        events.push(told);
+    }
+    json!({ "status": 200, "headers": { "content-type": "text/event-stream" }, "events": events })
+}
+
 /// One event of a stream; `None` for a sign of life.
 fn event(masks: &mut Masks, block: &str) -> Option<Value> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let mut data = serde_json::from_str(field("data:")?).unwrap();
     masks.mask("", &mut data);
     let mut told = json!({ "event": field("event:")?, "data": data });
-    if field("id:").is_some() {
-        told["id"] = "<event>".into();
+    if let Some(id) = field("id:") {
+        told["id"] = masks.event(id).into();
     }
     Some(told)
 }
@@ -151,6 +187,7 @@ fn heads(masks: &mut Masks, told: &Answer) -> Value {
 #[derive(Default)]
 struct Masks {
     ids: Vec<String>,
+    events: Vec<String>,
     tokens: Vec<String>,
 }
 
@@ -161,12 +198,18 @@ impl Masks {
         for (index, id) in self.ids.iter().enumerate() {
             text = text.replace(&format!("<id:{}>", index + 1), id);
         }
+        for (index, event) in self.events.iter().enumerate() {
+            text = text.replace(&format!("<event:{}>", index + 1), event);
+        }
         for (index, token) in self.tokens.iter().enumerate() {
             let id = token.split('.').next().unwrap();
             text = text.replace(&format!("<token:{}>", index + 1), token);
             text = text.replace(&format!("<token-id:{}>", index + 1), id);
         }
-        assert!(!text.contains("<id:") && !text.contains("<token"), "nothing was told yet for {text}");
+        assert!(
+            !["<id:", "<event:", "<token"].iter().any(|mask| text.contains(mask)),
+            "nothing was told yet for {text}"
+        );
         text
     }
 
@@ -215,6 +258,15 @@ impl Masks {
             rest = &rest[taken..];
         }
         masked
+    }
+
+    fn event(&mut self, id: &str) -> String {
+        let known = self.events.iter().position(|known| known == id);
+        let index = known.unwrap_or_else(|| {
+            self.events.push(id.to_owned());
+            self.events.len() - 1
+        });
+        format!("<event:{}>", index + 1)
     }
 
     fn id(&mut self, id: &str) -> String {

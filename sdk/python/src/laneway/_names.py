@@ -1,8 +1,17 @@
-"""How sessions are called where lanes are named."""
+"""How servers are addressed, and how sessions are called where lanes are named."""
 
 from __future__ import annotations
 
 import unicodedata
+from urllib.parse import urlsplit
+
+
+def address(url: str) -> str:
+    """The address of a server, without what does not belong to it."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717")
+    return url.rstrip("/")
 
 
 def session_lane(key: str) -> str:

@@ -19,10 +19,17 @@ class Unreachable(LanewayError):
 class UnexpectedAnswer(LanewayError):
     """Something answered that is not a Laneway server, or not one that this package knows."""
 
-    def __init__(self, status: int, body: str) -> None:
-        super().__init__(f"the answer has status {status} and is no problem document")
+    def __init__(self, status: int, body: str, retry_after: Optional[str] = None) -> None:
+        super().__init__(f"the answer, with status {status}, is not one that a Laneway server of this version gives")
         self.status = status
         self.body = body[:2000]
+        self.retry_after = float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
+        """When to come back, in seconds, if whoever answered said so."""
+
+    @property
+    def is_of_gateway(self) -> bool:
+        """Whether somebody answered who stands before the server and could not reach it."""
+        return self.status in (502, 503, 504)
 
 
 class LeaseLost(LanewayError):

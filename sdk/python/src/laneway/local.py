@@ -22,8 +22,8 @@ from ._sync.client import Client
 from .errors import LanewayError
 
 # Ends the server when this program has ended without doing so itself, however it ended: reading fails when our end of the pipe
-# is gone, and succeeds when we say that there is nothing to do any more.
-_WATCH = 'read -r _ || kill -TERM "$1"'
+# is gone, and succeeds when we say that the server is no more, whose number may be another's by then.
+_WATCH = 'read -r _ || kill -TERM "$1"; rm -rf -- "$2"'
 _LISTENS = re.compile(r"listens on (http://\S+)")
 
 
@@ -37,17 +37,30 @@ class Local:
     def __init__(self, command: Sequence[str], home: Path, ready_within: float) -> None:
         self._home = home
         self._log = collections.deque[str](maxlen=200)
+        # In a session of its own, so that Ctrl-C is this program's to hear, which needs the server while it comes to its end.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        self._watcher = subprocess.Popen(
-            ["sh", "-c", _WATCH, "laneway-watch", str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
             start_new_session=True,
         )
+        try:
+            self._watcher = subprocess.Popen(
+                ["sh", "-c", _WATCH, "laneway-watch", str(self._process.pid), str(home)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            self._process.kill()
+            self._process.wait()
+            raise
         self._told = threading.Event()
+        self._lock = threading.Lock()
         self.url = ""
         """Where it listens."""
         assert self._process.stdout is not None
@@ -81,9 +94,10 @@ class Local:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._reader.join()
-        if self._watcher.poll() is None:
-            self._watcher.communicate(b"done\n")
+        self._end_watch()
+        self._watcher.wait()
+        # Not for ever: what the server has started may hold on to its output.
+        self._reader.join(1.0)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def __enter__(self) -> Local:
@@ -112,6 +126,20 @@ class Local:
                 self.url = found.group(1)
                 self._told.set()
         self._told.set()
+        self._process.wait()
+        self._end_watch()
+
+    def _end_watch(self) -> None:
+        assert self._watcher.stdin is not None
+        with self._lock:
+            if self._watcher.stdin.closed:
+                return
+            try:
+                self._watcher.stdin.write(b"done\n")
+                self._watcher.stdin.close()
+            except OSError:
+                # Somebody has ended it.
+                pass
 
     def _wait_until_ready(self, until: float) -> None:
         self._told.wait(max(0.0, until - time.monotonic()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-from .errors import LanewayError, Refusal, Unreachable
+from .errors import LanewayError, Refusal, UnexpectedAnswer, Unreachable
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Retry:
     """How long to keep trying what may be tried again.
 
     Tried again are requests that can be repeated without harm (GET, PATCH, DELETE, and POST with an idempotency key), after a
-    refusal that the server calls retryable and after a broken connection.
+    refusal that the server calls retryable and after a broken connection, to the server or behind a gateway.
     """
 
     limit: float = 30.0
@@ -34,6 +34,8 @@ class Retry:
         if isinstance(error, Refusal):
             if not error.retryable or error.problem.phase == "run":
                 return None
+            told = error.retry_after
+        elif isinstance(error, UnexpectedAnswer) and error.is_of_gateway:
             told = error.retry_after
         elif not isinstance(error, Unreachable):
             return None

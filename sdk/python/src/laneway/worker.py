@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
+import json
 import logging
 import os
 import random
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._async.client import AsyncClient
-from ._async.transport import given, path_of
-from ._decode import decode
+from ._async.transport import given, meaning, path_of
 from ._lease import LeaseClock, lease_length
 from .types import ClaimAnswer, ClaimedTask, HeartbeatAnswer
-from .errors import DoNotRetry, LanewayError, LeaseLost, NotFound, Refusal, StaleLease, Unreachable
+from .errors import DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease
 from .retry import Retry
 from .tracing import traceparent
 
@@ -55,7 +57,8 @@ class TaskRun:
         self._stop = threading.Event()
 
     def progress(self, value: Any) -> None:
-        """Tells whoever watches how far it is. Of several in a row the newest is told."""
+        """Tells whoever watches how far it is, in JSON. Of several in a row the newest is told."""
+        json.dumps(value, allow_nan=False)
         with self._lock:
             self._progress, self._has_progress = value, True
         self._wake()
@@ -134,6 +137,7 @@ class Worker:
         self._grace = grace
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._threads: Optional[ThreadPoolExecutor] = None
         self._draining = asyncio.Event()
         self._pauses = Retry(limit=float("inf"))
 
@@ -172,39 +176,48 @@ class Worker:
         if not self._handlers:
             raise ValueError("the worker has no handler")
         log.info("worker %s claims from %s", self.name, ", ".join(self._lanes))
-        tries = 0
         draining = asyncio.ensure_future(self._draining.wait())
+        # As many threads as may run at once: what waits for a thread would hold its slot in vain.
+        self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="laneway-worker")
         try:
-            while not self._draining.is_set():
-                free = self._concurrency - len(self._running)
-                if free == 0:
-                    await asyncio.wait({draining, *self._running}, return_when=asyncio.FIRST_COMPLETED)
-                    continue
-                claim = asyncio.ensure_future(self._claim(free))
-                await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)
-                if not claim.done():
-                    claim.cancel()
-                    await asyncio.wait({claim})
-                    break
-                try:
-                    claim.result()
-                    tries = 0
-                except (Unreachable, Refusal) as error:
-                    tries += 1
-                    pause = self._pauses.pause(error, tries, 0.0, random.random())
-                    if pause is None:
-                        raise
-                    log.warning("cannot claim, will try again in %.1f s: %s", pause, error)
-                    await asyncio.wait({draining}, timeout=pause)
-            await self._let_end()
+            await self._claim_until(draining)
+            if self._running:
+                await asyncio.wait(set(self._running), timeout=self._grace)
         finally:
             draining.cancel()
             for task in self._running:
                 task.cancel()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            if self._running:
+                await asyncio.wait(set(self._running))
 
-    async def _let_end(self) -> None:
-        if self._running:
-            await asyncio.wait(set(self._running), timeout=self._grace)
+    async def _claim_until(self, draining: asyncio.Future[Any]) -> None:
+        tries = 0
+        while not draining.done():
+            free = self._concurrency - len(self._running)
+            if free == 0:
+                await asyncio.wait({draining, *self._running}, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            claim = asyncio.ensure_future(self._claim(free))
+            try:
+                await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                # Nobody would run what it claims from now on.
+                if not claim.done():
+                    claim.cancel()
+                    await asyncio.wait({claim})
+            if claim.cancelled():
+                return
+            try:
+                claim.result()
+                tries = 0
+            except LanewayError as error:
+                tries += 1
+                pause = self._pauses.pause(error, tries, 0.0, random.random())
+                if pause is None:
+                    raise
+                log.warning("cannot claim, will try again in %.1f s: %s", pause, error)
+                await asyncio.wait({draining}, timeout=pause)
 
     async def _claim(self, free: int) -> None:
         body = given(
@@ -216,7 +229,7 @@ class Worker:
             lease_ms=self._lease_ms,
         )
         response = await self._client.transport.send("POST", path_of("claim"), body=body, waits=True)
-        for task in decode(ClaimAnswer, response.json()).tasks:
+        for task in meaning(ClaimAnswer, response).tasks:
             clock = LeaseClock(lease_length(self._lease_ms, task.lease_until, response.headers))
             running = asyncio.ensure_future(self._run_one(task, clock))
             self._running.add(running)
@@ -231,21 +244,26 @@ class Worker:
 
         run = TaskRun(task, steering, wake)
         traceparent.set(task.traceparent)
-        work = asyncio.ensure_future(_call(handler, run))
+        work = asyncio.ensure_future(self._call(handler, run))
         lost = False
+
+        def stop() -> None:
+            # A function in a thread goes on until it looks, and what it holds is not free before.
+            if not run._stop.is_set():
+                run._stop.set()
+                if inspect.iscoroutinefunction(handler):
+                    work.cancel()
 
         def on_lost(why: str) -> None:
             nonlocal lost
             log.warning("task %s is lost: %s", task.id, why)
             lost = True
-            run._stop.set()
-            work.cancel()
+            stop()
 
         def on_heard(answer: HeartbeatAnswer) -> None:
             run._hear(answer)
-            if answer.cancel_requested and not run._stop.is_set():
-                run._stop.set()
-                work.cancel()
+            if answer.cancel_requested:
+                stop()
 
         leases.keep(task.id, task.fence, clock, lost=on_lost, heard=on_heard, say=run._say)
         if steering:
@@ -258,6 +276,13 @@ class Worker:
             leases.drop(task.id)
             run._stop.set()
             work.cancel()
+
+    async def _call(self, handler: Handler, run: TaskRun) -> Any:
+        if inspect.iscoroutinefunction(handler):
+            return await handler(run)
+        context = contextvars.copy_context()
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, handler, run)
+        return await result if inspect.isawaitable(result) else result
 
     async def _report(self, task: ClaimedTask, clock: LeaseClock, outcome: Mapping[str, Any]) -> None:
         """Reports as long as the lease lasts: what is not heard by then was not done by us."""
@@ -281,18 +306,16 @@ class Worker:
                 await asyncio.sleep(pause)
 
 
-async def _call(handler: Handler, run: TaskRun) -> Any:
-    if inspect.iscoroutinefunction(handler):
-        return await handler(run)
-    return await asyncio.to_thread(handler, run)
-
-
 def _outcome(work: asyncio.Future[Any], run: TaskRun) -> Mapping[str, Any]:
     """What is reported about a run that is over."""
     if work.cancelled():
         return {"success": False, "error": "cancelled", "retryable": False}
     error = work.exception()
     if error is None:
+        try:
+            json.dumps(work.result(), allow_nan=False)
+        except (TypeError, ValueError) as unsayable:
+            return {"success": False, "error": f"the result cannot be said in JSON: {unsayable}", "retryable": False}
         return {"success": True, "result": work.result()}
     text = f"{type(error).__name__}: {error}"
     final = isinstance(error, DoNotRetry) or run.is_cancelled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, AsyncIterator, Generator, Mapping
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Generator, Mapping
 
 from .._options import TurnOptions, split
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
@@ -30,7 +30,7 @@ class AsyncTurn:
             ChatAnswer, "POST", self._path, body=self._body, headers=self._headers, waits=True
         )
 
-    def events(self) -> AsyncIterator[Event]:
+    def events(self) -> AsyncGenerator[Event, None]:
         """Asks, and tells what happens from acceptance on. Leaving early cancels the run, unless it is detached."""
         return self._transport.stream("POST", self._path, body=self._body, headers=self._headers)
 
@@ -43,7 +43,7 @@ class AsyncTurn:
     def __await__(self) -> Generator[Any, None, ChatAnswer]:
         return self.answer().__await__()
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncGenerator[Event, None]:
         return self.events()
 
     # end
@@ -73,7 +73,7 @@ class AsyncAgent:
     # sync:     """One turn of a conversation; returns the answer. Turns of one conversation run one after another."""
     # sync:     return self._turn("chat", message, how).answer()
     # sync:
-    def stream(self, message: str, **how: Unpack[TurnOptions]) -> AsyncIterator[Event]:
+    def stream(self, message: str, **how: Unpack[TurnOptions]) -> AsyncGenerator[Event, None]:
         """One turn of a conversation, as events from acceptance on."""
         return self._turn("chat", message, how).events()
 

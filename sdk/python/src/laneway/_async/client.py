@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, AsyncIterator, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Mapping, Optional, Sequence
 
 from .._names import session_lane
 from .._options import SlotOptions, TaskOptions
@@ -37,7 +37,7 @@ from .lanes import AsyncLane
 from .leases import AsyncLeases
 from .sessions import AsyncSession
 from .slots import AsyncSlot
-from .transport import AsyncTransport, given, path_of
+from .transport import AsyncTransport, given, meaning, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,8 +52,8 @@ class AsyncClient:
         self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
     ) -> None:
         """`timeout` is in seconds and counts for requests that do not wait for work."""
-        self.url = url.rstrip("/")
         self.transport = AsyncTransport(url, token, retry, timeout)
+        self.url = self.transport.url
         self.leases = AsyncLeases(self.transport)
         self._external = AsyncExternal(self.transport, self.leases)
 
@@ -67,7 +67,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Lets go of all connections. What was claimed and not completed is offered again when its lease is over."""
-        self.leases.close()
+        await self.leases.close()
         await self.transport.close()
 
     async def request(
@@ -75,7 +75,7 @@ class AsyncClient:
     ) -> Any:
         """Any route that has no method of its own here, in JSON."""
         response = await self.transport.send(method, path, body=body, query=query)
-        return response.json() if response.content else None
+        return meaning(object, response) if response.content else None
 
     # Agents, sessions, lanes
 
@@ -91,19 +91,19 @@ class AsyncClient:
         """The lane of this name."""
         return AsyncLane(self.transport, name)
 
-    def agents(self) -> AsyncIterator[AgentView]:
+    def agents(self) -> AsyncGenerator[AgentView, None]:
         """Every agent."""
         return self.transport.pages(AgentView, path_of("agents"))
 
-    def sessions(self) -> AsyncIterator[SessionSummary]:
+    def sessions(self) -> AsyncGenerator[SessionSummary, None]:
         """Every session in which something is."""
         return self.transport.pages(SessionSummary, path_of("sessions"))
 
-    def lanes(self) -> AsyncIterator[LaneNumbers]:
+    def lanes(self) -> AsyncGenerator[LaneNumbers, None]:
         """Every lane in which something is, and those that are configured."""
         return self.transport.pages(LaneNumbers, path_of("lanes"))
 
-    def workers(self) -> AsyncIterator[WorkerView]:
+    def workers(self) -> AsyncGenerator[WorkerView, None]:
         """Every worker that has work."""
         return self.transport.pages(WorkerView, path_of("workers"))
 
@@ -150,7 +150,7 @@ class AsyncClient:
         session: Optional[str] = None,
         kind: Optional[str] = None,
         group: Optional[str] = None,
-    ) -> AsyncIterator[TaskView]:
+    ) -> AsyncGenerator[TaskView, None]:
         """Every task that fits."""
         query = given(status=status, lane=lane, session=session, kind=kind, group=group)
         return self.transport.pages(TaskView, path_of("tasks"), query)
@@ -168,7 +168,7 @@ class AsyncClient:
             if view.ended_at is not None:
                 return view
 
-    def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncIterator[Event]:
+    def task_events(self, task: str, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
         """What happens to a task, until `done`; goes on where it was when the connection breaks."""
         return self.transport.follow(path_of("tasks", task, "events"), after=after)
 
@@ -179,7 +179,7 @@ class AsyncClient:
         session: Optional[str] = None,
         task: Optional[str] = None,
         after: Optional[str] = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Everything that happens, without end; goes on where it was when the connection breaks."""
         query = given(lane=lane, session=session, task=task)
         return self.transport.follow(path_of("events"), query=query, after=after)

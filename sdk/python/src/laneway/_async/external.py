@@ -7,13 +7,12 @@ import os
 import socket
 from typing import Any, Callable, Optional
 
-from .._decode import decode
 from .._lease import LeaseClock, lease_length
 from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
 from ..errors import NotClaimable, Refusal
 from ..external import PendingTask
 from .leases import AsyncLeases
-from .transport import AsyncTransport, given, path_of
+from .transport import AsyncTransport, given, meaning, path_of
 
 
 class AsyncExternal:
@@ -58,7 +57,7 @@ class AsyncExternal:
                 return held
             body = {"worker": self._worker, "ids": [task]}
             response = await self._transport.send("POST", path_of("claim"), body=body)
-            for one in decode(ClaimAnswer, response.json()).tasks:
+            for one in meaning(ClaimAnswer, response).tasks:
                 self._held[one.id] = one
                 clock = LeaseClock(lease_length(None, one.lease_until, response.headers))
                 self._leases.keep(one.id, one.fence, clock, lost=self._lost(one.id))

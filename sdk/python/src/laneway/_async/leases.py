@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, Callable, Mapping, Optional
 
-from .._decode import decode
 from .._lease import LeaseClock
 from ..errors import LanewayError, NotFound, Refusal, StaleLease
 from ..types import HeartbeatAnswer
 from .transport import AsyncTransport, path_of
 
+log = logging.getLogger("laneway")
+# How many seconds closing a client waits for what is still to be said.
+LAST_WORDS = 1.0
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
 Say = Callable[[], Mapping[str, Any]]
@@ -59,7 +62,7 @@ class _Kept:
         body = {"fence": self._fence, **(self._say() if self._say else {})}
         try:
             answer = await asyncio.wait_for(self._leases.sign(self._task, body), max(clock.left, 0.05))
-        except (LanewayError, asyncio.TimeoutError) as error:
+        except Exception as error:
             self._signing = None
             self._failed(error)
             return
@@ -85,6 +88,7 @@ class AsyncLeases:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
         self._kept: dict[str, _Kept] = {}
+        self._later: set[asyncio.Task[None]] = set()
 
     def keep(
         self,
@@ -114,10 +118,31 @@ class AsyncLeases:
         if kept is not None:
             kept.drop()
 
-    def close(self) -> None:
+    def say_later(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
+        """Says something until it is heard, or until nobody needs to hear it because the lease is over."""
+        saying = asyncio.get_running_loop().create_task(self._say(path, body, clock))
+        self._later.add(saying)
+        saying.add_done_callback(self._later.discard)
+
+    async def _say(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
+        while clock.left > 0:
+            try:
+                await self._transport.send("POST", path, body=body, within=max(clock.left, 0.05))
+                return
+            except LanewayError as error:
+                if isinstance(error, Refusal) and not error.retryable:
+                    return
+                log.warning("could not say that a slot is free, will try again: %s", error)
+            await asyncio.sleep(clock.next_try)
+
+    async def close(self) -> None:
+        """Gives no more signs of life. What is still to be said has a moment to be heard."""
         for task in list(self._kept):
             self.drop(task)
+        if self._later:
+            await asyncio.wait(self._later, timeout=LAST_WORDS)
+        for saying in list(self._later):
+            saying.cancel()
 
     async def sign(self, task: str, body: Mapping[str, Any]) -> HeartbeatAnswer:
-        response = await self._transport.send("POST", path_of("tasks", task, "heartbeat"), body=body)
-        return decode(HeartbeatAnswer, response.json())
+        return await self._transport.read(HeartbeatAnswer, "POST", path_of("tasks", task, "heartbeat"), body=body)

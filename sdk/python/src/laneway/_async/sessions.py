@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, AsyncIterator, Optional
+from typing import TYPE_CHECKING, AsyncGenerator, Optional
 
 from .._options import MessageOptions
 from ..types import (
@@ -80,6 +80,6 @@ class AsyncSession:
         """Says something to the running turn."""
         return await self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
-    def events(self, *, after: Optional[str] = None) -> AsyncIterator[Event]:
+    def events(self, *, after: Optional[str] = None) -> AsyncGenerator[Event, None]:
         """What happens in it, without end."""
         return self._transport.follow(self._path("events"), after=after)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+# sync: import os
 import random
 import socket
 import time
-from typing import Any, AsyncIterator, Mapping, Optional, TypeVar
+# async only
+import weakref
+# end
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, AsyncGenerator, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from .._decode import decode
-from ..errors import LanewayError, Refusal, UnexpectedAnswer, Unreachable, refusal
+from .._names import address
+from ..errors import LanewayError, UnexpectedAnswer, Unreachable, refusal
 from ..events import Done, Event, event
 from ..retry import Retry
 from ..tracing import next_traceparent
+from .carrier import AsyncCarrier
 
 T = TypeVar("T")
 
@@ -49,12 +57,42 @@ class AsyncTransport:
     """One server, and how to talk to it."""
 
     def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        carrier = httpx2.AsyncHTTPTransport(socket_options=_KEEP_ALIVE, limits=_CONNECTIONS)
-        self.http = httpx2.AsyncClient(base_url=url.rstrip("/"), headers=headers, transport=carrier, timeout=timeout)
+        self.url = address(url)
         self.retry = retry
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._timeout = timeout
         self._patient = httpx2.Timeout(timeout, read=None)
+        # async only
+        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]
+        self._of_loops = weakref.WeakKeyDictionary()
+        # end
+        # sync: self._process = os.getpid()
+        # sync: self._http = self._connections()
 
+    def _connections(self) -> httpx2.AsyncClient:
+        carrier = AsyncCarrier(_CONNECTIONS, _KEEP_ALIVE)
+        return httpx2.AsyncClient(
+            base_url=self.url, headers=self._headers, transport=carrier, timeout=self._timeout
+        )
+
+    # async only
+    @property
+    def http(self) -> httpx2.AsyncClient:
+        """The connections of the running loop: those of another loop are of no use here."""
+        loop = asyncio.get_running_loop()
+        known = self._of_loops.get(loop)
+        if known is None:
+            known = self._of_loops[loop] = self._connections()
+        return known
+
+    # end
+    # sync: @property
+    # sync: def http(self) -> httpx2.Client:
+    # sync:     """The connections of this process: two that speak on the same one would hear each other's answers."""
+    # sync:     if self._process != os.getpid():
+    # sync:         self._process, self._http = os.getpid(), self._connections()
+    # sync:     return self._http
+    # sync:
     async def close(self) -> None:
         await self.http.aclose()
 
@@ -67,18 +105,20 @@ class AsyncTransport:
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
         waits: bool = False,
+        within: Optional[float] = None,
     ) -> httpx2.Response:
         """Sends a request, again where that is safe, and returns the answer if it is a good one.
 
-        `waits`: the answer may take any time.
+        `waits`: the answer may take any time. `within`: it may take so many seconds, and no more.
         """
+        timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within
         sent = {"traceparent": next_traceparent(), **(headers or {})}
         repeatable = method in REPEATABLE or "idempotency-key" in sent
         began, tries = time.monotonic(), 0
         while True:
             tries += 1
             try:
-                return await self._once(method, path, body, query, sent, waits)
+                return await self._once(method, path, body, query, sent, timeout)
             except LanewayError as error:
                 spent = time.monotonic() - began
                 pause = self.retry.pause(error, tries, spent, random.random()) if repeatable else None
@@ -92,13 +132,12 @@ class AsyncTransport:
         path: str,
         body: Optional[Mapping[str, Any]],
         query: Optional[Mapping[str, Any]],
-        headers: Mapping[str, str],
-        waits: bool,
+        headers: dict[str, str],
+        timeout: Any,
     ) -> httpx2.Response:
-        timeout = self._patient if waits else httpx2.USE_CLIENT_DEFAULT
         try:
             response = await self.http.request(
-                method, path, json=body, params=query, headers=dict(headers), timeout=timeout
+                method, path, json=body, params=query, headers=headers, timeout=timeout
             )
         except httpx2.TransportError as error:
             raise Unreachable(f"{type(error).__name__}: {error}") from error
@@ -108,22 +147,20 @@ class AsyncTransport:
 
     async def read(self, kind: type[T], method: str, path: str, **how: Any) -> T:
         """Sends a request and reads the answer as this type."""
-        response = await self.send(method, path, **how)
-        return decode(kind, response.json())
+        return meaning(kind, await self.send(method, path, **how))
 
     async def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
-    ) -> AsyncIterator[T]:
+    ) -> AsyncGenerator[T, None]:
         """Everything in a list, page by page."""
         asked = dict(query or {})
         while True:
-            response = await self.send("GET", path, query=asked)
-            page = response.json()
-            for item in page["items"]:
+            page = meaning(_Page, await self.send("GET", path, query=asked))
+            for item in page.items:
                 yield decode(kind, item)
-            if page["next_cursor"] is None:
+            if page.next_cursor is None:
                 return
-            asked["cursor"] = page["next_cursor"]
+            asked["cursor"] = page.next_cursor
 
     async def stream(
         self,
@@ -133,7 +170,7 @@ class AsyncTransport:
         body: Optional[Mapping[str, Any]] = None,
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """The events of one stream, until it ends or breaks."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
         try:
@@ -157,7 +194,7 @@ class AsyncTransport:
         *,
         query: Optional[Mapping[str, Any]] = None,
         after: Optional[str] = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """The events of a stream, which goes on where it was when the connection breaks, until `done`."""
         last = after
         began, tries = time.monotonic(), 0
@@ -165,12 +202,14 @@ class AsyncTransport:
             broke: LanewayError = Unreachable("the stream ended early")
             tries += 1
             try:
-                async for told in self.stream("GET", path, query=query, headers=given(**{"last-event-id": last})):
-                    began, tries = time.monotonic(), 0
-                    last = told.event_id or last
-                    yield told
-                    if isinstance(told, Done) and "/tasks/" in path:
-                        return
+                headers = given(**{"last-event-id": last})
+                async with aclosing(self.stream("GET", path, query=query, headers=headers)) as stream:
+                    async for told in stream:
+                        began, tries = time.monotonic(), 0
+                        last = told.event_id or last
+                        yield told
+                        if isinstance(told, Done) and path.startswith("/api/tasks/"):
+                            return
             except LanewayError as error:
                 broke = error
             pause = self.retry.pause(broke, max(tries, 1), time.monotonic() - began, random.random())
@@ -179,9 +218,27 @@ class AsyncTransport:
             await asyncio.sleep(pause)
 
 
+@dataclass
+class _Page:
+    """One page of a list."""
+
+    items: list[Any]
+    next_cursor: Optional[str] = None
+
+
+def meaning(kind: type[T], response: httpx2.Response) -> T:
+    """What an answer says, as this type."""
+    try:
+        return decode(kind, response.json())
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnexpectedAnswer(response.status_code, response.text) from error
+
+
 def refused(response: httpx2.Response, trace: Optional[str]) -> LanewayError:
     """Why an answer is not a good one."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
-        problem: Refusal = refusal(response.json(), trace)
-        return problem
-    return UnexpectedAnswer(response.status_code, response.text)
+        try:
+            return refusal(response.json(), trace)
+        except (ValueError, TypeError, AttributeError):
+            pass
+    return UnexpectedAnswer(response.status_code, response.text, response.headers.get("retry-after"))

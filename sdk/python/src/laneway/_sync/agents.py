@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Generator, Mapping
 
 from .._options import TurnOptions, split
 from ..types import AcceptedTurn, AgentView, ChatAnswer, ClearedQueue, QueueView, ReleasedQueue
@@ -32,7 +32,7 @@ class Turn:
             ChatAnswer, "POST", self._path, body=self._body, headers=self._headers, waits=True
         )
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         """Asks, and tells what happens from acceptance on. Leaving early cancels the run, unless it is detached."""
         return self._transport.stream("POST", self._path, body=self._body, headers=self._headers)
 
@@ -58,7 +58,7 @@ class Agent:
         """One turn of a conversation; returns the answer. Turns of one conversation run one after another."""
         return self._turn("chat", message, how).answer()
 
-    def stream(self, message: str, **how: Unpack[TurnOptions]) -> Iterator[Event]:
+    def stream(self, message: str, **how: Unpack[TurnOptions]) -> Generator[Event, None, None]:
         """One turn of a conversation, as events from acceptance on."""
         return self._turn("chat", message, how).events()
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Generator, Mapping, Optional, Sequence
 
 from .._names import session_lane
 from .._options import SlotOptions, TaskOptions
@@ -39,7 +39,7 @@ from .lanes import Lane
 from .leases import Leases
 from .sessions import Session
 from .slots import Slot
-from .transport import Transport, given, path_of
+from .transport import Transport, given, meaning, path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,8 +54,8 @@ class Client:
         self, url: str, *, token: Optional[str] = None, retry: Retry = Retry(), timeout: float = 30.0
     ) -> None:
         """`timeout` is in seconds and counts for requests that do not wait for work."""
-        self.url = url.rstrip("/")
         self.transport = Transport(url, token, retry, timeout)
+        self.url = self.transport.url
         self.leases = Leases(self.transport)
         self._external = External(self.transport, self.leases)
 
@@ -77,7 +77,7 @@ class Client:
     ) -> Any:
         """Any route that has no method of its own here, in JSON."""
         response = self.transport.send(method, path, body=body, query=query)
-        return response.json() if response.content else None
+        return meaning(object, response) if response.content else None
 
     # Agents, sessions, lanes
 
@@ -93,19 +93,19 @@ class Client:
         """The lane of this name."""
         return Lane(self.transport, name)
 
-    def agents(self) -> Iterator[AgentView]:
+    def agents(self) -> Generator[AgentView, None, None]:
         """Every agent."""
         return self.transport.pages(AgentView, path_of("agents"))
 
-    def sessions(self) -> Iterator[SessionSummary]:
+    def sessions(self) -> Generator[SessionSummary, None, None]:
         """Every session in which something is."""
         return self.transport.pages(SessionSummary, path_of("sessions"))
 
-    def lanes(self) -> Iterator[LaneNumbers]:
+    def lanes(self) -> Generator[LaneNumbers, None, None]:
         """Every lane in which something is, and those that are configured."""
         return self.transport.pages(LaneNumbers, path_of("lanes"))
 
-    def workers(self) -> Iterator[WorkerView]:
+    def workers(self) -> Generator[WorkerView, None, None]:
         """Every worker that has work."""
         return self.transport.pages(WorkerView, path_of("workers"))
 
@@ -152,7 +152,7 @@ class Client:
         session: Optional[str] = None,
         kind: Optional[str] = None,
         group: Optional[str] = None,
-    ) -> Iterator[TaskView]:
+    ) -> Generator[TaskView, None, None]:
         """Every task that fits."""
         query = given(status=status, lane=lane, session=session, kind=kind, group=group)
         return self.transport.pages(TaskView, path_of("tasks"), query)
@@ -170,7 +170,7 @@ class Client:
             if view.ended_at is not None:
                 return view
 
-    def task_events(self, task: str, *, after: Optional[str] = None) -> Iterator[Event]:
+    def task_events(self, task: str, *, after: Optional[str] = None) -> Generator[Event, None, None]:
         """What happens to a task, until `done`; goes on where it was when the connection breaks."""
         return self.transport.follow(path_of("tasks", task, "events"), after=after)
 
@@ -181,7 +181,7 @@ class Client:
         session: Optional[str] = None,
         task: Optional[str] = None,
         after: Optional[str] = None,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """Everything that happens, without end; goes on where it was when the connection breaks."""
         query = given(lane=lane, session=session, task=task)
         return self.transport.follow(path_of("events"), query=query, after=after)

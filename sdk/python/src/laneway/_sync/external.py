@@ -9,13 +9,12 @@ import os
 import socket
 from typing import Any, Callable, Optional
 
-from .._decode import decode
 from .._lease import LeaseClock, lease_length
 from ..types import ClaimAnswer, ClaimedTask, ExternalTask, TaskView
 from ..errors import NotClaimable, Refusal
 from ..external import PendingTask
 from .leases import Leases
-from .transport import Transport, given, path_of
+from .transport import Transport, given, meaning, path_of
 
 
 class External:
@@ -60,7 +59,7 @@ class External:
                 return held
             body = {"worker": self._worker, "ids": [task]}
             response = self._transport.send("POST", path_of("claim"), body=body)
-            for one in decode(ClaimAnswer, response.json()).tasks:
+            for one in meaning(ClaimAnswer, response).tasks:
                 self._held[one.id] = one
                 clock = LeaseClock(lease_length(None, one.lease_until, response.headers))
                 self._leases.keep(one.id, one.fence, clock, lost=self._lost(one.id))

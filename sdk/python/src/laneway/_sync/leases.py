@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Any, Callable, Mapping, Optional
 
-from .._decode import decode
 from .._lease import LeaseClock
 from ..types import HeartbeatAnswer
-from ..errors import LanewayError, NotFound, Refusal, StaleLease
+from ..errors import NotFound, Refusal, StaleLease
 from .transport import Transport, path_of
 
+log = logging.getLogger("laneway")
+# How many seconds closing a client waits for what is still to be said.
+LAST_WORDS = 1.0
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
 
 
 @dataclass
 class _Kept:
-    fence: int
+    """One lease: what is said about it next, and when."""
+
+    path: str
+    body: Mapping[str, Any]
     clock: LeaseClock
-    lost: Lost
-    heard: Optional[Heard]
     due: float
+    lost: Optional[Lost] = None
+    heard: Optional[Heard] = None
+    is_last_word: bool = False
 
 
 class Leases:
@@ -30,6 +38,11 @@ class Leases:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._begin()
+
+    def _begin(self) -> None:
+        # A process that was forked has none of its parent's threads, and its leases are the parent's to keep.
+        self._process = os.getpid()
         self._kept: dict[str, _Kept] = {}
         self._changed = threading.Condition()
         self._thread: Optional[threading.Thread] = None
@@ -41,9 +54,18 @@ class Leases:
         self, task: str, fence: int, clock: LeaseClock, *, lost: Lost, heard: Optional[Heard] = None
     ) -> None:
         """Keeps this lease alive until it is dropped or lost. `lost` and `heard` are called on the thread."""
-        kept = _Kept(fence, clock, lost, heard, clock.now() + clock.next_sign)
+        path = path_of("tasks", task, "heartbeat")
+        self._add(task, _Kept(path, {"fence": fence}, clock, clock.now() + clock.next_sign, lost, heard))
+
+    def say_later(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
+        """Says something until it is heard, or until nobody needs to hear it because the lease is over."""
+        self._add(path, _Kept(path, body, clock, clock.now(), is_last_word=True))
+
+    def _add(self, key: str, kept: _Kept) -> None:
+        if self._process != os.getpid():
+            self._begin()
         with self._changed:
-            self._kept[task] = kept
+            self._kept[key] = kept
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="laneway-leases", daemon=True)
                 self._thread.start()
@@ -52,13 +74,17 @@ class Leases:
 
     def drop(self, task: str) -> None:
         """No more signs of life for this one."""
-        with self._changed:
-            self._kept.pop(task, None)
+        if self._process == os.getpid():
+            with self._changed:
+                self._kept.pop(task, None)
 
     def close(self) -> None:
+        """Gives no more signs of life. What is still to be said has a moment to be heard."""
+        if self._process != os.getpid():
+            return
         with self._changed:
             self._closed = True
-            self._kept.clear()
+            self._kept = {key: kept for key, kept in self._kept.items() if kept.is_last_word}
             self._changed.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -68,42 +94,49 @@ class Leases:
         while True:
             with self._changed:
                 if self._closed:
-                    return
+                    break
                 if not self._kept:
                     self._wakes_at = float("inf")
                     self._changed.wait()
                     continue
-                task, kept = min(self._kept.items(), key=lambda item: item[1].due)
+                key, kept = min(self._kept.items(), key=lambda item: item[1].due)
                 pause = kept.due - kept.clock.now()
                 if pause > 0:
                     self._wakes_at = kept.due
                     self._changed.wait(pause)
                     continue
-            self._sign(task, kept)
+            self._say(key, kept, kept.clock.left)
+        for key, kept in list(self._kept.items()):
+            self._say(key, kept, min(LAST_WORDS, kept.clock.left))
 
-    def _sign(self, task: str, kept: _Kept) -> None:
+    def _say(self, key: str, kept: _Kept, within: float) -> None:
+        """Says what is due, and is told so within these seconds or not at all."""
         clock = kept.clock
         asked_at = clock.now()
         answer: Optional[HeartbeatAnswer] = None
-        why: Optional[str] = None
+        over: Optional[str] = None
         try:
-            response = self._transport.send("POST", path_of("tasks", task, "heartbeat"), body={"fence": kept.fence})
-            answer = decode(HeartbeatAnswer, response.json())
-            clock.renewed(asked_at)
-            kept.due = clock.now() + clock.next_sign
-        except (StaleLease, NotFound) as refused:
-            why = refused.detail
-        except LanewayError as error:
-            if isinstance(error, Refusal) and not error.retryable:
-                why = error.detail
+            how: dict[str, Any] = {"body": kept.body, "within": max(within, 0.05)}
+            if kept.is_last_word:
+                self._transport.send("POST", kept.path, **how)
+                over = "it is given back"
+            else:
+                answer = self._transport.read(HeartbeatAnswer, "POST", kept.path, **how)
+                clock.renewed(asked_at)
+                kept.due = clock.now() + clock.next_sign
+        except Exception as error:
+            if isinstance(error, (StaleLease, NotFound)) or (isinstance(error, Refusal) and not error.retryable):
+                over = error.detail
             elif clock.left <= 0:
-                why = "no sign of life was heard before the lease was over"
+                over = "no sign of life was heard before the lease was over"
+            elif kept.is_last_word:
+                log.warning("could not say that a slot is free, will try again: %s", error)
             kept.due = clock.now() + min(clock.next_try, max(clock.left, 0))
         with self._changed:
-            is_kept = self._kept.get(task) is kept
-            if is_kept and why is not None:
-                del self._kept[task]
-        if is_kept and why is not None:
-            kept.lost(why)
+            is_kept = self._kept.get(key) is kept
+            if is_kept and over is not None:
+                del self._kept[key]
+        if is_kept and over is not None and kept.lost is not None:
+            kept.lost(over)
         elif is_kept and answer is not None and kept.heard is not None:
             kept.heard(answer)

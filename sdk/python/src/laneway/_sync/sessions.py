@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, Optional
+from typing import TYPE_CHECKING, Generator, Optional
 
 from .._options import MessageOptions
 from ..types import (
@@ -82,6 +82,6 @@ class Session:
         """Says something to the running turn."""
         return self._transport.read(MessageAnswer, "POST", self._path("steer"), body={"text": text})
 
-    def events(self, *, after: Optional[str] = None) -> Iterator[Event]:
+    def events(self, *, after: Optional[str] = None) -> Generator[Event, None, None]:
         """What happens in it, without end."""
         return self._transport.follow(self._path("events"), after=after)

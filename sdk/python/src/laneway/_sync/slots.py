@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from types import TracebackType
 from typing import Any, Mapping, Optional
 
-from .._decode import decode
 from .._lease import LeaseClock, lease_length
 from ..types import HeartbeatAnswer, SlotAnswer
 from ..errors import LanewayError, LeaseLost, StaleLease
 from .leases import Leases
-from .transport import Transport, given, path_of
-
-log = logging.getLogger("laneway")
+from .transport import Transport, given, meaning, path_of
 
 
 class Slot:
@@ -21,14 +17,16 @@ class Slot:
 
     Entering waits for the slot. While the block runs the lease is renewed. A thread cannot be stopped from outside: a long block calls
     `check()` now and then, which raises `LeaseLost` once the lease is lost; leaving the block raises it too. Leaving gives the
-    slot back, whatever happened.
+    slot back, whatever happened. Each block needs a slot of its own.
     """
 
     def __init__(self, transport: Transport, leases: Leases, request: Mapping[str, Any]) -> None:
         self._transport = transport
         self._leases = leases
         self._request = request
+        self._entered = False
         self._lost: Optional[str] = None
+        self._clock: Optional[LeaseClock] = None
         self.id = ""
         """The task that holds the slot."""
         self.fence = 0
@@ -37,19 +35,28 @@ class Slot:
     @property
     def is_lost(self) -> bool:
         """Whether the lease is lost."""
+        if self._lost is None and self._clock is not None and self._clock.left <= 0:
+            self._lost = "no sign of life was heard before the lease was over"
         return self._lost is not None
 
     def check(self) -> None:
         """Raises `LeaseLost` if the lease is lost."""
-        if self._lost is not None:
+        if self.is_lost:
             raise LeaseLost(f"the slot is lost: {self._lost}")
 
     def __enter__(self) -> Slot:
-        response = self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
-        slot = decode(SlotAnswer, response.json())
-        clock = LeaseClock(lease_length(self._request.get("lease_ms"), slot.lease_until, response.headers))
+        if self._entered:
+            raise RuntimeError("this slot guards a block already; ask client.slot() for another one")
+        self._entered = True
+        try:
+            response = self._transport.send("POST", path_of("slots"), body=self._request, waits=True)
+            slot = meaning(SlotAnswer, response)
+        except BaseException:
+            self._entered = False
+            raise
+        self._clock = LeaseClock(lease_length(self._request.get("lease_ms"), slot.lease_until, response.headers))
         self.id, self.fence, self._lost = slot.id, slot.fence, None
-        self._leases.keep(slot.id, slot.fence, clock, lost=self._on_lost, heard=self._on_heard)
+        self._leases.keep(slot.id, slot.fence, self._clock, lost=self._on_lost, heard=self._on_heard)
         return self
 
     def _on_heard(self, answer: HeartbeatAnswer) -> None:
@@ -63,19 +70,25 @@ class Slot:
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self._leases.drop(self.id)
-        stale = self._give_back(error)
-        if error is None:
-            self.check()
-            if stale is not None:
-                raise LeaseLost(f"the slot is lost: {stale.detail}") from stale
+        try:
+            stale = self._give_back(error)
+            if error is None and (stale is not None or self._lost is not None):
+                raise LeaseLost(f"the slot is lost: {self._lost or stale}") from stale
+        finally:
+            self._entered, self._clock = False, None
 
     def _give_back(self, error: Optional[BaseException]) -> Optional[StaleLease]:
         failed = type(error).__name__ if error is not None else None
+        path = path_of("tasks", self.id, "complete")
         body = given(fence=self.fence, success=error is None, error=failed)
         try:
-            self._transport.send("POST", path_of("tasks", self.id, "complete"), body=body)
+            self._transport.send("POST", path, body=body)
         except StaleLease as stale:
             return stale
-        except LanewayError as gone:
-            log.warning("slot %s could not be given back, its lease will end it: %s", self.id, gone)
+        except (LanewayError, KeyboardInterrupt) as gone:
+            # Whoever waited for this to be heard goes on; it is said until it is heard.
+            assert self._clock is not None
+            self._leases.say_later(path, body, self._clock)
+            if isinstance(gone, KeyboardInterrupt):
+                raise
         return None

@@ -4,19 +4,24 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import time
-from typing import Any, Iterator, Mapping, Optional, TypeVar
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Generator, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx2
 
 from .._decode import decode
-from ..errors import LanewayError, Refusal, UnexpectedAnswer, Unreachable, refusal
+from .._names import address
+from ..errors import LanewayError, UnexpectedAnswer, Unreachable, refusal
 from ..events import Done, Event, event
 from ..retry import Retry
 from ..tracing import next_traceparent
+from .carrier import Carrier
 
 T = TypeVar("T")
 
@@ -50,11 +55,26 @@ class Transport:
     """One server, and how to talk to it."""
 
     def __init__(self, url: str, token: Optional[str], retry: Retry, timeout: float) -> None:
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        carrier = httpx2.HTTPTransport(socket_options=_KEEP_ALIVE, limits=_CONNECTIONS)
-        self.http = httpx2.Client(base_url=url.rstrip("/"), headers=headers, transport=carrier, timeout=timeout)
+        self.url = address(url)
         self.retry = retry
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._timeout = timeout
         self._patient = httpx2.Timeout(timeout, read=None)
+        self._process = os.getpid()
+        self._http = self._connections()
+
+    def _connections(self) -> httpx2.Client:
+        carrier = Carrier(_CONNECTIONS, _KEEP_ALIVE)
+        return httpx2.Client(
+            base_url=self.url, headers=self._headers, transport=carrier, timeout=self._timeout
+        )
+
+    @property
+    def http(self) -> httpx2.Client:
+        """The connections of this process: two that speak on the same one would hear each other's answers."""
+        if self._process != os.getpid():
+            self._process, self._http = os.getpid(), self._connections()
+        return self._http
 
     def close(self) -> None:
         self.http.close()
@@ -68,18 +88,20 @@ class Transport:
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
         waits: bool = False,
+        within: Optional[float] = None,
     ) -> httpx2.Response:
         """Sends a request, again where that is safe, and returns the answer if it is a good one.
 
-        `waits`: the answer may take any time.
+        `waits`: the answer may take any time. `within`: it may take so many seconds, and no more.
         """
+        timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within
         sent = {"traceparent": next_traceparent(), **(headers or {})}
         repeatable = method in REPEATABLE or "idempotency-key" in sent
         began, tries = time.monotonic(), 0
         while True:
             tries += 1
             try:
-                return self._once(method, path, body, query, sent, waits)
+                return self._once(method, path, body, query, sent, timeout)
             except LanewayError as error:
                 spent = time.monotonic() - began
                 pause = self.retry.pause(error, tries, spent, random.random()) if repeatable else None
@@ -93,13 +115,12 @@ class Transport:
         path: str,
         body: Optional[Mapping[str, Any]],
         query: Optional[Mapping[str, Any]],
-        headers: Mapping[str, str],
-        waits: bool,
+        headers: dict[str, str],
+        timeout: Any,
     ) -> httpx2.Response:
-        timeout = self._patient if waits else httpx2.USE_CLIENT_DEFAULT
         try:
             response = self.http.request(
-                method, path, json=body, params=query, headers=dict(headers), timeout=timeout
+                method, path, json=body, params=query, headers=headers, timeout=timeout
             )
         except httpx2.TransportError as error:
             raise Unreachable(f"{type(error).__name__}: {error}") from error
@@ -109,22 +130,20 @@ class Transport:
 
     def read(self, kind: type[T], method: str, path: str, **how: Any) -> T:
         """Sends a request and reads the answer as this type."""
-        response = self.send(method, path, **how)
-        return decode(kind, response.json())
+        return meaning(kind, self.send(method, path, **how))
 
     def pages(
         self, kind: type[T], path: str, query: Optional[Mapping[str, Any]] = None
-    ) -> Iterator[T]:
+    ) -> Generator[T, None, None]:
         """Everything in a list, page by page."""
         asked = dict(query or {})
         while True:
-            response = self.send("GET", path, query=asked)
-            page = response.json()
-            for item in page["items"]:
+            page = meaning(_Page, self.send("GET", path, query=asked))
+            for item in page.items:
                 yield decode(kind, item)
-            if page["next_cursor"] is None:
+            if page.next_cursor is None:
                 return
-            asked["cursor"] = page["next_cursor"]
+            asked["cursor"] = page.next_cursor
 
     def stream(
         self,
@@ -134,7 +153,7 @@ class Transport:
         body: Optional[Mapping[str, Any]] = None,
         query: Optional[Mapping[str, Any]] = None,
         headers: Optional[Mapping[str, str]] = None,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """The events of one stream, until it ends or breaks."""
         sent = {"traceparent": next_traceparent(), "accept": "text/event-stream", **(headers or {})}
         try:
@@ -158,7 +177,7 @@ class Transport:
         *,
         query: Optional[Mapping[str, Any]] = None,
         after: Optional[str] = None,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """The events of a stream, which goes on where it was when the connection breaks, until `done`."""
         last = after
         began, tries = time.monotonic(), 0
@@ -166,12 +185,14 @@ class Transport:
             broke: LanewayError = Unreachable("the stream ended early")
             tries += 1
             try:
-                for told in self.stream("GET", path, query=query, headers=given(**{"last-event-id": last})):
-                    began, tries = time.monotonic(), 0
-                    last = told.event_id or last
-                    yield told
-                    if isinstance(told, Done) and "/tasks/" in path:
-                        return
+                headers = given(**{"last-event-id": last})
+                with closing(self.stream("GET", path, query=query, headers=headers)) as stream:
+                    for told in stream:
+                        began, tries = time.monotonic(), 0
+                        last = told.event_id or last
+                        yield told
+                        if isinstance(told, Done) and path.startswith("/api/tasks/"):
+                            return
             except LanewayError as error:
                 broke = error
             pause = self.retry.pause(broke, max(tries, 1), time.monotonic() - began, random.random())
@@ -180,9 +201,27 @@ class Transport:
             time.sleep(pause)
 
 
+@dataclass
+class _Page:
+    """One page of a list."""
+
+    items: list[Any]
+    next_cursor: Optional[str] = None
+
+
+def meaning(kind: type[T], response: httpx2.Response) -> T:
+    """What an answer says, as this type."""
+    try:
+        return decode(kind, response.json())
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnexpectedAnswer(response.status_code, response.text) from error
+
+
 def refused(response: httpx2.Response, trace: Optional[str]) -> LanewayError:
     """Why an answer is not a good one."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
-        problem: Refusal = refusal(response.json(), trace)
-        return problem
-    return UnexpectedAnswer(response.status_code, response.text)
+        try:
+            return refusal(response.json(), trace)
+        except (ValueError, TypeError, AttributeError):
+            pass
+    return UnexpectedAnswer(response.status_code, response.text, response.headers.get("retry-after"))

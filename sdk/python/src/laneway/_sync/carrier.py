@@ -1,0 +1,85 @@
+"""Connections on which a request is one segment."""
+
+# Written by scripts/unasync.py from _async/carrier.py; not edited by hand.
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Iterable, Optional
+
+import httpcore2
+import httpx2
+
+# More than this is not held back, so that what is written stays within bounds.
+_MOST_HELD = 65_536
+
+
+class Gathering(httpcore2.NetworkStream):
+    """Holds back what is written until something is read.
+
+    The head and the body of a request are written one after the other. Sent like that they wake the server twice, the first time for
+    nothing.
+    """
+
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+        self._held = b""
+        self._patience: Optional[float] = None
+
+    def write(self, buffer: bytes, timeout: Optional[float] = None) -> None:
+        self._held = self._held + buffer if self._held else bytes(buffer)
+        self._patience = timeout
+        if len(self._held) > _MOST_HELD:
+            self._flush()
+
+    def read(self, max_bytes: int, timeout: Optional[float] = None) -> bytes:
+        if self._held:
+            try:
+                self._flush()
+            except httpcore2.WriteError:
+                # A server that closes early may have said why: that is there to be read.
+                pass
+        return self._stream.read(max_bytes, timeout)
+
+    def _flush(self) -> None:
+        held, self._held = self._held, b""
+        self._stream.write(held, self._patience)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: Optional[str] = None, timeout: Optional[float] = None
+    ) -> httpcore2.NetworkStream:
+        return Gathering(self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore2.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: Optional[float] = None,
+        local_address: Optional[str] = None,
+        socket_options: Optional[Iterable[httpcore2.SOCKET_OPTION]] = None,
+    ) -> httpcore2.NetworkStream:
+        return Gathering(super().connect_tcp(host, port, timeout, local_address, socket_options))
+
+
+class Carrier(httpx2.HTTPTransport):
+    """Carries requests to the server and answers back."""
+
+    def __init__(self, limits: httpx2.Limits, socket_options: Iterable[httpcore2.SOCKET_OPTION]) -> None:
+        trusted = httpx2.create_ssl_context()
+        super().__init__(verify=trusted, limits=limits)
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=trusted,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=_Backend(),
+            socket_options=socket_options,
+        )

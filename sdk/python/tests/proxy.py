@@ -1,0 +1,74 @@
+"""Somebody between a client and the server, who can be told what to do to answers."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, Optional
+from urllib.parse import urlsplit
+
+Meddling = Callable[[str, str], Optional[str]]
+"""Given a method and a path: `lose` (passed on, and the answer lost), `502` (not passed on), or `None` (nothing)."""
+
+
+@contextmanager
+def proxy(url: str, meddle: Meddling) -> Iterator[str]:
+    """The address of a proxy before this server."""
+    host = urlsplit(url).netloc
+
+    class Passes(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            what = meddle(self.command, self.path)
+            if what == "502":
+                self.answer(502, "text/html", b"<html>Bad gateway</html>")
+                return
+            onward = http.client.HTTPConnection(host, timeout=30)
+            onward.request(self.command, self.path, body, {"content-type": "application/json"} if body else {})
+            told = onward.getresponse()
+            text = told.read()
+            onward.close()
+            if what == "lose":
+                self.close_connection = True
+            else:
+                self.answer(told.status, told.headers["content-type"], text)
+
+        do_POST = do_PATCH = do_DELETE = do_GET
+
+        def answer(self, status: int, kind: str, text: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Passes)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def the_first(times: int, what: str, method: str, end_of_path: str) -> Meddling:
+    """Does this to the first such requests."""
+    seen = 0
+
+    def meddle(asked: str, path: str) -> Optional[str]:
+        nonlocal seen
+        if asked != method or not path.endswith(end_of_path):
+            return None
+        seen += 1
+        return what if seen <= times else None
+
+    return meddle

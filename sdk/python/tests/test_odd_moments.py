@@ -1,0 +1,270 @@
+"""Cancelled, forked, interrupted, in another loop: at odd moments nothing is lost, and nobody waits for a lease to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Optional
+
+import pytest
+from conftest import run
+from proxy import proxy, the_first
+
+from laneway import AsyncClient, Client, LeaseLost, Local, Retry, UnexpectedAnswer, errors, events
+
+
+async def is_free(client: AsyncClient, lane: str = "one") -> None:
+    """Its one slot is to be had, long before a lease would end."""
+    async with client.slot([lane], wait_ms=3000):
+        pass
+
+
+def test_a_release_that_is_cancelled_is_heard_all_the_same(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        slot = client.slot(["one"])
+        await slot.__aenter__()
+        leaving = asyncio.ensure_future(slot.__aexit__(None, None, None))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        await is_free(client)
+
+    run(server.url, test)
+
+
+def test_a_client_that_is_closed_at_once_has_still_said_what_it_gave_back(server: Local) -> None:
+    async def leave() -> None:
+        async with AsyncClient(server.url) as client:
+            slot = client.slot(["one"])
+            await slot.__aenter__()
+            leaving = asyncio.ensure_future(slot.__aexit__(None, None, None))
+            await asyncio.sleep(0)
+            leaving.cancel()
+
+    asyncio.run(leave())
+    run(server.url, is_free)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.001, 0.005, 0.02, 0.1])
+def test_entering_may_be_cancelled_at_any_moment(server: Local, after: float) -> None:
+    async def test(client: AsyncClient) -> None:
+        async with client.slot(["one"]):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.slot(["one"]).__aenter__(), after)
+        await is_free(client)
+
+    run(server.url, test)
+
+
+@pytest.mark.parametrize("what", ["502", "lose"])
+def test_a_release_that_is_not_heard_is_said_again(server: Local, what: str) -> None:
+    with proxy(server.url, the_first(2, what, "POST", "/complete")) as between:
+
+        async def test(client: AsyncClient) -> None:
+            async with client.slot(["one"], lease_ms=20_000):
+                pass
+            async with AsyncClient(server.url) as direct:
+                await is_free(direct)
+
+        run(between, test)
+    with proxy(server.url, the_first(2, what, "POST", "/complete")) as between:
+        with Client(between) as client, Client(server.url) as direct:
+            with client.slot(["one"], lease_ms=20_000):
+                pass
+            with direct.slot(["one"], wait_ms=5000):
+                pass
+
+
+def test_a_slot_guards_one_block_at_a_time(client: Client, server: Local) -> None:
+    slot = client.slot(["main"])
+    with slot:
+        with pytest.raises(RuntimeError, match="another one"):
+            slot.__enter__()
+    with slot:
+        pass
+
+    async def test(client: AsyncClient) -> None:
+        slot = client.slot(["main"])
+
+        async def block() -> None:
+            async with slot:
+                await asyncio.sleep(0.01)
+
+        ends = await asyncio.gather(*(block() for _ in range(5)), return_exceptions=True)
+        assert [type(end) for end in ends].count(RuntimeError) == 4
+        assert (await client.lane("main").get()).running == 0
+
+    run(server.url, test)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="before 3.11 a task does not know how often it was cancelled")
+def test_whoever_cancels_a_block_that_loses_its_lease_has_cancelled_it(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        async def block() -> None:
+            async with client.slot(["one"], lease_ms=300) as slot:
+                slot._on_lost("as if by a heartbeat")
+                asyncio.current_task().cancel()  # type: ignore[union-attr]
+                await asyncio.sleep(30)
+
+        blocked = asyncio.ensure_future(block())
+        with pytest.raises(asyncio.CancelledError):
+            await blocked
+        assert blocked.cancelled()
+        await is_free(client)
+
+    run(server.url, test)
+
+
+def test_a_timeout_around_a_block_is_a_timeout(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        async def block() -> None:
+            async with client.slot(["one"]):
+                await asyncio.sleep(30)
+
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(block(), 0.2)
+        await is_free(client)
+
+    run(server.url, test)
+
+
+def test_a_thread_knows_by_the_clock_alone_that_its_lease_is_over(server: Local) -> None:
+    with server.client() as client:
+        try:
+            with pytest.raises(LeaseLost):
+                with client.slot(["one"], lease_ms=400) as slot:
+                    os.kill(server.pid, signal.SIGSTOP)
+                    began = time.monotonic()
+                    while not slot.is_lost and time.monotonic() - began < 10:
+                        time.sleep(0.01)
+                    assert time.monotonic() - began < 1.5
+                    os.kill(server.pid, signal.SIGCONT)
+                    slot.check()
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+
+
+def test_one_client_serves_many_loops(server: Local) -> None:
+    client = AsyncClient(server.url)
+
+    async def use() -> None:
+        async with client.slot(["main"]):
+            await client.status()
+
+    for _ in range(3):
+        asyncio.run(use())
+    failed: list[BaseException] = []
+
+    def in_thread() -> None:
+        try:
+            asyncio.run(use())
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=in_thread) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_a_fork_speaks_on_connections_of_its_own_and_keeps_its_own_leases(client: Client) -> None:
+    client.status()
+    with client.slot(["main"], lease_ms=500):
+        child = os.fork()
+        if child == 0:
+            # Nothing of the test's own may run here.
+            code = 1
+            try:
+                with client.slot(["one"], lease_ms=400) as mine:
+                    for _ in range(60):
+                        assert client.lane("one").get().running == 1
+                        time.sleep(0.02)
+                    mine.check()
+                code = 0
+            finally:
+                os._exit(code)
+        for _ in range(60):
+            assert client.lane("main").get().running == 1
+            time.sleep(0.02)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_share_a_client(client: Client) -> None:
+    inside = most = 0
+    lock = threading.Lock()
+    failed: list[BaseException] = []
+
+    def blocks() -> None:
+        nonlocal inside, most
+        try:
+            for _ in range(5):
+                with client.slot(["three"]):
+                    with lock:
+                        inside += 1
+                        most = max(most, inside)
+                    time.sleep(0.001)
+                    with lock:
+                        inside -= 1
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=blocks) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (failed, inside) == ([], 0) and 1 <= most <= 3
+
+
+def test_leaving_the_loop_early_cancels_the_run(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        task: Optional[str] = None
+        async for event in client.agent("slow").chat("wait", session="left"):
+            task = event.task_id
+            if isinstance(event, events.Started):
+                break
+        assert task is not None
+        assert (await client.wait(task)).status == "cancelled"
+
+        turn = client.agent("slow").stream("wait", session="left")
+        async for event in turn:
+            task = event.task_id
+            if isinstance(event, events.Started):
+                await turn.aclose()
+                break
+        assert task is not None
+        assert (await client.wait(task)).status == "cancelled"
+
+    run(server.url, test)
+    with server.client() as client:
+        told = client.agent("slow").stream("wait", session="left")
+        task = next(event.task_id for event in told if isinstance(event, events.Started))
+        told.close()
+        assert task is not None and client.wait(task).status == "cancelled"
+
+
+def test_a_gateway_that_does_not_reach_the_server_is_tried_again_where_that_is_safe(server: Local) -> None:
+    with proxy(server.url, the_first(2, "502", "GET", "/status")) as between, Client(between) as client:
+        assert client.status().running >= 0
+    with proxy(server.url, the_first(1, "502", "POST", "/tasks")) as between, Client(between) as client:
+        with pytest.raises(UnexpectedAnswer) as refused:
+            client.submit("x", lanes=["external"])
+        assert refused.value.status == 502
+    with proxy(server.url, the_first(9, "502", "GET", "/status")) as between:
+        with Client(between, retry=Retry(limit=0)) as client, pytest.raises(UnexpectedAnswer):
+            client.status()
+
+
+def test_something_that_is_no_server_is_told_as_such() -> None:
+    for nonsense in ("localhost:7717", "ftp://host", "http://", ""):
+        with pytest.raises(ValueError, match="http://127.0.0.1:7717"):
+            Client(nonsense)
+    with pytest.raises(errors.Unreachable):
+        Client("http://127.0.0.1:9", retry=Retry(limit=0)).status()

@@ -1,0 +1,140 @@
+"""Workers whose handlers, or whose surroundings, do what nobody expects."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from conftest import run
+from proxy import proxy, the_first
+
+from laneway import AsyncClient, Local, TaskRun, Worker
+
+
+def test_what_cannot_be_said_in_json_fails_the_task_and_not_the_worker(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client)
+
+        @worker.handler("unsayable")
+        async def unsayable(task: TaskRun) -> Any:
+            return {"a set": {1, 2}}
+
+        @worker.handler("half-said")
+        async def half_said(task: TaskRun) -> Any:
+            with pytest.raises(TypeError):
+                task.progress({1, 2})
+            return "told at once"
+
+        running = asyncio.ensure_future(worker.run())
+        first = await client.wait((await client.submit("unsayable")).id)
+        assert first.status == "failed" and "JSON" in str(first.error)
+        assert (await client.wait((await client.submit("half-said")).id)).result == "told at once"
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        await client.lane("wide").change(max_concurrency=40, handler="external")
+        worker = Worker(client, lanes=["wide"], concurrency=40)
+        met = threading.Barrier(40, timeout=30)
+
+        @worker.handler("meet")
+        def meet(task: TaskRun) -> bool:
+            return met.wait() >= 0
+
+        running = asyncio.ensure_future(worker.run())
+        tasks = [await client.submit("meet", lanes=["wide"]) for _ in range(40)]
+        assert all([(await client.wait(task.id)).result for task in tasks])
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker = Worker(client, lease_ms=600)
+        told, may_end = threading.Event(), threading.Event()
+
+        @worker.handler("stubborn")
+        def stubborn(task: TaskRun) -> None:
+            while not task.is_cancelled:
+                threading.Event().wait(0.01)
+            told.set()
+            may_end.wait(30)
+
+        running = asyncio.ensure_future(worker.run())
+        task = await client.submit("stubborn")
+        async for event in client.task_events(task.id):
+            if event.name == "started":
+                break
+        await client.cancel(task.id)
+        assert await asyncio.to_thread(told.wait, 10)
+        assert (await client.task(task.id)).ended_at is None
+        may_end.set()
+        assert (await client.wait(task.id)).status == "cancelled"
+        worker.drain()
+        await running
+
+    run(server.url, test)
+
+
+def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        worker, after = Worker(client, concurrency=2), Worker(client)
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        @worker.handler("endless")
+        async def endless(task: TaskRun) -> None:
+            started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                stopped.set()
+
+        @worker.handler("late")
+        async def early(task: TaskRun) -> str:
+            return "the worker that was cancelled"
+
+        @after.handler("late")
+        async def late(task: TaskRun) -> str:
+            return "the one that runs"
+
+        running = asyncio.ensure_future(worker.run())
+        task = await client.submit("endless")
+        await started.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.wait_for(stopped.wait(), 10)
+        then = asyncio.ensure_future(after.run())
+        assert (await client.wait((await client.submit("late")).id)).result == "the one that runs"
+        after.drain()
+        await then
+        await client.cancel(task.id)
+
+    run(server.url, test)
+
+
+def test_a_worker_outlives_a_gateway_that_does_not_reach_the_server(server: Local) -> None:
+    with proxy(server.url, the_first(2, "502", "POST", "/claim")) as between:
+
+        async def test(client: AsyncClient) -> None:
+            worker = Worker(client)
+
+            @worker.handler("after-all")
+            async def after_all(task: TaskRun) -> str:
+                worker.drain()
+                return "done"
+
+            async with AsyncClient(server.url) as direct:
+                task = await direct.submit("after-all")
+                await worker.run()
+                assert (await direct.wait(task.id)).result == "done"
+
+        run(between, test)

@@ -1,0 +1,158 @@
+// Aborted, unheard, behind a gateway: at odd moments nothing is lost, and nobody waits for a lease to end.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { Client, Laneway, type Local, UnexpectedAnswer, Unreachable, Worker } from "../src/index.js";
+import { proxy, theFirst } from "./proxy.js";
+import { CONFIG, fresh } from "./server.js";
+
+let server: Local;
+let client: Client;
+before(async () => {
+  server = await Laneway.local({ config: CONFIG });
+  client = server.client();
+});
+after(() => server.close());
+
+for (const what of ["502", "lose"] as const) {
+  test(`a release that is not heard is said again (${what})`, async () => {
+    await using between = await proxy(server.url, theFirst(2, what, "POST", "/complete"));
+    await new Client(between.url).withSlot(["one"], { lease_ms: 20_000 }, () => undefined);
+    // Long before the lease would end.
+    await client.withSlot(["one"], { wait_ms: 6000 }, () => undefined);
+  });
+}
+
+for (const afterMs of [0, 1, 5, 50]) {
+  test(`a wait may be aborted after ${afterMs} ms and leaves the line`, async () => {
+    {
+      await using _ = await client.slot(["one"]);
+      await assert.rejects(client.slot(["one"], { signal: AbortSignal.timeout(afterMs) }), { name: "TimeoutError" });
+    }
+    await client.withSlot(["one"], { wait_ms: 3000 }, () => undefined);
+  });
+}
+
+test("a signal that is aborted before the call stops it before anything is asked", async () => {
+  const stopped = AbortSignal.abort(new Error("not now"));
+  for (const call of [
+    () => client.status({ signal: stopped }),
+    () => client.slot(["main"], { signal: stopped }),
+    () => client.submit("x", null, { lanes: ["external"], signal: stopped }),
+    () => client.agent("echo").chat("hi", { signal: stopped }),
+    () => client.wait("01900000-0000-7000-8000-000000000001", { signal: stopped }),
+    () => client.lanes({ signal: stopped }).next(),
+    () => client.events({}, { signal: stopped }).next(),
+    () => Laneway.local({ signal: stopped }),
+  ]) {
+    await assert.rejects(async () => call(), /not now/, String(call));
+  }
+});
+
+test("leaving the loop early cancels the run", async () => {
+  let task = "";
+  for await (const event of client.agent("slow").chat("wait", { session: fresh("left") })) {
+    task = event.data.task_id!;
+    if (event.event === "started") break;
+  }
+  assert.equal((await client.wait(task)).status, "cancelled");
+});
+
+test("a turn is as good as a promise", async () => {
+  let ended = false;
+  const turn = client.agent("broken").chat("x", { session: fresh("bad") });
+  const code = await turn.finally(() => (ended = true)).catch((error: { code: string }) => error.code);
+  assert.deepEqual([code, ended], ["RUN_FAILED", true]);
+  assert.equal(await client.agent("broken").chat("x", { session: fresh("bad") }).catch(() => "caught"), "caught");
+});
+
+test("a gateway that does not reach the server is tried again where that is safe", async () => {
+  await using gets = await proxy(server.url, theFirst(2, "502", "GET", "/status"));
+  assert.equal(typeof (await new Client(gets.url).status()).running, "number");
+  await using posts = await proxy(server.url, theFirst(1, "502", "POST", "/tasks"));
+  const submitted = new Client(posts.url).submit("x", null, { lanes: ["external"] });
+  await assert.rejects(submitted, (error) => error instanceof UnexpectedAnswer && error.status === 502);
+});
+
+test("an answer that stops in the middle is late, not waited for without end", async () => {
+  await using between = await proxy(server.url, theFirst(9, "stall", "GET", "/status"));
+  const impatient = new Client(between.url, { timeoutMs: 200, retry: { limitMs: 0 } });
+  await assert.rejects(impatient.status(), Unreachable);
+});
+
+test("something that is no server is told as such", async () => {
+  for (const nonsense of ["localhost:7717", "ftp://host", "http://", ""]) {
+    assert.throws(() => new Client(nonsense), /http:\/\/127\.0\.0\.1:7717/);
+  }
+  await using between = await proxy(server.url, () => undefined);
+  const elsewhere = new Client(`${between.url}/docs?`, { retry: { limitMs: 0 } });
+  await assert.rejects(elsewhere.status(), UnexpectedAnswer);
+});
+
+test("what cannot be said in JSON fails the task and not the worker", async () => {
+  const worker = new Worker(client, { lanes: ["external"] });
+  worker.handler("unsayable", () => ({ big: 1n }));
+  worker.handler("half-said", (task) => {
+    assert.throws(() => task.progress(1n), TypeError);
+    return "told at once";
+  });
+  const running = worker.run();
+  const first = await client.wait((await client.submit("unsayable", null, { lanes: ["external"] })).id);
+  assert.equal(first.status, "failed");
+  assert.match(String(first.error), /JSON/);
+  const second = await client.wait((await client.submit("half-said", null, { lanes: ["external"] })).id);
+  assert.equal(second.result, "told at once");
+  worker.drain();
+  await running;
+});
+
+const index = new URL("../src/index.js", import.meta.url).href;
+
+test("an interrupted program still has its server while it comes to its end, and leaves nothing behind", async () => {
+  const code = `
+    import { Laneway } from ${JSON.stringify(index)};
+    const queue = await Laneway.local();
+    const client = queue.client();
+    const slot = await client.slot(["main"]);
+    process.once("SIGINT", async () => {
+      await slot.release();
+      console.log("running", (await client.lane("main").get()).running);
+      process.exit(0);
+    });
+    console.log(queue.home);
+    setInterval(() => {}, 1000);
+  `;
+  const program = spawn(process.execPath, ["--input-type=module", "-e", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+  });
+  const lines = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
+  const { value: home } = (await lines.next()) as { value: string };
+  assert.ok(existsSync(home));
+  // As a terminal does it: to the whole group.
+  process.kill(-program.pid!, "SIGINT");
+  assert.equal((await lines.next()).value, "running 0");
+  await once(program, "close");
+  while (existsSync(home)) await setTimeout(20);
+});
+
+test("whoever watches over a server leaves with it", async () => {
+  const queue = await Laneway.local();
+  queue.process.ref();
+  queue.watcher.ref();
+  const left = once(queue.watcher, "exit");
+  queue.process.kill("SIGKILL");
+  // Nobody is left who would end another process that has the same number by then.
+  assert.deepEqual(await left, [0, null]);
+  await queue.close();
+});
+
+test("a server that cannot start says why", async () => {
+  const listen = server.url.replace("http://", "");
+  await assert.rejects(Laneway.local({ listen }), /in use/);
+});

@@ -1,0 +1,58 @@
+// Somebody between a client and the server, who can be told what to do to answers.
+
+import { once } from "node:events";
+import { createServer, request as forward } from "node:http";
+
+/** Given a method and a path: `lose` (passed on, and the answer lost), `502` (not passed on), or nothing. */
+export type Meddling = (method: string, path: string) => "lose" | "502" | "stall" | undefined;
+
+export interface Proxy extends AsyncDisposable {
+  url: string;
+}
+
+export async function proxy(url: string, meddle: Meddling): Promise<Proxy> {
+  const { hostname, port } = new URL(url);
+  const server = createServer((asked, answer) => {
+    const what = meddle(asked.method!, asked.url!);
+    if (what === "502") {
+      asked.resume();
+      answer.writeHead(502, { "content-type": "text/html" }).end("<html>Bad gateway</html>");
+      return;
+    }
+    const onward = forward({ hostname, port, method: asked.method, path: asked.url, headers: asked.headers }, (told) => {
+      if (what === "lose") {
+        told.resume();
+        told.on("end", () => answer.destroy());
+      } else if (what === "stall") {
+        // The head of the answer and no more.
+        answer.writeHead(told.statusCode!, told.headers).flushHeaders();
+        told.resume();
+      } else {
+        answer.writeHead(told.statusCode!, told.headers);
+        told.pipe(answer);
+      }
+    });
+    answer.on("close", () => onward.destroy());
+    onward.on("error", () => answer.destroy());
+    asked.pipe(onward);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Does this to the first such requests. */
+export function theFirst(times: number, what: "lose" | "502" | "stall", method: string, endOfPath: string): Meddling {
+  let seen = 0;
+  return (asked, path) => {
+    if (asked !== method || !path.endsWith(endOfPath)) return undefined;
+    seen += 1;
+    return seen <= times ? what : undefined;
+  };
+}
