@@ -186,7 +186,7 @@ mod tests {
         check(
             &[block("work", "max_concurrency", "2")],
             &[four()],
-            "lane \"work\" max_concurrency: 4 holds, the file says 2",
+            "lane \"work\" max_concurrency: 4 holds, the file says 2; lane \"work\" max_queued: 40 holds, the file says 20",
         );
         check(
             &[],
