@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  test              every test, the samples in the documentation included
+  test              every test, the samples in the documentation included; `test dashboard` and `test sdk`: only those
   check             format, lints, tests, documentation: what must pass before a change lands
   api               asks a running server everything that its OpenAPI document allows, and more
   mcp               the official MCP clients in Python and TypeScript against the real program
@@ -52,6 +52,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["test"] => test(),
+        ["test", "dashboard"] => dashboard::test(),
+        ["test", "sdk"] => sdk::test(),
         ["check"] => check(),
         ["api"] => api::fuzz(),
         ["mcp"] => mcp::test(),

@@ -54,6 +54,7 @@ mod spot;
 mod stop;
 mod store_clock;
 mod submission;
+mod taking;
 mod task;
 mod task_handle;
 mod tasks;

@@ -206,11 +206,17 @@ fn trace_file(place: &Path) -> PathBuf {
 
 /// What strace wrote, when it has written that the server is dead.
 fn read_whole(file: &Path, server: u32) -> Result<String, String> {
-    let dead = format!("{server} +++ killed by SIGKILL +++");
+    // Numbers are padded, so that the short ones are followed by more than one blank.
+    let server = server.to_string();
+    let is_dead = |line: &str| {
+        line.split_once(' ').is_some_and(|(process, rest)| {
+            process == server && rest.trim_start() == "+++ killed by SIGKILL +++"
+        })
+    };
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         let end = read_end(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        if end.contains(&dead) && end.ends_with('\n') {
+        if end.lines().any(is_dead) && end.ends_with('\n') {
             return std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()));
         }
         std::thread::sleep(Duration::from_millis(20));
