@@ -113,6 +113,7 @@ scenarios! {
     the_same_message_once "44-the-same-message-once"
     what_nobody_heard_may_come_again "44-what-nobody-heard-may-come-again"
     a_back_off_ends_with_its_message "45-a-back-off-ends-with-its-message"
+    of_two_only_the_failing_one_is_set_aside "45-of-two-only-the-failing-one-is-set-aside"
     a_failing_message_is_set_aside_alone "45-a-failing-message-is-set-aside-alone"
     of_several_only_the_bad_one "45-of-several-only-the-bad-one"
     sent_again_by_both "45-sent-again-by-both"
