@@ -14,6 +14,7 @@ use crate::scheduler::Scheduler;
 use crate::session::{Session, Turn};
 use crate::session_command::TurnMessage;
 use crate::time::Timestamp;
+use crate::view::TaskView;
 
 /// A session, to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,14 @@ impl Scheduler {
             None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
             None => None,
         }
+    }
+
+    /// The turn of a session to which one would say something now: that of its messages, else one that was asked for
+    /// directly, which is a turn all the same although it may never have said that it takes steering.
+    pub fn turn_of_session(&self, key: &str) -> Option<TaskView> {
+        let view = self.session(key)?;
+        let of_messages = view.turns.first().and_then(|turn| self.task(turn.task));
+        of_messages.or_else(|| self.line_of(&view.lane, 1).0.into_iter().next())
     }
 
     /// All sessions of which there is something to remember, in the order in which they came to be; then those of

@@ -277,18 +277,11 @@ pub(crate) async fn steer(
 
 /// Says something to the running turn of a session; too late, it becomes a turn of its own.
 pub(crate) async fn steer_session(app: &App, key: &str, text: String) -> Answer<MessageAnswer> {
-    let key_asked = key.to_owned();
-    let look = move |lanes: &laneway_core::Scheduler| {
-        let view = lanes.session(&key_asked)?;
-        let of_messages = view.turns.first().map(|turn| turn.task);
-        // One that was asked for directly and has never said that it takes steering is a turn all the same.
-        of_messages.or_else(|| Some(lanes.line_of(&view.lane, 1).0.first()?.id))
-    };
-    let Some(turn) = app.handle.read(look).await? else {
+    let asked = key.to_owned();
+    let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&asked)).await? else {
         return Err(Refusal::not_found("turn that runs in this session"));
     };
-    let kind = app.handle.task(turn).await?.map(|view| view.kind.to_string()).unwrap_or_default();
-    let agent = agent_named(app, kind.strip_prefix("agent:").unwrap_or(&kind))?;
-    let message = to_agent(key, &agent, text).mode(Mode::Steer).steer(turn, Otherwise::Followup);
+    let agent = agent_named(app, turn.kind.as_str().strip_prefix("agent:").unwrap_or(turn.kind.as_str()))?;
+    let message = to_agent(key, &agent, text).mode(Mode::Steer).steer(turn.id, Otherwise::Followup);
     send_message(app, message).await
 }

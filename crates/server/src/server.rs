@@ -12,6 +12,7 @@ use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKin
 use laneway_store::Store;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::agreement::{differences, in_words};
@@ -56,7 +57,7 @@ pub struct Parts {
 pub struct Server {
     app: Arc<App>,
     /// What tells a collector of tasks, until all is over.
-    exporting: Option<tokio::task::JoinHandle<()>>,
+    exporting: Option<JoinHandle<()>>,
 }
 
 /// Where a configuration keeps what the server needs beside the store; `None`: in memory.
@@ -128,6 +129,34 @@ fn tool_calls(config: &Config) -> ToolCalls {
     }
 }
 
+/// Where traces go, and the task that sends them, if there is somewhere.
+fn traces_to(
+    config: &Config,
+    handle: &Handle,
+    is_shared: bool,
+    closing: &CancellationToken,
+) -> Result<(Traces, Option<JoinHandle<()>>), String> {
+    let variable = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
+    let Some(endpoint) = crate::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
+        return Ok((Traces::default(), None));
+    };
+    let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
+    Ok((traces, Some(tokio::spawn(exporter.run(closing.clone())))))
+}
+
+/// Starts what goes on beside the calls: telling those who watch, comparing configurations, drawing charts.
+fn keep_watch(app: &Arc<App>, is_shared: bool) {
+    let updates = app.handle.subscribe(Filter::default());
+    let reconfigured = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&reconfigured);
+    let (bus, traces) = (app.bus.clone(), app.traces.clone());
+    tokio::spawn(crate::watching::run(app.handle.clone(), updates, bus, traces, told));
+    if is_shared {
+        tokio::spawn(crate::agreement::watch(Arc::clone(app), reconfigured));
+    }
+    tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
+}
+
 /// How many tasks may wait in the lane for work that nothing here runs.
 const EXTERNAL_QUEUED_MAX: u32 = 100_000;
 
@@ -171,16 +200,7 @@ impl Server {
         let messages = handle.configure_messages(config.messages.settings()).await;
         messages.map_err(|error| error.to_string())?;
         let closing = CancellationToken::new();
-        let (traces, exporting) = match crate::otlp::endpoint(
-            config.server.otlp.as_deref(),
-            std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok(),
-        ) {
-            None => (Traces::default(), None),
-            Some(endpoint) => {
-                let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
-                (traces, Some(tokio::spawn(exporter.run(closing.clone()))))
-            }
-        };
+        let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
         let app = Arc::new(App {
             bus: Bus::new(laneway_engine::Clock::now(&clock)),
             limits: Limits::of(&config.server),
@@ -202,20 +222,7 @@ impl Server {
             config_file,
             variables: overrides,
         });
-        let updates = app.handle.subscribe(Filter::default());
-        let reconfigured = Arc::new(tokio::sync::Notify::new());
-        let told = Arc::clone(&reconfigured);
-        tokio::spawn(crate::watching::run(
-            app.handle.clone(),
-            updates,
-            app.bus.clone(),
-            app.traces.clone(),
-            told,
-        ));
-        if is_shared {
-            tokio::spawn(crate::agreement::watch(Arc::clone(&app), reconfigured));
-        }
-        tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
+        keep_watch(&app, is_shared);
         Ok(Server { app, exporting })
     }
 

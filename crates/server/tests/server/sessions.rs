@@ -44,8 +44,28 @@ async fn a_turn_that_was_asked_for_directly_says_what_it_was_asked() {
     let turn = server.get("/api/sessions/bob").await.json()["current_turn"].clone();
     assert_eq!(turn["task_id"], asked.json()["execution"]["id"]);
     assert_eq!((&turn["said"][0]["text"], &turn["said"][0]["agent"]), (&json!("a poem"), &json!("bot")));
-    gate.let_go(1);
+    // It takes no steering, so what is said to it waits for the next turn.
+    let said = server.post("/api/sessions/bob/steer", json!({"text": "in verse"})).await;
+    assert_eq!((said.status, &said.json()["outcome"]), (202, &json!("queued")), "{}", said.json());
+    gate.let_go(2);
+    gate.arrival().await;
     server.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
+async fn settings_of_a_session_that_are_changed_at_the_same_time_all_hold() {
+    let server = serve("").await;
+    for round in 0..20 {
+        let path = format!("/api/sessions/s{round}");
+        let (mode, cap) = tokio::join!(
+            server.send("PATCH", &path, json!({"mode": "followup"})),
+            server.send("PATCH", &path, json!({"cap": 3})),
+        );
+        assert_eq!((mode.status, cap.status), (200, 200));
+        let settings = server.get(&path).await.json()["settings"].clone();
+        assert_eq!(settings["mode"], json!({"value": "followup", "from": "session"}), "round {round}");
+        assert_eq!(settings["cap"], json!({"value": "3", "from": "session"}), "round {round}");
+    }
 }
 
 #[tokio::test]
