@@ -1,6 +1,7 @@
 // A real Chromium, and pages in which every error counts.
 
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import { chromium } from "playwright-core";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -31,6 +32,17 @@ export async function leave(page) {
   const { errors } = page;
   await page.context().close();
   assert.deepEqual(errors, []);
+}
+
+/** Reads until it is what is expected: what follows from an action need not be drawn yet. Fails with what it read last. */
+export async function settles(read, expected, said) {
+  const end = Date.now() + 15000;
+  for (;;) {
+    const found = await read();
+    if (isDeepStrictEqual(found, expected)) return;
+    if (Date.now() > end) assert.deepEqual(found, expected, said);
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
 }
 
 /** Presses a button, and the one that confirms. */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { leave, load, open, visit } from "./browser.js";
+import { leave, load, open, settles, visit } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -22,7 +22,8 @@ const PAGES = [
   ["", ["Running", "Waiting", "Oldest waiting", "Throughput", "Wait p99", "Ended per minute", "AT_CAPACITY", "2 tasks could not be done", "Lane provider:llm is paused", "tools", "2/2"]],
   ["lanes", ["global", "tools", "provider:llm", "paused", "full"]],
   ["lanes/tools", ["The line, in order", "#7", "p3", "max_concurrency", "Limits and settings"]],
-  ["tasks", ["running", "queued", "agent:coder", "slow", "breaks"]],
+  ["tasks", ["running", "queued", "agent:coder", "slow"]],
+  ["tasks?status=failed", ["2 shown", "failed", "breaks"]],
   ["tasks?status=queued&lane=tools", ["7 shown", "#1", "slow"]],
   ["sessions", ["trip", "busy", "2 wait"]],
   ["sessions/trip", ["with 1 message", "Plan the trip", "By train", "With a dog", "debounce_ms", "Turns"]],
@@ -43,8 +44,7 @@ for (const [width, scheme] of [[1280, "dark"], [390, "light"]]) {
       for (const text of texts) {
         await page.locator("main").getByText(text, { exact: false }).first().waitFor({ state: "attached" });
       }
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      assert.ok(wide <= 0, `${place} is ${wide} px too wide at ${width}`);
+      await settles(() => page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true, `${place} is too wide at ${width}`);
       const unnamed = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, a")]
         .filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML));
       assert.deepEqual(unnamed, [], `${place} has controls without a name`);
@@ -104,7 +104,7 @@ test("every attempt at a task is in its life, and its children are listed", asyn
   await page.goto(`${server.url}/#/tasks/${parent}`);
   const list = page.getByRole("list", { name: "Children" });
   for (const kind of ["child-a", "child-b"]) await list.getByText(kind).waitFor();
-  assert.equal(await list.getByRole("listitem").count(), children.length);
+  await settles(() => list.getByRole("listitem").count(), children.length);
   await server.ask("DELETE", `/api/tasks/${parent}`);
   await list.getByText("cancelled").first().waitFor();
   await leave(page);
@@ -127,8 +127,8 @@ test("a lane's line stands in its own order, those at home elsewhere included", 
   await page.goto(`${server.url}/#/lanes/quay`);
   const line = page.getByRole("region", { name: "The line" });
   await line.getByText("#3").waitFor();
-  const shown = await line.locator("[data-row]").evaluateAll((rows) => rows.map((row) => [row.querySelector(".c-place").textContent, row.querySelector(".c-prio").textContent.trim()]));
-  assert.deepEqual(shown, [["#1", "p5"], ["#2", "p3"], ["#3", "p1"]]);
+  const shown = () => line.locator("[data-row]").evaluateAll((rows) => rows.map((row) => [row.querySelector(".c-place").textContent, row.querySelector(".c-prio").textContent.trim()]));
+  await settles(shown, [["#1", "p5"], ["#2", "p3"], ["#3", "p1"]]);
   await line.getByText("at home in pier, #1 there").waitFor();
   await server.ask("POST", "/api/lanes/quay/clear");
   await leave(page);
@@ -171,7 +171,7 @@ test("the first load weighs at most 250 KB over the wire", async () => {
 test("times are relative in the text and exact in the title", async () => {
   const page = await visit(browser, `${server.url}/#/dead-letters`);
   const time = page.locator("article time").first();
-  assert.match(await time.textContent(), /now|ago/);
+  await settles(async () => /now|ago/.test(await time.textContent()), true);
   assert.match(await time.getAttribute("title"), /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/);
   await leave(page);
 });

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{root, run};
+use crate::{build_program, root, run};
 
 /// The version that is known to work.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
@@ -49,7 +49,7 @@ impl Drop for Served {
 /// Starts a server, asks it everything, and fails with what it should not have answered.
 pub(crate) fn fuzz() -> Result<(), String> {
     let schemathesis = install()?;
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     let dir = target().join("api-check");
     if dir.exists() {
         fs::remove_dir_all(&dir).map_err(|error| error.to_string())?;

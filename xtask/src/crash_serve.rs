@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::served::{Chance, Served, ask, field, program};
-use crate::{ensure, run};
+use crate::{build_program, ensure};
 
 /// The calls with which something reaches a disk, and how late such a call is at most the one that kills.
 const CALLS: [(&str, u64); 4] =
@@ -30,7 +30,7 @@ struct Figures {
 /// Kills servers so many times at some moment, and so many times at some system call.
 pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String> {
     ensure("strace", "strace")?;
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     println!("crash serve: {rounds} kills and {points} kills at a system call from seed {seed}");
     let program = program();
     let place = std::env::temp_dir().join(format!("laneway-crash-{}", std::process::id()));

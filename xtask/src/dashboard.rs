@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use crate::{ensure, root, run};
+use crate::{build_program, ensure, root, run};
 
 /// Where its tests are.
 const TESTS: &str = "dashboard/tests";
@@ -17,7 +17,7 @@ pub(crate) fn test() -> Result<(), String> {
 
 /// Makes the pictures of the documentation anew.
 pub(crate) fn screenshots() -> Result<(), String> {
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     prepare()?;
     let program = program();
     let script = format!("{TESTS}/screenshots.js");

@@ -18,6 +18,7 @@ mod survivors;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const USAGE: &str = "\
 cargo xtask <chore>
@@ -114,6 +115,7 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<
 fn test() -> Result<(), String> {
     engines()?;
     run("cargo", &["test", "--workspace", "--all-features"], &[])?;
+    PROGRAM_IS_BUILT.store(true, Ordering::Relaxed);
     crash::crash(&["serve", "--rounds", "5", "--points", "10"])?;
     crash::crash(&["power", "--points", "10"])?;
     dashboard::test()?;
@@ -129,6 +131,18 @@ fn check() -> Result<(), String> {
     api::fuzz()?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run("cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Whether the tests have just built the program: a build of its own would compile most of what it stands on a second time,
+/// only because tests ask some crates for more features.
+static PROGRAM_IS_BUILT: AtomicBool = AtomicBool::new(false);
+
+/// Builds the program that a chore starts.
+fn build_program() -> Result<(), String> {
+    if PROGRAM_IS_BUILT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    run("cargo", &["build", "--package", "laneway-cli"], &[])
 }
 
 /// Installs a Debian package when the program that it brings is missing.

@@ -1,14 +1,14 @@
 //! Real MCP clients against the real program: the official ones in Python and TypeScript.
 
 use crate::sdk::{built, target};
-use crate::{ensure, run};
+use crate::{build_program, ensure, run};
 
 /// Where the tests are.
 const TESTS: &str = "tests/mcp";
 
 /// Runs both clients against the debug build.
 pub(crate) fn test() -> Result<(), String> {
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     let program = built("debug");
     let variables = [("LANEWAY_BINARY", program.as_str()), ("PYTHONDONTWRITEBYTECODE", "1")];
     let python = python()?;

@@ -3,11 +3,11 @@
 use std::env;
 use std::path::PathBuf;
 
-use crate::{ensure, root, run};
+use crate::{build_program, ensure, root, run};
 
 /// Runs the tests of both SDKs against the debug build.
 pub(crate) fn test() -> Result<(), String> {
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     let program = built("debug");
     let python = python()?;
     run(&python, &["-m", "pytest", "sdk/python/tests"], &[("LANEWAY_BINARY", &program)])?;

@@ -96,10 +96,10 @@ export function Letters() {
   const chosen = (data?.items ?? []).filter(fits).reverse();
   const shown = chosen.filter((letter) => `${letter.error} ${letter.kind} ${letter.lane} ${letter.id}`.toLowerCase().includes(wanted));
   const choices = (key) => [...new Set((data?.items ?? []).map((letter) => letter[key]))].sort();
-  const pick = (key) => html`<label><span>${key}</span><select value=${query[key] ?? ""} onChange=${(event) => pick({ [key]: event.target.value })}>
-    <option value="">any</option>${choices(key).map((choice) => html`<option value=${choice}>${choice}</option>`)}</select></label>`;
+  const choice = (key) => html`<label><span>${key}</span><select value=${query[key] ?? ""} onChange=${(event) => pick({ [key]: event.target.value })}>
+    <option value="">any</option>${choices(key).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
   return html`<${Title} actions=${html`<${Bulk} shown=${shown} query=${query} after=${refresh} />`}>Dead letters<//>
-    <div class="filters">${pick("lane")}${pick("kind")}<label><span>text</span><${Filter} label="Filter dead letters" value=${query.filter} onInput=${(filter) => refine({ filter })} /></label></div>
+    <div class="filters">${choice("lane")}${choice("kind")}<label><span>text</span><${Filter} label="Filter dead letters" value=${query.filter} onInput=${(filter) => refine({ filter })} /></label></div>
     <${Trouble} error=${error} />
     ${!data ? !error && html`<${Waiting} />` : shown.length === 0
       ? html`<${Empty} title=${data.items.length ? "No dead letter fits." : "No dead letters."}>${data.items.length ? "Clear the filters to see all of them." : "A task that fails after its last attempt is kept here, to be run again or thrown away."}<//>`

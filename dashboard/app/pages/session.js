@@ -95,7 +95,8 @@ function Box({ session, name, usual: before, after }) {
     try {
       if (how === "steer") await ask("POST", `${path(name)}/steer`, { body: { text } });
       note(how === "steer" ? "Said to the turn that runs." : await write(name, { agent: chosen, text }));
-      setText("");
+      // Whoever has gone on writing meanwhile keeps that.
+      setText((now) => (now === text ? "" : now));
       after();
     } catch (error) {
       note(error.message, "refused");

@@ -102,11 +102,19 @@ function BulkCancel({ query, after }) {
   return html`<${Act} label="Cancel all…" danger ask=${question} run=${run} after=${after} />`;
 }
 
+function FilterField({ name, value, isFirst }) {
+  // What is being typed stays, although the page is drawn again with every change on the server.
+  const [typed, setTyped] = useState(null);
+  const done = (event) => {
+    setTyped(null);
+    pick({ [name]: event.target.value.trim() });
+  };
+  return html`<label><span>${name}</span><input type="search" value=${typed ?? value ?? ""} data-filter=${isFirst ? "" : null}
+    onInput=${(event) => setTyped(event.target.value)} onChange=${done} spellcheck=${false} autocomplete="off" placeholder=${isFirst ? "any  ( / )" : "any"} /></label>`;
+}
+
 function FilterBar({ query }) {
-  const change = (key) => (event) => pick({ [key]: event.target.value.trim() });
-  return html`<div class="filters">${FILTERS.map((key, index) => html`<label key=${key}><span>${key}</span>
-    <input type="search" value=${query[key] ?? ""} data-filter=${index === 0 ? "" : null} onChange=${change(key)} spellcheck=${false} autocomplete="off"
-      placeholder=${index === 0 ? "any  ( / )" : "any"} /></label>`)}</div>`;
+  return html`<div class="filters">${FILTERS.map((name, index) => html`<${FilterField} key=${name} name=${name} value=${query[name]} isFirst=${index === 0} />`)}</div>`;
 }
 
 export function Tasks() {

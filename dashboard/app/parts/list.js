@@ -17,7 +17,8 @@ export function LongList({ items, height = 44, row, label, onEnd, head, keyOf = 
     const to = Math.ceil((scrollTop + clientHeight) / height) + BEYOND;
     setRange((last) => (last.from === from && last.to === to ? last : { from, to }));
   };
-  useLayoutEffect(look, [items.length, height]);
+  // After every drawing: what stands above may have grown or shrunk since.
+  useLayoutEffect(look);
   useEffect(() => {
     window.addEventListener("resize", look);
     return () => window.removeEventListener("resize", look);

@@ -80,7 +80,8 @@ export function Tabs({ of, value, onPick, label }) {
   // Where not all have room, the one that is picked is among those that one sees.
   useEffect(() => showWithin(row.current, "[aria-selected=true]"), [value]);
   const pressed = (event) => {
-    const at = of.findIndex(([key]) => key === value);
+    // From where the focus is, which moves at once: the one that is picked is drawn a moment later.
+    const at = [...event.currentTarget.children].indexOf(event.target.closest("[role=tab]"));
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: of.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();

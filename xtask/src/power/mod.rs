@@ -20,7 +20,7 @@ use crate::power::disk::{Flushes, after_power_cut};
 use crate::power::files::Files;
 use crate::power::trace::{Call, Event};
 use crate::served::{Chance, PATIENCE, Served, ask, field, program};
-use crate::{ensure, run};
+use crate::{build_program, ensure};
 
 /// So many cuts are tried with one trace.
 const CUTS_OF_A_TRACE: u64 = 25;
@@ -55,7 +55,7 @@ struct Promises {
 /// Cuts the power so many times.
 pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     ensure("strace", "strace")?;
-    run("cargo", &["build", "--package", "laneway-cli"], &[])?;
+    build_program()?;
     println!("crash power: {points} power cuts from seed {seed}");
     let place = std::env::temp_dir().join(format!("laneway-power-{}", std::process::id()));
     let began = Instant::now();
