@@ -101,6 +101,11 @@ pub enum Command {
         /// Which attempt.
         fence: Fence,
     },
+    /// Every attempt from now on has a fence above this one: somebody knows of attempts that the log has forgotten.
+    RaiseFences {
+        /// The highest that is known.
+        to: Fence,
+    },
     /// Take the slots away from what runs in a lane, at once: its leases are revoked and its fences stale.
     ForceRelease {
         /// Which lane.

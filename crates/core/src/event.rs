@@ -221,6 +221,11 @@ pub enum Event {
     },
     /// Something happened in a session.
     Session(Box<SessionEvent>),
+    /// Attempts had fences up to this one before the log went back; those that follow are above it.
+    FencesRaised {
+        /// The highest that is known.
+        to: Fence,
+    },
 }
 
 /// How a task ended. An end never changes.

@@ -10,7 +10,7 @@ use crate::command::{Command, Reply};
 use crate::event::{Event, LaneChange};
 use crate::fair::FairShare;
 use crate::foresight::Foresight;
-use crate::id::TaskId;
+use crate::id::{Fence, TaskId};
 use crate::kinds::Kinds;
 use crate::lanes::Lanes;
 use crate::letters::Letters;
@@ -252,6 +252,11 @@ impl Scheduler {
         self.runner = runner;
     }
 
+    /// The highest fence that an attempt has had.
+    pub fn highest_fence(&self) -> Fence {
+        Fence(self.fences)
+    }
+
     /// Whether there is something to take.
     pub fn has_departed(&self) -> bool {
         !self.departed.is_empty()
@@ -280,6 +285,12 @@ impl Scheduler {
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence, events),
             Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome, events),
             Command::Lapse { task, fence } => self.lapse_now(task, fence, events),
+            Command::RaiseFences { to } => {
+                if to > self.highest_fence() {
+                    self.emit(Event::FencesRaised { to }, events);
+                }
+                Ok(Reply::Done)
+            }
             Command::ForceRelease { lane } => Ok(self.force_release(&lane, events)),
             Command::Pause { lane } => Ok(self.pause(lane, events)),
             Command::Resume { lane } => Ok(self.resume(lane, events)),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use laneway_core::{
-    Block, Command, Event, Handler, LaneName, LaneSettings, Millis, Name, Pattern, Rejection, Reply,
+    Block, Command, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Pattern, Rejection, Reply,
     Scheduler, Switch, TaskId, TaskSpec, Timestamp,
 };
 
@@ -58,4 +58,23 @@ fn what_is_no_claim_is_refused() {
         assert!(matches!(step(&mut lanes, wrong), Err(Rejection::BadTask(_))));
     }
     assert_eq!(lanes.pending_external().len(), 4);
+}
+
+#[test]
+fn fences_rise_above_what_somebody_knows_of_and_never_fall() {
+    let mut lanes = waiting();
+    let mut replica = waiting();
+    let fence = |events: &[Event]| match events.last() {
+        Some(Event::Granted { fence, .. }) => *fence,
+        other => unreachable!("a grant, and not {other:?}"),
+    };
+    for (to, events) in [(Fence(7), 1), (Fence(7), 0), (Fence(3), 0)] {
+        let (reply, raised) = step(&mut lanes, Command::RaiseFences { to }).unwrap();
+        assert_eq!((reply, raised.len()), (Reply::Done, events));
+        raised.iter().for_each(|event| replica.apply(Timestamp(1000), event));
+    }
+    assert_eq!((replica.violation(), replica.state()), (None, lanes.state()));
+    assert_eq!(lanes.highest_fence(), Fence(7));
+    let (_, events) = step(&mut lanes, claim(&[1], None)).unwrap();
+    assert_eq!(fence(&events), Fence(8));
 }

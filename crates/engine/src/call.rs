@@ -64,6 +64,8 @@ pub(crate) struct Ask {
 pub(crate) enum Wants {
     /// Nobody; it is done again after an outage.
     Nothing,
+    /// Nobody, but somebody may wait for this task, which the log has lost.
+    PutBack(TaskId),
     Reply(oneshot::Sender<Result<Reply, Error>>),
     Slot(oneshot::Sender<Result<Slot, RunError>>),
     /// Whoever has the engine, and sees for himself whether he has the slot.
@@ -121,7 +123,7 @@ impl Wants {
     pub(crate) fn refuse(self, error: Error) {
         // Whoever does not listen any more need not be told.
         let _gone = match self {
-            Wants::Nothing | Wants::SlotNow => Ok(()),
+            Wants::Nothing | Wants::SlotNow | Wants::PutBack(_) => Ok(()),
             Wants::Reply(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
             Wants::Task(answer) => answer.send(Err(error)).map_err(drop),

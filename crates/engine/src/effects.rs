@@ -85,7 +85,8 @@ impl Engine {
 
     fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
         let told = match (wants, reply) {
-            (Wants::Nothing | Wants::SlotNow, _) => return,
+            (Wants::PutBack(task), Err(_)) => return self.not_put_back(task),
+            (Wants::Nothing | Wants::SlotNow | Wants::PutBack(_), _) => return,
             (Wants::Reply(answer), reply) => Told::Reply(answer, reply),
             (wants, Err(error)) => Told::Refusal(wants, error),
             (Wants::Slot(answer), Ok(reply)) => {

@@ -204,7 +204,7 @@ impl Engine {
             }
             if self.outage_is_over().await {
                 // Hearing of others is nothing to decide about, but for what they wait for.
-                let is_asked = !reports.is_empty() || !calls.is_empty();
+                let is_asked = !reports.is_empty() || !calls.is_empty() || !self.kept.is_empty();
                 if self.replica.is_none() || is_asked || self.is_due() || self.has_baton() {
                     self.turn(&mut reports, &mut calls).await;
                 }

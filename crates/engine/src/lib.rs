@@ -41,6 +41,7 @@ mod outbox;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod positions;
+mod putting_back;
 mod reading;
 mod recovery;
 mod refusals;

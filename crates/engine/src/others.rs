@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use laneway_core::{Block, CancelReason, Command, Event, Name, Selector, TaskId, TaskView, Timestamp};
+use laneway_core::{
+    Block, CancelReason, Command, Event, Name, Scheduler, Selector, TaskId, TaskView, Timestamp,
+};
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
 
 use crate::call::{Ask, Ending, Waiters, Wants};
@@ -199,6 +201,11 @@ impl Engine {
 
     /// What we have read is not kept any more as batches: begins anew with the snapshot.
     async fn start_over(&mut self) -> Result<(), StoreError> {
+        self.take_up_anew().await?;
+        self.tell_missed_ends(&HashSet::new()).await
+    }
+
+    async fn take_up_anew(&mut self) -> Result<(), StoreError> {
         self.load().await?;
         self.begin();
         for (task, fence) in self.runs.attempts() {
@@ -218,18 +225,27 @@ impl Engine {
             self.start(grant, self.scheduler.now());
         }
         self.begin_runs();
-        self.tell_missed_ends().await
+        Ok(())
     }
 
     /// The log does not hold what we have read from it: the engine lost writes, or was restored from a backup. Never
-    /// goes on as if nothing had happened: everybody who watches is told what is gone.
+    /// goes on as if nothing had happened: what was accepted here is put back, and everybody who watches is told what is gone.
     async fn set_back(&mut self) -> Result<(), StoreError> {
         let known = self.head;
-        let before: Vec<TaskView> = self.scheduler.tasks().collect();
-        self.start_over().await?;
-        let is_lost = |view: &&TaskView| self.scheduler.task(view.id).is_none();
-        let lost = before.iter().filter(is_lost).map(|view| view.id).collect();
-        let update = Update::SetBack { known: known.version, found: self.head.version, lost };
+        let empty = Scheduler::new(self.tools.ids.seed());
+        let before = std::mem::replace(&mut self.scheduler, empty);
+        if let Err(error) = self.take_up_anew().await {
+            (self.head, self.scheduler) = (known, before);
+            return Err(error);
+        }
+        let put_back = self.put_back(&before);
+        self.tell_missed_ends(&put_back).await?;
+        let is_lost =
+            |view: &TaskView| self.scheduler.task(view.id).is_none() && !put_back.contains(&view.id);
+        let lost = before.tasks().filter(is_lost).map(|view| view.id).collect();
+        let mut put_back: Vec<TaskId> = put_back.into_iter().collect();
+        put_back.sort_unstable();
+        let update = Update::SetBack { known: known.version, found: self.head.version, lost, put_back };
         self.tools.watchers.tell(&update, |_| true);
         Ok(())
     }

@@ -2,10 +2,12 @@
 //!
 //! There is one way back: load the state and go on from there. Nothing is undone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use laneway_core::{Block, CancelReason, Command, Handler, LaneSettings, Name, Pattern, Selector, TaskView};
+use laneway_core::{
+    Block, CancelReason, Command, Handler, LaneSettings, Name, Pattern, Selector, TaskId, TaskView,
+};
 use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -180,12 +182,12 @@ impl Engine {
             }
         }
         self.begin_runs();
-        self.tell_missed_ends().await
+        self.tell_missed_ends(&HashSet::new()).await
     }
 
-    /// Tells those who wait for tasks that ended without our hearing of it.
-    pub(crate) async fn tell_missed_ends(&mut self) -> Result<(), StoreError> {
-        let is_over = |task: &&laneway_core::TaskId| self.scheduler.task(**task).is_none();
+    /// Tells those who wait for tasks that ended without our hearing of it, but for those that are about to be asked for again.
+    pub(crate) async fn tell_missed_ends(&mut self, again: &HashSet<TaskId>) -> Result<(), StoreError> {
+        let is_over = |task: &&TaskId| self.scheduler.task(**task).is_none() && !again.contains(task);
         let over: Vec<_> = self.waiters.keys().filter(is_over).copied().collect();
         for task in over {
             match self.journal.finished(task).await? {
@@ -197,7 +199,9 @@ impl Engine {
             }
         }
         let scheduler = &self.scheduler;
-        for (_, answer) in self.slots.extract_if(|task, _| scheduler.task(*task).is_none()) {
+        for (_, answer) in
+            self.slots.extract_if(|task, _| scheduler.task(*task).is_none() && !again.contains(task))
+        {
             self.outbox.push(Told::Slot(answer, Err(RunError::Ended(laneway_core::End::Lost))));
         }
         Ok(())
@@ -211,7 +215,7 @@ impl Engine {
                 (Wants::Nothing, Command::Heartbeat { .. } | Command::Tick) => {}
                 #[cfg(feature = "planted")]
                 (Wants::Nothing, _) if crate::planted::is(crate::planted::Bug::OutcomeDropped) => {}
-                (Wants::Nothing, _) => self.kept.push(ask),
+                (Wants::Nothing | Wants::PutBack(_), _) => self.kept.push(ask),
                 _ => ask.wants.refuse(error.clone().into()),
             }
         }

@@ -32,6 +32,7 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::Follower;
+use crate::putting_back::Recent;
 use crate::rewind::Rewind;
 use crate::task::SLOT_KIND;
 use crate::turn::Turn;
@@ -48,6 +49,7 @@ pub(crate) struct Replica {
     pub(crate) id: ReplicaId,
     pub(crate) rewind: Rewind,
     pub(crate) follower: Follower,
+    pub(crate) recent: Recent,
     /// For how long one may append nothing and still count as alive.
     lease: Millis,
     /// When the log was last seen to grow.
@@ -163,7 +165,18 @@ impl Replica {
         let shown = Timestamp(0);
         let (rewind, others) = (Rewind::default(), BTreeMap::new());
         let grown = Instant::now();
-        Replica { id, rewind, follower, lease, grown, shown, owes_sign: false, heard: 0, others }
+        Replica {
+            id,
+            rewind,
+            follower,
+            recent: Recent::default(),
+            lease,
+            grown,
+            shown,
+            owes_sign: false,
+            heard: 0,
+            others,
+        }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.

@@ -58,6 +58,9 @@ impl Engine {
                     if head != self.head {
                         self.head = head;
                         self.note(ReplicaId::of_batch(head.batch), &turn);
+                        if let Some(replica) = &mut self.replica {
+                            replica.recent.note(asks.iter().zip(turn.replies.iter().map(|(reply, _)| reply)));
+                        }
                     }
                     let events = turn.events.len() as u64;
                     self.publish(asks, turn);
@@ -169,6 +172,8 @@ impl Engine {
             return Err(Error::Closed);
         }
         match (&ask.command, &ask.wants) {
+            // It was admitted once.
+            (_, Wants::PutBack(_)) => Ok(()),
             (Command::Submit { spec, .. }, Wants::Slot(_) | Wants::SlotNow) => match spec.lanes.first() {
                 Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
                 _ => Ok(()),

@@ -63,8 +63,10 @@ pub enum Update {
         known: Version,
         /// How far it goes now.
         found: Version,
-        /// Tasks that were accepted and are gone.
+        /// Tasks that were accepted and are gone. Those that another has accepted, it may put back.
         lost: Vec<TaskId>,
+        /// Tasks that are gone too, and that were accepted here lately: they are asked for again, under their ids.
+        put_back: Vec<TaskId>,
     },
     /// The reader was too slow: so many updates before the next one are missing.
     Missed(u64),
@@ -242,7 +244,8 @@ pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
         | Event::Idle { .. }
         | Event::Alert { .. }
         | Event::AlertOver { .. }
-        | Event::MessagesConfigured { .. } => None,
+        | Event::MessagesConfigured { .. }
+        | Event::FencesRaised { .. } => None,
         Event::Session(event) => turn_of(&event.change),
     }
 }

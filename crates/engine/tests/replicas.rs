@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, secs};
-use laneway_core::{End, Retry, TaskId, Timestamp};
-use laneway_engine::{Context, Error, Failure, Filter, Handle, Options, RunError, Task, Update};
+use laneway_core::{End, MessageEnd, Retry, TaskId, Timestamp};
+use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Options, RunError, Task, Update};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
@@ -244,15 +244,63 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     let memory = Arc::new(Swapped::default());
     let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
     a.handler("work", |_: Context, (): ()| std::future::pending::<Result<(), Failure>>()).unwrap();
+    // What may have been done must not be done again here, so that nobody puts it back.
+    a.configure(vec![block("work", "max_redelivery=0")]).await.unwrap();
     let lost: TaskId = a.submit(Task::new("work").kind("work")).await.unwrap().id();
     let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
     memory.lose_everything();
     assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
-    let Some(Update::SetBack { known, found, lost: told }) = updates.next().await else {
+    let Some(Update::SetBack { known, found, lost: told, put_back }) = updates.next().await else {
         panic!("it is told")
     };
-    assert_eq!((known, found, told), (Version(1), Version(0), vec![lost]));
+    assert_eq!((known, found, told, put_back), (Version(2), Version(0), vec![lost], vec![]));
     assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
+    let memory = Arc::new(Swapped::default());
+    let store = || Arc::clone(&memory) as Arc<dyn Store>;
+    let [a, b] =
+        [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
+    for lanes in [&a, &b] {
+        lanes.handler("work", |_: Context, number: u32| async move { Ok::<_, Failure>(number + 1) }).unwrap();
+        lanes
+            .handler("talk", |_: Context, _: serde_json::Value| async { Ok::<_, Failure>("hello") })
+            .unwrap();
+    }
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let held = a.slot(["work"]).await.unwrap();
+    let mine = a.submit(Task::new("work").kind("work").payload(1)).await.unwrap();
+    let theirs = b.submit(Task::new("work").kind("work").payload(2)).await.unwrap();
+    let message = Message::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
+    let message = a.send_message(message).await.unwrap().message;
+    let waits = tokio::spawn({
+        let a = a.clone();
+        async move { a.slot(["work"]).await.map(drop) }
+    });
+    until(&a, "work", 1, 4).await;
+    let fence = held.fence();
+    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
+    memory.lose_everything();
+    drop(a.slot(["elsewhere"]).await.unwrap());
+    let Some(Update::SetBack { lost, put_back, .. }) = updates.next().await else { panic!("it is told") };
+    assert!(put_back.contains(&mine.id()) && put_back.len() == 2 && !lost.contains(&mine.id()));
+    assert!(
+        lost.contains(&theirs.id()) && lost.contains(&held.task()),
+        "the other's, and slots that were held"
+    );
+    drop(held);
+    let (mine, theirs) = (mine.id(), theirs.id());
+    assert_eq!(a.wait_for(mine).await.unwrap().into_result().unwrap(), 2);
+    drop(b.slot(["elsewhere"]).await.unwrap());
+    assert_eq!(b.wait_for(theirs).await.unwrap().into_result().unwrap(), 3);
+    waits.await.unwrap().unwrap();
+    assert!(matches!(a.message_ended(message).await, Ok(MessageEnd::Delivered { .. })));
+    // Under the limit that held, and with fences that nobody had.
+    let slot = a.slot(["work"]).await.unwrap();
+    assert!(slot.fence() > fence);
+    assert!(b.try_slot(["work"]).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

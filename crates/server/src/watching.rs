@@ -54,6 +54,9 @@ pub(crate) async fn run(
     bus.close();
 }
 
+/// As many tasks are named in one line of the log.
+const NAMED_MAX: usize = 20;
+
 /// Whoever compares settings looks again. Updates that were missed may have been of that sort.
 fn tell_if_configured(update: &Update, reconfigured: &Notify) {
     let has_changed = match update {
@@ -93,6 +96,21 @@ async fn recall(handle: &Handle, bus: &Bus) {
 fn pass_on(bus: &Bus, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
     if let Update::Missed(count) = update {
         return bus.missed(count);
+    }
+    if let Update::SetBack { known, found, lost, put_back } = &update {
+        let some = |tasks: &[TaskId]| {
+            tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        tracing::error!(
+            known = known.0,
+            found = found.0,
+            gone = lost.len(),
+            gone_ids = some(lost),
+            put_back = put_back.len(),
+            put_back_ids = some(put_back),
+            "the store has lost its last writes, or was restored from a backup: what this server accepted lately it asks for again, \
+             the rest is gone unless another server puts it back"
+        );
     }
     let event = match &update {
         Update::Event { event, at } => Some((Arc::clone(event), *at)),

@@ -343,5 +343,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::Alert { .. } => "alert",
         Event::AlertOver { .. } => "alert over",
         Event::MessagesConfigured { .. } | Event::Session(_) => "of sessions",
+        Event::FencesRaised { .. } => "fences raised",
     }
 }

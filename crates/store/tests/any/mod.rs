@@ -12,7 +12,7 @@ use laneway_core::{
 };
 
 /// How many sorts of events there are.
-pub(crate) const SORTS: u64 = 28;
+pub(crate) const SORTS: u64 = 29;
 
 /// A number for each sort of event. A new sort does not compile until it has one, and [`Dice::event`] makes it.
 pub(crate) fn sort(event: &Event) -> u64 {
@@ -45,6 +45,7 @@ pub(crate) fn sort(event: &Event) -> u64 {
         Event::AlertOver { .. } => 25,
         Event::MessagesConfigured { .. } => 26,
         Event::Session(_) => 27,
+        Event::FencesRaised { .. } => 28,
     }
 }
 
@@ -255,6 +256,7 @@ impl Dice {
             13 => Event::Retrying { task: self.task(), fence, error: self.text(), at: self.at() },
             14 => Event::Redelivered { task: self.task(), fence },
             26 => Event::MessagesConfigured { settings: Box::new(self.message_settings()) },
+            28 => Event::FencesRaised { to: fence },
             27 => Event::Session(Box::new(self.session_event())),
             18.. => self.lane_event(sort),
             _ => self.task_event(sort),

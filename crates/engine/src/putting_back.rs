@@ -1,0 +1,149 @@
+//! What this engine accepted lately, for a log that goes back behind it: what the log has lost and we still know, we ask for
+//! once more.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Block, Command, End, Reply, Scheduler, SessionCommand, TaskId};
+use tokio::time::Instant;
+
+use crate::call::{Ask, Wants};
+use crate::engine::Engine;
+use crate::error::{Error, RunError};
+use crate::outbox::Told;
+use crate::recovery::changes;
+use crate::task::is_slot;
+
+/// A failover loses a moment, seldom more: what is older than this is taken for kept.
+const AGE_MAX: Duration = Duration::from_secs(60);
+/// The most tasks and messages, and bytes of payloads, that are remembered.
+const ACCEPTED_MAX: usize = 10_000;
+const BYTES_MAX: usize = 16 << 20;
+
+/// The newest tasks and messages that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with at most [`BYTES_MAX`].
+#[derive(Default)]
+pub(crate) struct Recent {
+    accepted: VecDeque<Accepted>,
+    bytes: usize,
+}
+
+struct Accepted {
+    at: Instant,
+    command: Command,
+    payloads: Vec<(BlobId, Bytes)>,
+}
+
+impl Accepted {
+    fn bytes(&self) -> usize {
+        let text = match &self.command {
+            Command::Session(command) => match &**command {
+                SessionCommand::Send(message) => message.text.len(),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        text + self.payloads.iter().map(|(_, payload)| payload.len()).sum::<usize>()
+    }
+
+    /// Asks for it again. It is noted anew when that has been kept.
+    fn into_ask(self) -> Ask {
+        let wants = match self.command {
+            Command::Submit { task, .. } => Wants::PutBack(task),
+            _ => Wants::Nothing,
+        };
+        Ask { payloads: self.payloads, ..Ask::new(self.command, wants) }
+    }
+}
+
+impl Recent {
+    /// Takes note of what was accepted, which the log has kept.
+    pub(crate) fn note<'a>(&mut self, answered: impl Iterator<Item = (&'a Ask, &'a Result<Reply, Error>)>) {
+        let at = Instant::now();
+        for (ask, reply) in answered {
+            let is_new = match (&ask.command, reply) {
+                (Command::Submit { .. }, Ok(Reply::Accepted { joined, .. })) => !joined,
+                (Command::Session(command), Ok(_)) => matches!(**command, SessionCommand::Send(_)),
+                _ => false,
+            };
+            if is_new {
+                let (command, payloads) = (ask.command.clone(), ask.payloads.clone());
+                let accepted = Accepted { at, command, payloads };
+                self.bytes += accepted.bytes();
+                self.accepted.push_back(accepted);
+            }
+        }
+        while self.accepted.front().is_some_and(|oldest| {
+            self.accepted.len() > ACCEPTED_MAX || self.bytes > BYTES_MAX || at - oldest.at > AGE_MAX
+        }) {
+            self.bytes -= self.accepted.pop_front().map_or(0, |oldest| oldest.bytes());
+        }
+    }
+}
+
+impl Engine {
+    /// Asks again, in the next turn, for what was accepted here, had not ended in the state `before`, and is not in the log any
+    /// more; under the settings that held, and with fences above all that are known. Returns which tasks. What ran is treated as
+    /// if whoever ran it had died.
+    pub(crate) fn put_back(&mut self, before: &Scheduler) -> HashSet<TaskId> {
+        let Some(replica) = &mut self.replica else { return HashSet::new() };
+        let recent = std::mem::take(&mut replica.recent);
+        let held = |scheduler: &Scheduler| -> Vec<_> {
+            scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone())).collect()
+        };
+        let block = |(lanes, settings)| Block { lanes, settings: Some(settings) };
+        let wanted: Vec<Block> = held(before).into_iter().map(block).collect();
+        let messages = Box::new(before.message_settings().clone());
+        // First of all, so that nothing is granted under others.
+        let mut commands = vec![
+            Command::RaiseFences { to: before.highest_fence() },
+            Command::Configure(changes(&held(&self.scheduler), &wanted)),
+        ];
+        if *messages != *self.scheduler.message_settings() {
+            commands.push(Command::Session(Box::new(SessionCommand::ConfigureMessages(messages))));
+        }
+        let asks = recent.accepted.into_iter().filter(|accepted| self.is_lost(accepted, before));
+        let asks: Vec<Ask> = asks.map(Accepted::into_ask).collect();
+        let task = |ask: &Ask| if let Wants::PutBack(task) = ask.wants { Some(task) } else { None };
+        let tasks = asks.iter().filter_map(task).collect();
+        self.kept.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
+        self.kept.extend(asks);
+        tasks
+    }
+
+    /// A task that was to be put back is refused: it is gone for good, and so is whoever waits for it.
+    pub(crate) fn not_put_back(&mut self, task: TaskId) {
+        if self.scheduler.task(task).is_none() {
+            self.waiters.remove(&task);
+            if let Some(answer) = self.slots.remove(&task) {
+                self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
+            }
+        }
+    }
+
+    /// Whether something was there before and had not ended, is not there now, and is wanted again.
+    fn is_lost(&self, accepted: &Accepted, before: &Scheduler) -> bool {
+        match &accepted.command {
+            Command::Submit { task, .. } => before.task(*task).is_some_and(|view| {
+                let has_rule = || {
+                    let home = view.lanes.first();
+                    home.is_some_and(|home| before.settings_for(home).max_redelivery > 0)
+                };
+                let is_wanted = match view.running {
+                    // Somebody still waits for it; whoever had it hears that it was taken away.
+                    _ if is_slot(&view.kind) => self.slots.contains_key(task),
+                    None => true,
+                    Some(_) => has_rule(),
+                };
+                is_wanted && self.scheduler.task(*task).is_none()
+            }),
+            Command::Session(command) => match &**command {
+                SessionCommand::Send(message) => {
+                    before.live_message(message.id).is_some() && self.scheduler.message(message.id).is_none()
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
