@@ -1,2 +1,2 @@
-/** What to tell fetch about an answer that may take any time; nothing, where fetch is patient by itself. */
-export declare function patient(waits: boolean | undefined): object;
+/** What to tell Node's own fetch so that it waits for any answer; nothing, where it is patient by itself. */
+export declare function patient(): object;

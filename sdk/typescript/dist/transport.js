@@ -13,6 +13,7 @@ export class Transport {
     options;
     retry;
     #fetch;
+    #patience;
     #timeoutMs;
     constructor(url, options) {
         this.url = url;
@@ -23,6 +24,8 @@ export class Transport {
         this.url = url.replace(/\/+$/, "");
         this.retry = { ...USUAL, ...options.retry };
         this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+        // What Node's own fetch takes, another one may not.
+        this.#patience = options.fetch === undefined ? patient : () => ({});
         this.#timeoutMs = options.timeoutMs ?? 30_000;
     }
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
@@ -150,9 +153,12 @@ export class Transport {
         }
     }
     #open(path, request, headers, signal) {
-        const init = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-        if (request.body !== undefined)
+        const init = { method: request.method ?? "GET", headers, ...this.#patience() };
+        if (request.body !== undefined) {
             init.body = JSON.stringify(request.body);
+            // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
+            init.redirect = "error";
+        }
         if (signal)
             init.signal = signal;
         return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
@@ -183,5 +189,10 @@ function unreachable(error, signal) {
     if (signal?.aborted)
         return signal.reason ?? error;
     const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    if (cause === ": unexpected redirect") {
+        return new LanewayError("whoever answers at this address sends requests on elsewhere; use the address of the server itself", {
+            cause: error,
+        });
+    }
     return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
 }

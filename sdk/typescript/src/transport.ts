@@ -47,6 +47,7 @@ export function pathOf(...parts: string[]): string {
 export class Transport {
   readonly retry: Retry;
   readonly #fetch: typeof fetch;
+  readonly #patience: () => object;
   readonly #timeoutMs: number;
 
   constructor(
@@ -59,6 +60,8 @@ export class Transport {
     this.url = url.replace(/\/+$/, "");
     this.retry = { ...USUAL, ...options.retry };
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    // What Node's own fetch takes, another one may not.
+    this.#patience = options.fetch === undefined ? patient : () => ({});
     this.#timeoutMs = options.timeoutMs ?? 30_000;
   }
 
@@ -176,8 +179,12 @@ export class Transport {
   }
 
   #open(path: string, request: Request, headers: Record<string, string>, signal: AbortSignal | undefined): Promise<Response> {
-    const init: RequestInit = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+    const init: RequestInit = { method: request.method ?? "GET", headers, ...this.#patience() };
+    if (request.body !== undefined) {
+      init.body = JSON.stringify(request.body);
+      // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
+      init.redirect = "error";
+    }
     if (signal) init.signal = signal;
     return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
   }
@@ -213,5 +220,10 @@ function refused(response: Response, text: string, trace: string | undefined): L
 function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason ?? error;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  if (cause === ": unexpected redirect") {
+    return new LanewayError("whoever answers at this address sends requests on elsewhere; use the address of the server itself", {
+      cause: error,
+    });
+  }
   return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
 }

@@ -95,7 +95,7 @@ test("something that is no server is told as such", async () => {
 });
 
 test("what cannot be said in JSON fails the task and not the worker", async () => {
-  const worker = new Worker(client, { lanes: ["external"] });
+  const worker = new Worker(client, { pollMs: 100, lanes: ["external"] });
   worker.handler("unsayable", () => ({ big: 1n }));
   worker.handler("half-said", (task) => {
     assert.throws(() => task.progress(1n), TypeError);

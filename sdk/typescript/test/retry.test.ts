@@ -82,7 +82,44 @@ test("a stream is read however it is cut", async () => {
   }
 });
 
-test("an answer that is waited for has no time limit of Node's own", () => {
-  assert.ok("dispatcher" in patient(true));
-  assert.deepEqual(patient(false), {});
+test("an answer that is waited for has no time limit of Node's own, unless the program has one", () => {
+  const [first, second] = [patient(), patient()] as { dispatcher?: object }[];
+  assert.ok(first!.dispatcher !== undefined && first!.dispatcher === second!.dispatcher, "one pool of connections");
+  const globals = globalThis as Record<symbol, unknown>;
+  const key = Symbol.for("undici.globalDispatcher.1");
+  const usual = globals[key];
+  class ProxyAgent {}
+  globals[key] = new ProxyAgent();
+  try {
+    assert.deepEqual(patient(), {});
+  } finally {
+    globals[key] = usual;
+  }
+  assert.ok("dispatcher" in patient());
+});
+
+test("another fetch gets nothing that only Node's own understands", async () => {
+  const seen: RequestInit[] = [];
+  const client = new Client("http://127.0.0.1:1", {
+    fetch: (_, init) => {
+      seen.push(init ?? {});
+      return Promise.resolve(Response.json({ running: 0 }));
+    },
+  });
+  await client.status();
+  assert.ok(!("dispatcher" in seen[0]!));
+});
+
+test("a request with a body is not sent on elsewhere", async () => {
+  let asked = 0;
+  const elsewhere = createServer((_, answer) => {
+    asked += 1;
+    answer.writeHead(308, { location: "http://127.0.0.1:1/" }).end();
+  }).listen(0, "127.0.0.1");
+  await once(elsewhere, "listening");
+  const client = new Client(`http://127.0.0.1:${(elsewhere.address() as { port: number }).port}`);
+  // Not tried again either, although it could be: it would be the same each time.
+  await assert.rejects(client.submit("x", null, { idempotencyKey: "k" }), /the address of the server itself/);
+  assert.equal(asked, 1);
+  elsewhere.close();
 });
