@@ -88,7 +88,7 @@ def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> N
 
 def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lease_ms=600, poll=0.1)
+        worker = Worker(client, lease_ms=3000, poll=0.1)
         stopped = asyncio.Event()
 
         @worker.handler("long")
@@ -145,7 +145,7 @@ def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> Non
 
 def test_an_agent_outside_can_be_steered(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lanes=["agent:outside"], lease_ms=300, poll=0.1)
+        worker = Worker(client, lanes=["agent:outside"], lease_ms=3000, poll=0.1)
 
         @worker.handler("agent:outside", steering=True)
         async def turn(task: TaskRun) -> Any:

@@ -59,7 +59,7 @@ def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
 
 def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lease_ms=600, poll=0.1)
+        worker = Worker(client, lease_ms=1500, poll=0.1)
         told, may_end = threading.Event(), threading.Event()
 
         @worker.handler("stubborn")

@@ -34,7 +34,6 @@ export declare function pathOf(...parts: string[]): string;
 export declare class Transport {
     #private;
     readonly url: string;
-    readonly options: ClientOptions;
     readonly retry: Retry;
     constructor(url: string, options: ClientOptions);
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */

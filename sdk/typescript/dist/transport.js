@@ -10,19 +10,23 @@ export function pathOf(...parts) {
 }
 export class Transport {
     url;
-    options;
     retry;
     #fetch;
     #patience;
+    #trace;
+    // Out of sight of whoever prints a client: there is a token among them.
+    #headersOfAll = {};
     #timeoutMs;
     constructor(url, options) {
         this.url = url;
-        this.options = options;
         if (!/^https?:\/\/[^/]/i.test(url)) {
             throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
         }
         this.url = url.replace(/\/+$/, "");
         this.retry = { ...USUAL, ...options.retry };
+        this.#trace = options.trace;
+        if (options.token !== undefined)
+            this.#headersOfAll.authorization = `Bearer ${options.token}`;
         this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
         // What Node's own fetch takes, another one may not.
         this.#patience = options.fetch === undefined ? patient : () => ({});
@@ -112,10 +116,9 @@ export class Transport {
     }
     #headers(request) {
         const headers = {
-            traceparent: nextTraceparent(request.traceparent ?? this.options.trace?.()),
+            traceparent: nextTraceparent(request.traceparent ?? this.#trace?.()),
+            ...this.#headersOfAll,
         };
-        if (this.options.token !== undefined)
-            headers.authorization = `Bearer ${this.options.token}`;
         if (request.body !== undefined)
             headers["content-type"] = "application/json";
         for (const [name, value] of Object.entries(request.headers ?? {})) {

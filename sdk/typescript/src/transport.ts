@@ -48,17 +48,22 @@ export class Transport {
   readonly retry: Retry;
   readonly #fetch: typeof fetch;
   readonly #patience: () => object;
+  readonly #trace: ClientOptions["trace"];
+  // Out of sight of whoever prints a client: there is a token among them.
+  readonly #headersOfAll: Record<string, string> = {};
   readonly #timeoutMs: number;
 
   constructor(
     readonly url: string,
-    readonly options: ClientOptions,
+    options: ClientOptions,
   ) {
     if (!/^https?:\/\/[^/]/i.test(url)) {
       throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
     }
     this.url = url.replace(/\/+$/, "");
     this.retry = { ...USUAL, ...options.retry };
+    this.#trace = options.trace;
+    if (options.token !== undefined) this.#headersOfAll.authorization = `Bearer ${options.token}`;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     // What Node's own fetch takes, another one may not.
     this.#patience = options.fetch === undefined ? patient : () => ({});
@@ -144,9 +149,9 @@ export class Transport {
 
   #headers(request: Request): Record<string, string> {
     const headers: Record<string, string> = {
-      traceparent: nextTraceparent(request.traceparent ?? this.options.trace?.()),
+      traceparent: nextTraceparent(request.traceparent ?? this.#trace?.()),
+      ...this.#headersOfAll,
     };
-    if (this.options.token !== undefined) headers.authorization = `Bearer ${this.options.token}`;
     if (request.body !== undefined) headers["content-type"] = "application/json";
     for (const [name, value] of Object.entries(request.headers ?? {})) {
       if (value !== undefined) headers[name] = value;

@@ -75,7 +75,7 @@ test("failures are retried unless the handler says not to", async (t) => {
 });
 
 test("progress is told and a cancelled task is stopped", async (t) => {
-  const worker = new Worker(client, { pollMs: 100, leaseMs: 600 }).handler("long", async (task) => {
+  const worker = new Worker(client, { pollMs: 100, leaseMs: 3000 }).handler("long", async (task) => {
     // Again and again: progress is told to whoever watches at that moment.
     for (;;) {
       task.progress({ percent: 40 });
@@ -155,7 +155,7 @@ test("a claim that waits for too short or too long is refused", () => {
 });
 
 test("an agent outside can be steered", async (t) => {
-  const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside"], leaseMs: 300 });
+  const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside"], leaseMs: 3000 });
   worker.handler(
     "agent:outside",
     async (task) => {

@@ -58,6 +58,9 @@ class AsyncClient:
         self.leases = AsyncLeases(self.transport)
         self._external = AsyncExternal(self.transport, self.leases)
 
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
     async def __aenter__(self) -> AsyncClient:
         return self
 

@@ -60,6 +60,9 @@ class Client:
         self.leases = Leases(self.transport)
         self._external = External(self.transport, self.leases)
 
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
     def __enter__(self) -> Client:
         return self
 
