@@ -28,6 +28,8 @@ export interface Request extends CallOptions {
     waits?: boolean;
     /** It may take so long, and no longer. Default: as the client's options say. */
     withinMs?: number;
+    /** What a good answer says is not looked at. */
+    isUnread?: boolean;
 }
 /** A path below `/api`, each part percent-encoded. */
 export declare function pathOf(...parts: string[]): string;

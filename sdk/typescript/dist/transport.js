@@ -1,7 +1,7 @@
 // Requests: sent, repeated where that is safe, and read.
 import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
 import { readEvents } from "./events.js";
-import { patient } from "./patience.js";
+import { patience } from "./patience.js";
 import { USUAL, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
 /** A path below `/api`, each part percent-encoded. */
@@ -29,7 +29,7 @@ export class Transport {
             this.#headersOfAll.authorization = `Bearer ${options.token}`;
         this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
         // What Node's own fetch takes, another one may not.
-        this.#patience = options.fetch === undefined ? patient : () => ({});
+        this.#patience = options.fetch === undefined ? patience : () => undefined;
         this.#timeoutMs = options.timeoutMs ?? 30_000;
     }
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
@@ -70,7 +70,7 @@ export class Transport {
         const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
         const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
         try {
-            const response = await this.#open(path, { ...request, waits: true }, headers, signal);
+            const response = await this.#open(path, request, headers, signal, this.#patience(0));
             if (!response.ok)
                 throw refused(response, await response.text(), headers.traceparent);
             if (response.status === 204 || response.body === null) {
@@ -129,20 +129,21 @@ export class Transport {
     }
     /** One try, from the first word to the last one of the answer. */
     async #once(path, request, headers) {
-        const late = request.waits ? undefined : new AbortController();
-        const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), request.withinMs ?? this.#timeoutMs);
-        const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
+        const own = request.withinMs === undefined ? this.#patience(request.waits ? 0 : this.#timeoutMs) : undefined;
+        const limit = own || request.waits ? undefined : late(request.withinMs ?? this.#timeoutMs, request.signal);
         let response;
         let text;
         try {
-            response = await this.#open(path, request, headers, signal);
-            text = await response.text();
+            response = await this.#open(path, request, headers, limit?.signal ?? request.signal, own);
+            const isUnread = request.isUnread && response.ok;
+            // Heard to its end all the same, so that the connection is free.
+            text = isUnread ? ((await response.arrayBuffer()), "") : await response.text();
         }
         catch (error) {
             throw unreachable(error, request.signal);
         }
         finally {
-            clearTimeout(timer);
+            clearTimeout(limit?.timer);
         }
         if (!response.ok)
             throw refused(response, text, headers.traceparent);
@@ -155,8 +156,8 @@ export class Transport {
             throw new UnexpectedAnswer(response.status, text, undefined, { cause });
         }
     }
-    #open(path, request, headers, signal) {
-        const init = { method: request.method ?? "GET", headers, ...this.#patience() };
+    #open(path, request, headers, signal, patience) {
+        const init = { method: request.method ?? "GET", headers, ...patience };
         if (request.body !== undefined) {
             init.body = JSON.stringify(request.body);
             // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
@@ -166,6 +167,12 @@ export class Transport {
             init.signal = signal;
         return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
     }
+}
+/** A signal that is aborted when it is late, or with another one. */
+function late(withinMs, signal) {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(new Error("no answer in time")), withinMs);
+    return { timer, signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal };
 }
 function queryOf(fields) {
     const query = new URLSearchParams();
