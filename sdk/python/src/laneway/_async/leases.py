@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Generator, Mapping, Optional
 
 from .._lease import LeaseClock
 from ..errors import LanewayError, NotFound, Refusal, StaleLease
@@ -96,7 +96,7 @@ class AsyncLeases:
         self._none_leaving: Optional[asyncio.Event] = None
 
     @contextmanager
-    def leaving(self) -> Iterator[None]:
+    def leaving(self) -> Generator[None, None, None]:
         """While a slot is being given back: whoever closes the client meanwhile waits for it."""
         self._leaving += 1
         try:
