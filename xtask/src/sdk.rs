@@ -10,8 +10,9 @@ pub(crate) fn test() -> Result<(), String> {
     build_program()?;
     let program = built("debug");
     let python = python()?;
-    run(&python, &["-m", "pytest", "sdk/python/tests"], &[("LANEWAY_BINARY", &program)])?;
+    // One of the two that check Python's types is a program of Node.
     packages_of_node()?;
+    run(&python, &["-m", "pytest", "sdk/python/tests"], &[("LANEWAY_BINARY", &program)])?;
     // The SDK is tried in a real browser too.
     ensure("chromium", "chromium")?;
     run("npm", &["--prefix", "sdk/typescript", "test"], &[("LANEWAY_BINARY", &program)])

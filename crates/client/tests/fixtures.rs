@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use laneway_client::{ChartQuery, Client, Error, Events, Form, Manner, TasksQuery, Watch};
+use laneway_protocol::{EventFrame, EventName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -33,11 +34,27 @@ async fn a_call_makes_the_request_and_means_the_answer_of_the_fixture() {
     for file in std::fs::read_dir(folder).unwrap() {
         let fixture = filled(&std::fs::read_to_string(file.unwrap().path()).unwrap());
         for exchange in fixture["exchanges"].as_array().unwrap() {
+            if let Some(frames) = exchange["response"]["frames"].as_array() {
+                frames.iter().for_each(same_frame);
+                continue;
+            }
+            // Numbers for those who gather numbers: the client has no call for them.
+            if exchange["response"].get("families").is_some() {
+                continue;
+            }
             replay(exchange).await;
             replayed += 1;
         }
     }
     assert!(replayed > 100);
+}
+
+/// What is heard on a socket, which the client does not open itself, is what it reads from streams.
+fn same_frame(heard: &Value) {
+    let frame: EventFrame = serde_json::from_value(heard.clone()).unwrap();
+    assert_eq!(&json!(frame), heard);
+    let known: EventName = serde_json::from_value(heard["event"].clone()).unwrap();
+    assert_eq!(known.as_str(), frame.event);
 }
 
 async fn replay(exchange: &Value) {

@@ -11,10 +11,10 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use laneway_core::{Fence, LaneName, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
-use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock};
+use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock, TaskHandle};
 use laneway_protocol::{At, Code, CompleteBody, SlotAnswer, SlotRequest};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::app::App;
 use crate::asks;
@@ -29,16 +29,26 @@ pub(crate) const KIND: &str = "laneway.remote-slot";
 /// The slots that are held from elsewhere.
 pub(crate) struct Slots {
     clock: SteadyClock,
-    held: Mutex<HashMap<TaskId, Held>>,
-    /// Told when one is granted.
-    granted: watch::Sender<u64>,
+    book: Mutex<Book>,
 }
+
+#[derive(Default)]
+struct Book {
+    held: HashMap<TaskId, Held>,
+    /// Who waits for one: as many as there are requests for slots under way.
+    waiting: HashMap<TaskId, oneshot::Sender<Granted>>,
+}
+
+/// With which fence, and until when.
+type Granted = (Fence, Timestamp);
 
 struct Held {
     fence: Fence,
     lease: Millis,
     until: Timestamp,
     signs: mpsc::Sender<Sign>,
+    /// Tells of its end whoever ends it; there once its holder has been told that it is his.
+    end: Option<TaskHandle>,
 }
 
 /// What the holder of a slot says.
@@ -50,11 +60,11 @@ enum Sign {
 
 impl Slots {
     pub(crate) fn new(clock: SteadyClock) -> Arc<Slots> {
-        Arc::new(Slots { clock, held: Mutex::default(), granted: watch::channel(0).0 })
+        Arc::new(Slots { clock, book: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says who runs such tasks.
@@ -73,11 +83,18 @@ impl Slots {
         let lease = Envelope::of(payload).payload.get("lease_ms").and_then(Value::as_u64).unwrap_or(30_000);
         let (signs, mut heard) = mpsc::channel(16);
         let mut until = self.clock.now() + Millis(lease);
-        let held = Held { fence: context.fence(), lease: Millis(lease), until, signs };
-        let task = context.task();
-        self.lock().insert(task, held);
+        let (task, fence) = (context.task(), context.fence());
+        let held = Held { fence, lease: Millis(lease), until, signs, end: None };
+        let waiting = {
+            let mut book = self.lock();
+            book.held.insert(task, held);
+            book.waiting.remove(&task)
+        };
         let _gone = Gone { slots: self, task };
-        self.granted.send_modify(|count| *count += 1);
+        if let Some(waiting) = waiting {
+            // One who has gone meanwhile has left the task, which is told to stop.
+            waiting.send((fence, until)).ok();
+        }
         loop {
             let left = Duration::from_millis(until.since(self.clock.now()).0);
             tokio::select! {
@@ -94,10 +111,17 @@ impl Slots {
         }
     }
 
+    /// Leaves the end of a slot to whoever will end it.
+    fn give(&self, task: TaskHandle) {
+        if let Some(held) = self.lock().held.get_mut(&task.id()) {
+            held.end = Some(task);
+        }
+    }
+
     /// Renews a slot; `None`: it is no slot that is held from elsewhere.
     pub(crate) fn renew(&self, task: TaskId, fence: Fence) -> Option<Answer<Timestamp>> {
-        let mut held = self.lock();
-        let held = held.get_mut(&task)?;
+        let mut book = self.lock();
+        let held = book.held.get_mut(&task)?;
         if held.fence != fence {
             return Some(Err(stale(task)));
         }
@@ -108,15 +132,15 @@ impl Slots {
         })
     }
 
-    /// Ends a slot; `None`: it is no slot that is held from elsewhere.
-    pub(crate) async fn end(&self, task: TaskId, body: &CompleteBody) -> Option<Answer<()>> {
-        let signs = {
-            let held = self.lock();
-            let held = held.get(&task)?;
+    /// Ends a slot and says who can tell of its end; `None`: it is no slot that is held from elsewhere.
+    pub(crate) async fn end(&self, task: TaskId, body: &CompleteBody) -> Option<Answer<Option<TaskHandle>>> {
+        let (signs, end) = {
+            let mut book = self.lock();
+            let held = book.held.get_mut(&task)?;
             if held.fence != Fence(body.fence) {
                 return Some(Err(stale(task)));
             }
-            held.signs.clone()
+            (held.signs.clone(), held.end.take())
         };
         let outcome = match body.success {
             true => Ok(body.result.clone().unwrap_or_default()),
@@ -125,23 +149,30 @@ impl Slots {
                 Err(Failure { error, retryable: false })
             }
         };
-        Some(signs.send(Sign::Done(outcome)).await.map_err(|_| stale(task)))
+        Some(signs.send(Sign::Done(outcome)).await.map(|()| end).map_err(|_| stale(task)))
     }
 
     /// Waits until the slot is held.
-    async fn granted(&self, task: TaskId) -> (Fence, Timestamp) {
-        let mut granted = self.granted.subscribe();
-        loop {
-            if let Some(held) = self.lock().get(&task) {
+    async fn granted(&self, task: TaskId) -> Granted {
+        let granted = {
+            let mut book = self.lock();
+            if let Some(held) = book.held.get(&task) {
                 return (held.fence, held.until);
             }
-            if granted.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            let (tell, granted) = oneshot::channel();
+            book.waiting.insert(task, tell);
+            granted
+        };
+        let _left = Left { slots: self, task };
+        match granted.await {
+            Ok(granted) => granted,
+            // Nobody else takes the sender away.
+            Err(_) => std::future::pending().await,
         }
     }
 }
 
+/// A slot that is not held any more.
 struct Gone<'a> {
     slots: &'a Slots,
     task: TaskId,
@@ -149,7 +180,20 @@ struct Gone<'a> {
 
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
-        self.slots.lock().remove(&self.task);
+        let held = self.slots.lock().held.remove(&self.task);
+        drop(held);
+    }
+}
+
+/// Somebody who does not wait for a slot any more.
+struct Left<'a> {
+    slots: &'a Slots,
+    task: TaskId,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.slots.lock().waiting.remove(&self.task);
     }
 }
 
@@ -194,17 +238,17 @@ pub(crate) async fn take(
     let payload = serde_json::json!({ "lease_ms": lease.0 });
     let envelope = Envelope::new(payload, caller.token.clone(), None);
     let asked = asks::Asked { spec: Box::new(spec), envelope };
-    let task = asks::submit(&app, asked).await?.on_drop(OnDrop::Cancel);
+    let mut task = asks::submit(&app, asked).await?.on_drop(OnDrop::Cancel);
     let id = task.id();
     let ended = tokio::select! {
         biased;
         held = app.slots.granted(id) => Ok(held),
-        ending = app.handle.wait_for(id) => Err(ending?),
+        ending = task.ended() => Err(ending?),
     };
-    // From here on the lease decides.
-    task.detach();
     match ended {
         Ok((fence, until)) => {
+            // From here on the lease decides.
+            app.slots.give(task.on_drop(OnDrop::Detach));
             Ok(Json(SlotAnswer { id: id.to_string(), fence: fence.0, lease_until: At(until) }))
         }
         Err(ending) => match ending.into_result() {

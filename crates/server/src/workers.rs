@@ -185,8 +185,11 @@ pub(crate) async fn complete(
         return Err(Refusal::invalid("only a success has a result"));
     }
     if let Some(ended) = app.slots.end(task, &body).await {
-        ended?;
-        app.word_of_end(task).await;
+        // Where its end is not told, it is looked up.
+        match ended? {
+            Some(mut end) => end.ended().await.ok(),
+            None => app.word_of_end(task).await,
+        };
         return crate::tasks::get(State(app), Path(id)).await;
     }
     finish(&app, task, body).await?;

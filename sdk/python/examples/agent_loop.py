@@ -16,7 +16,7 @@ files: dict[str, str] = {"a.txt": "alpha", "b.txt": "beta"}
 
 
 def tools(client: AsyncClient, session: str) -> Worker:
-    worker = Worker(client, lanes=[f"session:{session}/*"], concurrency=8)
+    worker = Worker(client, lanes=[f"session:{session}/*"], concurrency=8, poll=0.5)
 
     @worker.handler("read")
     async def read(task: TaskRun) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException
@@ -20,7 +20,7 @@ lanes = AsyncClient(os.environ.get("LANEWAY_URL", "http://127.0.0.1:7717"))
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     async with lanes:
         yield
 
@@ -42,7 +42,7 @@ async def model(message: str) -> str:
 @app.post("/chat")
 async def chat(request: Chat) -> dict[str, str]:
     try:
-        async with lanes.slot(["main"], session=request.user, wait_ms=2000):
+        async with lanes.slot(["main"], session=request.user, wait_ms=20_000):
             return {"answer": await model(request.message)}
     except (errors.AtCapacity, errors.WaitTimeout) as busy:
         wait = math.ceil(busy.retry_after or 5)

@@ -16,8 +16,8 @@ worker = Worker(AsyncClient(sys.argv[1]), lanes=["external"], concurrency=2)
 
 @worker.handler("shell")
 async def shell(task: TaskRun) -> str:
-    words = task.payload.get("words")
-    if not isinstance(words, list):
+    words: list[str] = task.payload.get("words", [])
+    if not words:
         raise DoNotRetry("the payload needs a list of words")
     program = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     try:

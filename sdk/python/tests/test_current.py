@@ -34,3 +34,7 @@ def test_the_synchronous_half_says_what_the_asynchronous_half_says() -> None:
 def test_types_are_strict_in_the_package_its_tests_and_its_examples() -> None:
     checked = ["src/laneway", "tests", "examples", "scripts"]
     subprocess.run([sys.executable, "-m", "mypy", "--strict", *checked], cwd=ROOT, check=True)
+
+
+def test_types_are_strict_for_those_who_check_them_with_pyright() -> None:
+    subprocess.run([sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=ROOT, check=True)

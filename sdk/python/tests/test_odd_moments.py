@@ -19,7 +19,7 @@ from laneway import AsyncClient, Client, LeaseLost, Local, Retry, UnexpectedAnsw
 
 async def is_free(client: AsyncClient, lane: str = "one") -> None:
     """Its one slot is to be had, long before a lease would end."""
-    async with client.slot([lane], wait_ms=3000):
+    async with client.slot([lane], wait_ms=10_000):
         pass
 
 
@@ -76,7 +76,7 @@ def test_a_release_that_is_not_heard_is_said_again(server: Local, what: str) -> 
         with Client(between) as client, Client(server.url) as direct:
             with client.slot(["one"], lease_ms=20_000):
                 pass
-            with direct.slot(["one"], wait_ms=5000):
+            with direct.slot(["one"], wait_ms=10_000):
                 pass
 
 
@@ -127,7 +127,7 @@ def test_a_timeout_around_a_block_is_a_timeout(server: Local) -> None:
                 await asyncio.sleep(30)
 
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(block(), 0.2)
+            await asyncio.wait_for(block(), 1)
         await is_free(client)
 
     run(server.url, test)
@@ -140,9 +140,9 @@ def test_a_thread_knows_by_the_clock_alone_that_its_lease_is_over(server: Local)
                 with client.slot(["one"], lease_ms=400) as slot:
                     os.kill(server.pid, signal.SIGSTOP)
                     began = time.monotonic()
-                    while not slot.is_lost and time.monotonic() - began < 10:
+                    while not slot.is_lost and time.monotonic() - began < 30:
                         time.sleep(0.01)
-                    assert time.monotonic() - began < 1.5
+                    assert time.monotonic() - began < 10
                     os.kill(server.pid, signal.SIGCONT)
                     slot.check()
         finally:
@@ -176,21 +176,21 @@ def test_one_client_serves_many_loops(server: Local) -> None:
 
 def test_a_fork_speaks_on_connections_of_its_own_and_keeps_its_own_leases(client: Client) -> None:
     client.status()
-    with client.slot(["main"], lease_ms=500):
+    with client.slot(["main"], lease_ms=1200):
         child = os.fork()
         if child == 0:
             # Nothing of the test's own may run here.
             code = 1
             try:
-                with client.slot(["one"], lease_ms=400) as mine:
-                    for _ in range(60):
+                with client.slot(["one"], lease_ms=1200) as mine:
+                    for _ in range(80):
                         assert client.lane("one").get().running == 1
                         time.sleep(0.02)
                     mine.check()
                 code = 0
             finally:
                 os._exit(code)
-        for _ in range(60):
+        for _ in range(80):
             assert client.lane("main").get().running == 1
             time.sleep(0.02)
         assert os.waitpid(child, 0)[1] == 0

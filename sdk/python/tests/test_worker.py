@@ -20,7 +20,7 @@ async def ended(client: AsyncClient, *tasks: str) -> list[str]:
 
 def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lanes=["external"], concurrency=2)
+        worker = Worker(client, lanes=["external"], concurrency=2, poll=0.1)
         inside = most = 0
         met = asyncio.Event()
 
@@ -56,7 +56,7 @@ def test_a_worker_runs_several_tasks_at_once_and_no_more_than_it_may(server: Loc
 
 def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lanes=["again"])
+        worker = Worker(client, lanes=["again"], poll=0.1)
         attempts: list[int] = []
 
         @worker.handler("flaky")
@@ -88,7 +88,7 @@ def test_failures_are_retried_unless_the_handler_says_not_to(server: Local) -> N
 
 def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lease_ms=600)
+        worker = Worker(client, lease_ms=3000, poll=0.1)
         stopped = asyncio.Event()
 
         @worker.handler("long")
@@ -120,7 +120,7 @@ def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None
 
 def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client)
+        worker = Worker(client, poll=0.1)
         started, may_end = asyncio.Event(), asyncio.Event()
 
         @worker.handler("held")
@@ -145,7 +145,7 @@ def test_draining_lets_running_work_end_and_claims_no_more(server: Local) -> Non
 
 def test_an_agent_outside_can_be_steered(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lanes=["agent:outside"], lease_ms=300)
+        worker = Worker(client, lanes=["agent:outside"], lease_ms=3000, poll=0.1)
 
         @worker.handler("agent:outside", steering=True)
         async def turn(task: TaskRun) -> Any:
@@ -199,7 +199,7 @@ def test_what_is_offered_again_is_heard_once_and_named_until_the_server_knows() 
 
 def test_a_worker_outlives_a_server_that_is_killed(restarting: Restarting) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, concurrency=4, lease_ms=2000)
+        worker = Worker(client, concurrency=4, lease_ms=2000, poll=0.1)
         seen: list[int] = []
         first, may_end = asyncio.Event(), asyncio.Event()
 

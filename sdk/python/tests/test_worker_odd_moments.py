@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+import time
+from typing import Any, Optional
 
 import pytest
 from conftest import run
@@ -15,7 +16,7 @@ from laneway import AsyncClient, Local, TaskRun, Worker
 
 def test_what_cannot_be_said_in_json_fails_the_task_and_not_the_worker(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client)
+        worker = Worker(client, poll=0.1)
 
         @worker.handler("unsayable")
         async def unsayable(task: TaskRun) -> Any:
@@ -40,7 +41,7 @@ def test_what_cannot_be_said_in_json_fails_the_task_and_not_the_worker(server: L
 def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         await client.lane("wide").change(max_concurrency=40, handler="external")
-        worker = Worker(client, lanes=["wide"], concurrency=40)
+        worker = Worker(client, lanes=["wide"], concurrency=40, poll=0.1)
         met = threading.Barrier(40, timeout=30)
 
         @worker.handler("meet")
@@ -58,7 +59,7 @@ def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
 
 def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lease_ms=600)
+        worker = Worker(client, lease_ms=1500, poll=0.1)
         told, may_end = threading.Event(), threading.Event()
 
         @worker.handler("stubborn")
@@ -86,7 +87,7 @@ def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(serv
 
 def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker, after = Worker(client, concurrency=2), Worker(client)
+        worker, after = Worker(client, concurrency=2, poll=0.1), Worker(client, poll=0.1)
         started, stopped = asyncio.Event(), asyncio.Event()
 
         @worker.handler("endless")
@@ -125,7 +126,7 @@ def test_a_worker_outlives_a_gateway_that_does_not_reach_the_server(server: Loca
     with proxy(server.url, the_first(2, "502", "POST", "/claim")) as between:
 
         async def test(client: AsyncClient) -> None:
-            worker = Worker(client)
+            worker = Worker(client, poll=0.1)
 
             @worker.handler("after-all")
             async def after_all(task: TaskRun) -> str:
@@ -138,3 +139,67 @@ def test_a_worker_outlives_a_gateway_that_does_not_reach_the_server(server: Loca
                 assert (await direct.wait(task.id)).result == "done"
 
         run(between, test)
+
+
+def test_what_a_claim_brings_is_done_although_the_worker_is_drained_meanwhile(server: Local) -> None:
+    asked = threading.Event()
+
+    def listen(method: str, path: str) -> None:
+        if path.endswith("/claim"):
+            asked.set()
+
+    with proxy(server.url, listen) as between:
+
+        async def test(client: AsyncClient) -> None:
+            worker = Worker(client, lanes=["parting"])
+
+            @worker.handler("parting")
+            async def parting(task: TaskRun) -> str:
+                return "done at the last moment"
+
+            async with AsyncClient(server.url) as direct:
+                await direct.lane("parting").change(handler="external")
+                running = asyncio.ensure_future(worker.run())
+                await asyncio.to_thread(asked.wait)
+                worker.drain()
+                task = await direct.submit("parting", lanes=["parting"])
+                await running
+                view = await direct.task(task.id)
+                assert (view.status, view.result, view.attempts) == ("completed", "done at the last moment", 1)
+
+        run(between, test)
+
+
+def test_a_server_that_has_nothing_to_hand_out_is_not_asked_without_end(server: Local) -> None:
+    asked: list[float] = []
+
+    def listen(method: str, path: str) -> Optional[str]:
+        if not path.endswith("/claim"):
+            return None
+        asked.append(time.monotonic())
+        # As a server answers that drains.
+        return '{"tasks": []}'
+
+    with proxy(server.url, listen) as between:
+
+        async def test(client: AsyncClient) -> None:
+            worker = Worker(client, poll=10.0)
+            worker.handler("nothing")(lambda task: None)
+            running = asyncio.ensure_future(worker.run())
+            while len(asked) < 4:
+                await asyncio.sleep(0.01)
+            worker.drain()
+            await running
+
+        run(between, test)
+    # A tenth of a second after the first, and twice as long each time.
+    assert asked[3] - asked[0] >= 0.7
+
+
+def test_a_claim_that_waits_for_too_short_or_too_long_is_refused(server: Local) -> None:
+    async def test(client: AsyncClient) -> None:
+        for poll in (0.0, 61.0, float("nan")):
+            with pytest.raises(ValueError, match="0.1 to 60"):
+                Worker(client, poll=poll)
+
+    run(server.url, test)

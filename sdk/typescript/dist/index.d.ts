@@ -10,9 +10,10 @@ export type { Local, LocalOptions } from "./local.js";
 export type { Retry } from "./retry.js";
 export { Session, sessionLane } from "./sessions.js";
 export { Slot, type SlotOptions } from "./slots.js";
+export { TaskRun } from "./task-run.js";
 export type { CallOptions, ClientOptions } from "./transport.js";
 export type * as wire from "./wire.js";
-export { type Handler, TaskRun, Worker, type WorkerOptions } from "./worker.js";
+export { type Handler, Worker, type WorkerOptions } from "./worker.js";
 /** The way in to a queue of one's own. */
 export declare const Laneway: {
     /** Starts the program `laneway` on a free loopback port and resolves when it takes work. It ends with this program. Node only. */

@@ -7,7 +7,8 @@ export { PendingTask } from "./external.js";
 export { Lane } from "./lanes.js";
 export { Session, sessionLane } from "./sessions.js";
 export { Slot } from "./slots.js";
-export { TaskRun, Worker } from "./worker.js";
+export { TaskRun } from "./task-run.js";
+export { Worker } from "./worker.js";
 /** The way in to a queue of one's own. */
 export const Laneway = {
     /** Starts the program `laneway` on a free loopback port and resolves when it takes work. It ends with this program. Node only. */

@@ -26,7 +26,8 @@ export class Lease {
     #over = false;
     #signing = false;
     #again = false;
-    #stop = new AbortController();
+    // Of the sign of life that is under way.
+    #stop;
     constructor(transport, task, fence, lengthMs, hooks) {
         this.transport = transport;
         this.task = task;
@@ -54,7 +55,7 @@ export class Lease {
     drop() {
         this.#over = true;
         clearTimeout(this.#timer);
-        this.#stop.abort();
+        this.#stop?.abort();
     }
     #in(millis) {
         clearTimeout(this.#timer);
@@ -67,11 +68,12 @@ export class Lease {
     async #sign() {
         const askedAt = performance.now();
         const body = { fence: this.fence, ...this.hooks.say?.() };
-        const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.ceil(Math.min(60_000, Math.max(50, this.leftMs))))]);
+        this.#stop = new AbortController();
+        const within = { signal: this.#stop.signal, withinMs: Math.min(30_000, Math.max(50, this.leftMs)) };
         this.#signing = true;
         try {
             const path = pathOf("tasks", this.task, "heartbeat");
-            const answer = await this.transport.read(path, { method: "POST", body, signal });
+            const answer = await this.transport.read(path, { method: "POST", body, ...within });
             this.#signing = false;
             if (this.#over)
                 return;

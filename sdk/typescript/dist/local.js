@@ -25,6 +25,9 @@ export class Local {
         this.url = url;
         this.home = home;
         [this.process, this.watcher] = processes;
+        // Whoever prints this wants to see where it listens.
+        for (const name of ["process", "watcher"])
+            Object.defineProperty(this, name, { enumerable: false });
     }
     static async start(options = {}) {
         const program = options.binary ?? process.env.LANEWAY_BINARY ?? "laneway";

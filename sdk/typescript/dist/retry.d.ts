@@ -21,5 +21,7 @@ export declare const WITHOUT_END: Retry;
 /** How long to wait before the next try, after so many tries in so long; undefined: it is not tried again. Never shorter than
  * what the server said. `chance` is from 0 to 1. */
 export declare function pauseAfter(retry: Retry, error: LanewayError, tries: number, spentMs: number, chance: number): number | undefined;
+/** How long to wait after so many tries where nobody has said how long. */
+export declare function ownPause(retry: Retry, tries: number, chance: number): number;
 /** Waits, or throws the signal's reason. `unref`: what comes after it is not worth keeping a program alive. */
 export declare function sleep(millis: number, signal?: AbortSignal, unref?: "unref"): Promise<void>;

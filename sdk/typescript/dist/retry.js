@@ -18,9 +18,15 @@ export function pauseAfter(retry, error, tries, spentMs, chance) {
     else if (!(error instanceof Unreachable)) {
         return undefined;
     }
-    const base = told ?? Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries - 1, 30));
-    const pause = base * (1 + retry.jitter * chance);
+    const pause = told === undefined ? ownPause(retry, tries, chance) : spread(retry, told, chance);
     return spentMs + pause <= retry.limitMs ? pause : undefined;
+}
+/** How long to wait after so many tries where nobody has said how long. */
+export function ownPause(retry, tries, chance) {
+    return spread(retry, Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries - 1, 30)), chance);
+}
+function spread(retry, pause, chance) {
+    return pause * (1 + retry.jitter * chance);
 }
 /** Waits, or throws the signal's reason. `unref`: what comes after it is not worth keeping a program alive. */
 export function sleep(millis, signal, unref) {

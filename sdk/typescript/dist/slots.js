@@ -14,20 +14,26 @@ export class Slot {
     transport;
     id;
     fence;
-    /** Aborted when the lease is lost. */
-    signal;
-    #lost = new AbortController();
     #lease;
+    #outer;
+    // Made when somebody asks for its signal: most blocks are over before anybody does.
+    #stop;
+    #stopped;
+    #toTell = new Set();
+    #lost;
     #released;
     constructor(transport, 
     /** The task that holds the slot. */
     id, 
     /** Grows with each holder: show it to whatever must not listen to an old one. */
-    fence, lengthMs) {
+    fence, lengthMs, outer) {
         this.transport = transport;
         this.id = id;
         this.fence = fence;
-        this.signal = this.#lost.signal;
+        this.#outer = outer;
+        outer?.addEventListener("abort", this.#leave, { once: true });
+        if (outer?.aborted)
+            this.#leave();
         this.#lease = new Lease(transport, id, fence, lengthMs, {
             lost: (why) => this.#lose(why),
             heard: (answer) => {
@@ -41,13 +47,28 @@ export class Slot {
         const body = { lanes, ...wanted };
         const request = { method: "POST", body, signal, traceparent, waits: true };
         const { headers, body: slot } = await transport.send(pathOf("slots"), request);
-        return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers));
+        return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers), signal);
+    }
+    /** Aborted when the lease is lost, and when the signal is with which the slot was asked for. */
+    get signal() {
+        this.#stop ??= new AbortController();
+        if (this.#stopped !== undefined)
+            this.#stop.abort(this.#stopped.reason);
+        return this.#stop.signal;
     }
     get isLost() {
-        return this.signal.aborted;
+        return this.#lost !== undefined;
     }
+    #leave = () => this.#end(this.#outer?.reason);
     #lose(why) {
-        this.#lost.abort(new LeaseLost(`the slot is lost: ${why}`));
+        this.#lost ??= new LeaseLost(`the slot is lost: ${why}`);
+        this.#end(this.#lost);
+    }
+    #end(reason) {
+        this.#stopped ??= { reason };
+        this.#stop?.abort(this.#stopped.reason);
+        for (const tell of this.#toTell)
+            tell(this.#stopped.reason);
     }
     /** Gives the slot back. Throws `LeaseLost` if it was lost before. Calling it again does nothing. */
     release(error) {
@@ -59,10 +80,11 @@ export class Slot {
     }
     async #giveBack(error) {
         this.#lease.drop();
+        this.#outer?.removeEventListener("abort", this.#leave);
         const failed = error === undefined ? { success: true } : { success: false, error: nameOf(error) };
         const body = { fence: this.fence, ...failed };
         try {
-            await this.transport.read(pathOf("tasks", this.id, "complete"), { method: "POST", body });
+            await this.transport.send(pathOf("tasks", this.id, "complete"), { method: "POST", body, isUnread: true });
         }
         catch (refused) {
             if (refused instanceof StaleLease)
@@ -73,8 +95,8 @@ export class Slot {
             else
                 void this.#sayAgain(body);
         }
-        if (error === undefined)
-            this.signal.throwIfAborted();
+        if (error === undefined && this.#lost !== undefined)
+            throw this.#lost;
     }
     /** Says that the slot is free until somebody hears it. Keeps no program alive: one that ends lets its leases end. */
     async #sayAgain(body) {
@@ -94,23 +116,26 @@ export class Slot {
             }
         }
     }
-    /** Runs a block under the slot and releases it, whatever happens. Rejects with `LeaseLost` as soon as the lease is lost. */
+    /**
+     * Runs a block under the slot and releases it, whatever happens. Rejects as soon as `signal` is aborted: with `LeaseLost`, or with the
+     * reason of the caller's own signal.
+     */
     async guard(block) {
-        let stop = () => { };
-        const lost = new Promise((_, reject) => {
-            stop = () => reject(this.signal.reason);
-            this.signal.addEventListener("abort", stop, { once: true });
-        });
+        let tell = () => { };
+        const stopped = new Promise((_, reject) => (tell = reject));
+        this.#toTell.add(tell);
         let value;
         try {
-            value = await Promise.race([(async () => block(this))(), lost]);
+            if (this.#stopped !== undefined)
+                throw this.#stopped.reason;
+            value = await Promise.race([(async () => block(this))(), stopped]);
         }
         catch (error) {
             await this.release(error);
             throw error;
         }
         finally {
-            this.signal.removeEventListener("abort", stop);
+            this.#toTell.delete(tell);
         }
         await this.release();
         return value;

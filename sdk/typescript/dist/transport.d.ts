@@ -28,13 +28,14 @@ export interface Request extends CallOptions {
     waits?: boolean;
     /** It may take so long, and no longer. Default: as the client's options say. */
     withinMs?: number;
+    /** What a good answer says is not looked at. */
+    isUnread?: boolean;
 }
 /** A path below `/api`, each part percent-encoded. */
 export declare function pathOf(...parts: string[]): string;
 export declare class Transport {
     #private;
     readonly url: string;
-    readonly options: ClientOptions;
     readonly retry: Retry;
     constructor(url: string, options: ClientOptions);
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */

@@ -1,7 +1,7 @@
 // Requests: sent, repeated where that is safe, and read.
 import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
 import { readEvents } from "./events.js";
-import { patient } from "./patience.js";
+import { patience } from "./patience.js";
 import { USUAL, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
 /** A path below `/api`, each part percent-encoded. */
@@ -10,19 +10,26 @@ export function pathOf(...parts) {
 }
 export class Transport {
     url;
-    options;
     retry;
     #fetch;
+    #patience;
+    #trace;
+    // Out of sight of whoever prints a client: there is a token among them.
+    #headersOfAll = {};
     #timeoutMs;
     constructor(url, options) {
         this.url = url;
-        this.options = options;
         if (!/^https?:\/\/[^/]/i.test(url)) {
             throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
         }
         this.url = url.replace(/\/+$/, "");
         this.retry = { ...USUAL, ...options.retry };
+        this.#trace = options.trace;
+        if (options.token !== undefined)
+            this.#headersOfAll.authorization = `Bearer ${options.token}`;
         this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+        // What Node's own fetch takes, another one may not.
+        this.#patience = options.fetch === undefined ? patience : () => undefined;
         this.#timeoutMs = options.timeoutMs ?? 30_000;
     }
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
@@ -63,7 +70,7 @@ export class Transport {
         const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
         const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
         try {
-            const response = await this.#open(path, { ...request, waits: true }, headers, signal);
+            const response = await this.#open(path, request, headers, signal, this.#patience(0));
             if (!response.ok)
                 throw refused(response, await response.text(), headers.traceparent);
             if (response.status === 204 || response.body === null) {
@@ -109,10 +116,9 @@ export class Transport {
     }
     #headers(request) {
         const headers = {
-            traceparent: nextTraceparent(request.traceparent ?? this.options.trace?.()),
+            traceparent: nextTraceparent(request.traceparent ?? this.#trace?.()),
+            ...this.#headersOfAll,
         };
-        if (this.options.token !== undefined)
-            headers.authorization = `Bearer ${this.options.token}`;
         if (request.body !== undefined)
             headers["content-type"] = "application/json";
         for (const [name, value] of Object.entries(request.headers ?? {})) {
@@ -123,20 +129,21 @@ export class Transport {
     }
     /** One try, from the first word to the last one of the answer. */
     async #once(path, request, headers) {
-        const late = request.waits ? undefined : new AbortController();
-        const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), request.withinMs ?? this.#timeoutMs);
-        const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
+        const own = request.withinMs === undefined ? this.#patience(request.waits ? 0 : this.#timeoutMs) : undefined;
+        const limit = own || request.waits ? undefined : late(request.withinMs ?? this.#timeoutMs, request.signal);
         let response;
         let text;
         try {
-            response = await this.#open(path, request, headers, signal);
-            text = await response.text();
+            response = await this.#open(path, request, headers, limit?.signal ?? request.signal, own);
+            const isUnread = request.isUnread && response.ok;
+            // Heard to its end all the same, so that the connection is free.
+            text = isUnread ? ((await response.arrayBuffer()), "") : await response.text();
         }
         catch (error) {
             throw unreachable(error, request.signal);
         }
         finally {
-            clearTimeout(timer);
+            clearTimeout(limit?.timer);
         }
         if (!response.ok)
             throw refused(response, text, headers.traceparent);
@@ -149,14 +156,23 @@ export class Transport {
             throw new UnexpectedAnswer(response.status, text, undefined, { cause });
         }
     }
-    #open(path, request, headers, signal) {
-        const init = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-        if (request.body !== undefined)
+    #open(path, request, headers, signal, patience) {
+        const init = { method: request.method ?? "GET", headers, ...patience };
+        if (request.body !== undefined) {
             init.body = JSON.stringify(request.body);
+            // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
+            init.redirect = "error";
+        }
         if (signal)
             init.signal = signal;
         return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
     }
+}
+/** A signal that is aborted when it is late, or with another one. */
+function late(withinMs, signal) {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(new Error("no answer in time")), withinMs);
+    return { timer, signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal };
 }
 function queryOf(fields) {
     const query = new URLSearchParams();
@@ -183,5 +199,10 @@ function unreachable(error, signal) {
     if (signal?.aborted)
         return signal.reason ?? error;
     const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    if (cause === ": unexpected redirect") {
+        return new LanewayError("whoever answers at this address sends requests on elsewhere; use the address of the server itself", {
+            cause: error,
+        });
+    }
     return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
 }

@@ -1,80 +1,11 @@
 // Workers: claim tasks of external lanes, run them, report.
 import { DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
-import { WITHOUT_END, pauseAfter, sleep } from "./retry.js";
+import { WITHOUT_END, ownPause, pauseAfter, sleep } from "./retry.js";
+import { TaskRun } from "./task-run.js";
 import { pathOf } from "./transport.js";
-/** How long a claim waits for work; the server takes at most 60 000. */
-const CLAIM_WAIT_MS = 20_000;
-/** One attempt at a task, as its handler sees it. */
-export class TaskRun {
-    takesSteering;
-    id;
-    kind;
-    lane;
-    session;
-    payload;
-    attempt;
-    /** Grows with each attempt: show it to whatever must not listen to an old one. */
-    fence;
-    /** The trace that it belongs to: pass it on to calls that are made for it. */
-    traceparent;
-    /** Aborted when the task is cancelled or its lease is lost. */
-    signal;
-    /** @internal */ stop = new AbortController();
-    /** @internal */ wake = () => { };
-    #progress;
-    // What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
-    #offered = new Map();
-    #taken = [];
-    #named = [];
-    constructor(task, takesSteering) {
-        this.takesSteering = takesSteering;
-        this.id = task.id;
-        this.kind = task.kind;
-        this.lane = task.lane;
-        this.session = task.session ?? undefined;
-        this.payload = task.payload;
-        this.attempt = task.attempt;
-        this.fence = task.fence;
-        this.traceparent = task.traceparent ?? undefined;
-        this.signal = this.stop.signal;
-    }
-    /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
-    progress(value) {
-        JSON.stringify(value);
-        this.#progress = { progress: value };
-        this.wake();
-    }
-    /**
-     * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
-     * is done waits for a turn of its own.
-     */
-    steered() {
-        const said = [...this.#offered.values()];
-        this.#taken.push(...this.#offered.keys());
-        this.#offered.clear();
-        return said;
-    }
-    /** @internal */
-    say() {
-        this.#named = [...this.#taken];
-        const said = { ...this.#progress, ...(this.takesSteering ? { takes_steering: true, steered: this.#named } : {}) };
-        this.#progress = undefined;
-        return said;
-    }
-    /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
-    hear(answer) {
-        this.#taken = this.#taken.filter((id) => !this.#named.includes(id));
-        for (const { id, text } of answer.steering ?? []) {
-            if (!this.#taken.includes(id))
-                this.#offered.set(id, text);
-        }
-    }
-    /** @internal */
-    unnamed() {
-        return this.#taken.length === 0 ? {} : { steered: [...this.#taken] };
-    }
-}
+/** How much longer than a claim waits its answer may take; and when the worker is drained. */
+const [ANSWER_MS, LAST_ANSWER_MS] = [30_000, 2000];
 /** Claims tasks and runs them by handlers, several at a time. */
 export class Worker {
     client;
@@ -84,12 +15,14 @@ export class Worker {
     #draining = new AbortController();
     #over = new AbortController();
     #options;
-    constructor(client, { lanes = ["external"], concurrency = 1, name, leaseMs, graceMs = 30_000, log = console.warn } = {}) {
+    constructor(client, { lanes = ["external"], concurrency = 1, name, leaseMs, graceMs = 30_000, pollMs = 5000, log = console.warn } = {}) {
         this.client = client;
         if (!Number.isInteger(concurrency) || concurrency < 1)
             throw new RangeError("concurrency must be at least 1");
+        if (!(pollMs >= 100 && pollMs <= 60_000))
+            throw new RangeError("pollMs must be from 100 to 60 000");
         this.name = name ?? `worker-${crypto.randomUUID()}`;
-        this.#options = { lanes, concurrency, leaseMs, graceMs, log };
+        this.#options = { lanes, concurrency, leaseMs, graceMs, pollMs, log };
     }
     /**
      * Says who runs tasks of this kind. What the handler returns is the result; what it throws is the error, and `DoNotRetry` says that
@@ -99,7 +32,7 @@ export class Worker {
         this.#handlers.set(kind, { run, steering });
         return this;
     }
-    /** Claims nothing more; `run` resolves when what runs has ended, or its grace is over. */
+    /** Claims nothing more; what the claim under way brings is still done. `run` resolves when what runs has ended, or its grace is over. */
     drain() {
         this.#draining.abort();
     }
@@ -133,21 +66,29 @@ export class Worker {
                 await Promise.race([drained, ...this.#running]);
                 continue;
             }
+            const asked = performance.now();
+            let pause;
             try {
-                await this.#claim(free, draining);
-                tries = 0;
+                const { headers, body } = await this.#claim(free);
+                this.#start(body.tasks, headers);
+                // A server that drains answers at once, and would be asked again at once.
+                const isWork = body.tasks.length > 0 || performance.now() - asked >= this.#options.pollMs / 2;
+                tries = isWork ? 0 : tries + 1;
+                if (!isWork)
+                    pause = ownPause(WITHOUT_END, tries, Math.random());
             }
             catch (error) {
                 if (draining.aborted)
                     return;
                 if (!(error instanceof LanewayError))
                     throw error;
-                const pause = pauseAfter(WITHOUT_END, error, ++tries, 0, Math.random());
+                pause = pauseAfter(WITHOUT_END, error, ++tries, 0, Math.random());
                 if (pause === undefined)
                     throw error;
                 this.#options.log(`cannot claim, will try again in ${Math.round(pause)} ms: ${error.message}`);
-                await sleep(pause, draining).catch(() => undefined);
             }
+            if (pause !== undefined)
+                await sleep(pause, draining).catch(() => undefined);
         }
     }
     async #letEnd() {
@@ -157,20 +98,37 @@ export class Worker {
         await Promise.race([Promise.all(this.#running), sleep(this.#options.graceMs, grace.signal).catch(() => undefined)]);
         grace.abort();
     }
-    async #claim(free, signal) {
-        const { lanes, leaseMs } = this.#options;
+    /**
+     * What the server hands out. It is heard although the worker is drained meanwhile: what was handed out by then would be nobody's until
+     * its lease is over.
+     */
+    async #claim(free) {
+        const { lanes, leaseMs, pollMs } = this.#options;
         const body = {
             worker: this.name,
             lanes,
             kinds: [...this.#handlers.keys()],
             max: free,
-            wait_ms: CLAIM_WAIT_MS,
+            wait_ms: Math.round(pollMs),
             ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
         };
-        const request = { method: "POST", body, signal, waits: true };
-        const answer = await this.client.transport.send(pathOf("claim"), request);
-        for (const task of answer.body.tasks) {
-            const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, answer.headers));
+        const late = new AbortController();
+        let timer;
+        const hurry = () => (timer = setTimeout(() => late.abort(), pollMs + LAST_ANSWER_MS));
+        const draining = this.#draining.signal;
+        draining.addEventListener("abort", hurry, { once: true });
+        try {
+            const request = { method: "POST", body, signal: late.signal, withinMs: pollMs + ANSWER_MS };
+            return await this.client.transport.send(pathOf("claim"), request);
+        }
+        finally {
+            draining.removeEventListener("abort", hurry);
+            clearTimeout(timer);
+        }
+    }
+    #start(tasks, headers) {
+        for (const task of tasks) {
+            const running = this.#runOne(task, leaseLength(this.#options.leaseMs, task.lease_until, headers));
             const counted = running.finally(() => this.#running.delete(counted));
             this.#running.add(counted);
         }

@@ -12,7 +12,7 @@ const files = new Map([
 const session = "example-ts";
 const client = new Client(process.argv[2]!);
 
-const worker = new Worker(client, { lanes: [`session:${session}/*`], concurrency: 8 })
+const worker = new Worker(client, { lanes: [`session:${session}/*`], concurrency: 8, pollMs: 500 })
   .handler<{ path: string }>("read", async ({ payload }) => {
     await setTimeout(50);
     return files.get(payload.path);

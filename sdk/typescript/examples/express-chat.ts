@@ -19,7 +19,7 @@ async function model(message: string, signal: AbortSignal): Promise<string> {
 app.post("/chat", async (request, response) => {
   const { user, message } = request.body as { user: string; message: string };
   try {
-    const answer = await lanes.withSlot(["main"], { session: user, wait_ms: 2000 }, (slot) => model(message, slot.signal));
+    const answer = await lanes.withSlot(["main"], { session: user, wait_ms: 20_000 }, (slot) => model(message, slot.signal));
     response.json({ answer });
   } catch (error) {
     if (!(error instanceof AtCapacity || error instanceof WaitTimeout)) throw error;

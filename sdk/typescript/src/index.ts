@@ -13,9 +13,10 @@ export type { Local, LocalOptions } from "./local.js";
 export type { Retry } from "./retry.js";
 export { Session, sessionLane } from "./sessions.js";
 export { Slot, type SlotOptions } from "./slots.js";
+export { TaskRun } from "./task-run.js";
 export type { CallOptions, ClientOptions } from "./transport.js";
 export type * as wire from "./wire.js";
-export { type Handler, TaskRun, Worker, type WorkerOptions } from "./worker.js";
+export { type Handler, Worker, type WorkerOptions } from "./worker.js";
 
 /** The way in to a queue of one's own. */
 export const Laneway = {

@@ -33,7 +33,8 @@ export class Lease {
   #over = false;
   #signing = false;
   #again = false;
-  readonly #stop = new AbortController();
+  // Of the sign of life that is under way.
+  #stop: AbortController | undefined;
 
   constructor(
     readonly transport: Transport,
@@ -65,7 +66,7 @@ export class Lease {
   drop(): void {
     this.#over = true;
     clearTimeout(this.#timer);
-    this.#stop.abort();
+    this.#stop?.abort();
   }
 
   #in(millis: number): void {
@@ -79,11 +80,12 @@ export class Lease {
   async #sign(): Promise<void> {
     const askedAt = performance.now();
     const body = { fence: this.fence, ...this.hooks.say?.() };
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(Math.ceil(Math.min(60_000, Math.max(50, this.leftMs))))]);
+    this.#stop = new AbortController();
+    const within = { signal: this.#stop.signal, withinMs: Math.min(30_000, Math.max(50, this.leftMs)) };
     this.#signing = true;
     try {
       const path = pathOf("tasks", this.task, "heartbeat");
-      const answer = await this.transport.read<HeartbeatAnswer>(path, { method: "POST", body, signal });
+      const answer = await this.transport.read<HeartbeatAnswer>(path, { method: "POST", body, ...within });
       this.#signing = false;
       if (this.#over) return;
       this.#until = askedAt + this.lengthMs;

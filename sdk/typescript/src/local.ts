@@ -44,6 +44,8 @@ export class Local implements AsyncDisposable {
     readonly home: string,
   ) {
     [this.process, this.watcher] = processes as [ChildProcess, ChildProcess];
+    // Whoever prints this wants to see where it listens.
+    for (const name of ["process", "watcher"] as const) Object.defineProperty(this, name, { enumerable: false });
   }
 
   static async start(options: LocalOptions = {}): Promise<Local> {

@@ -9,6 +9,7 @@ import type { SlotAnswer, SlotRequest } from "./wire.js";
 // Older engines do not know the symbol that `await using` looks for.
 (Symbol as { asyncDispose?: symbol }).asyncDispose ??= Symbol.for("Symbol.asyncDispose");
 
+/** `signal` ends the wait for the slot, and then whatever listens to the slot's own signal. */
 export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
 
 /**
@@ -17,10 +18,13 @@ export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
  * The lease is renewed in the background. When it is lost, `signal` is aborted with a `LeaseLost`: pass it on to what runs inside.
  */
 export class Slot implements AsyncDisposable {
-  /** Aborted when the lease is lost. */
-  readonly signal: AbortSignal;
-  readonly #lost = new AbortController();
   readonly #lease: Lease;
+  readonly #outer: AbortSignal | undefined;
+  // Made when somebody asks for its signal: most blocks are over before anybody does.
+  #stop: AbortController | undefined;
+  #stopped: { reason: unknown } | undefined;
+  readonly #toTell = new Set<(reason: unknown) => void>();
+  #lost: LeaseLost | undefined;
   #released: Promise<void> | undefined;
 
   private constructor(
@@ -30,8 +34,11 @@ export class Slot implements AsyncDisposable {
     /** Grows with each holder: show it to whatever must not listen to an old one. */
     readonly fence: number,
     lengthMs: number,
+    outer: AbortSignal | undefined,
   ) {
-    this.signal = this.#lost.signal;
+    this.#outer = outer;
+    outer?.addEventListener("abort", this.#leave, { once: true });
+    if (outer?.aborted) this.#leave();
     this.#lease = new Lease(transport, id, fence, lengthMs, {
       lost: (why) => this.#lose(why),
       heard: (answer) => {
@@ -45,15 +52,31 @@ export class Slot implements AsyncDisposable {
     const body: SlotRequest = { lanes, ...wanted };
     const request = { method: "POST" as const, body, signal, traceparent, waits: true };
     const { headers, body: slot } = await transport.send<SlotAnswer>(pathOf("slots"), request);
-    return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers));
+    return new Slot(transport, slot.id, slot.fence, leaseLength(wanted.lease_ms, slot.lease_until, headers), signal);
+  }
+
+  /** Aborted when the lease is lost, and when the signal is with which the slot was asked for. */
+  get signal(): AbortSignal {
+    this.#stop ??= new AbortController();
+    if (this.#stopped !== undefined) this.#stop.abort(this.#stopped.reason);
+    return this.#stop.signal;
   }
 
   get isLost(): boolean {
-    return this.signal.aborted;
+    return this.#lost !== undefined;
   }
 
+  readonly #leave = () => this.#end(this.#outer?.reason);
+
   #lose(why: string): void {
-    this.#lost.abort(new LeaseLost(`the slot is lost: ${why}`));
+    this.#lost ??= new LeaseLost(`the slot is lost: ${why}`);
+    this.#end(this.#lost);
+  }
+
+  #end(reason: unknown): void {
+    this.#stopped ??= { reason };
+    this.#stop?.abort(this.#stopped.reason);
+    for (const tell of this.#toTell) tell(this.#stopped.reason);
   }
 
   /** Gives the slot back. Throws `LeaseLost` if it was lost before. Calling it again does nothing. */
@@ -68,17 +91,18 @@ export class Slot implements AsyncDisposable {
 
   async #giveBack(error: unknown): Promise<void> {
     this.#lease.drop();
+    this.#outer?.removeEventListener("abort", this.#leave);
     const failed = error === undefined ? { success: true } : { success: false, error: nameOf(error) };
     const body = { fence: this.fence, ...failed };
     try {
-      await this.transport.read(pathOf("tasks", this.id, "complete"), { method: "POST", body });
+      await this.transport.send(pathOf("tasks", this.id, "complete"), { method: "POST", body, isUnread: true });
     } catch (refused) {
       if (refused instanceof StaleLease) this.#lose(refused.message);
       else if (!(refused instanceof LanewayError)) throw refused;
       // Whoever waited for this to be heard goes on; it is said until it is heard.
       else void this.#sayAgain(body);
     }
-    if (error === undefined) this.signal.throwIfAborted();
+    if (error === undefined && this.#lost !== undefined) throw this.#lost;
   }
 
   /** Says that the slot is free until somebody hears it. Keeps no program alive: one that ends lets its leases end. */
@@ -97,21 +121,23 @@ export class Slot implements AsyncDisposable {
     }
   }
 
-  /** Runs a block under the slot and releases it, whatever happens. Rejects with `LeaseLost` as soon as the lease is lost. */
+  /**
+   * Runs a block under the slot and releases it, whatever happens. Rejects as soon as `signal` is aborted: with `LeaseLost`, or with the
+   * reason of the caller's own signal.
+   */
   async guard<T>(block: (slot: Slot) => Promise<T> | T): Promise<T> {
-    let stop = () => {};
-    const lost = new Promise<never>((_, reject) => {
-      stop = () => reject(this.signal.reason);
-      this.signal.addEventListener("abort", stop, { once: true });
-    });
+    let tell: (reason: unknown) => void = () => {};
+    const stopped = new Promise<never>((_, reject) => (tell = reject));
+    this.#toTell.add(tell);
     let value: T;
     try {
-      value = await Promise.race([(async () => block(this))(), lost]);
+      if (this.#stopped !== undefined) throw this.#stopped.reason;
+      value = await Promise.race([(async () => block(this))(), stopped]);
     } catch (error) {
       await this.release(error);
       throw error;
     } finally {
-      this.signal.removeEventListener("abort", stop);
+      this.#toTell.delete(tell);
     }
     await this.release();
     return value;

@@ -2,7 +2,7 @@
 
 import { LanewayError, UnexpectedAnswer, Unreachable, refusal } from "./errors.js";
 import { type LanewayEvent, readEvents } from "./events.js";
-import { patient } from "./patience.js";
+import { patience } from "./patience.js";
 import { USUAL, type Retry, pauseAfter, sleep } from "./retry.js";
 import { nextTraceparent } from "./tracing.js";
 import type { Problem } from "./wire.js";
@@ -37,6 +37,8 @@ export interface Request extends CallOptions {
   waits?: boolean;
   /** It may take so long, and no longer. Default: as the client's options say. */
   withinMs?: number;
+  /** What a good answer says is not looked at. */
+  isUnread?: boolean;
 }
 
 /** A path below `/api`, each part percent-encoded. */
@@ -47,18 +49,26 @@ export function pathOf(...parts: string[]): string {
 export class Transport {
   readonly retry: Retry;
   readonly #fetch: typeof fetch;
+  readonly #patience: (limitMs: number) => object | undefined;
+  readonly #trace: ClientOptions["trace"];
+  // Out of sight of whoever prints a client: there is a token among them.
+  readonly #headersOfAll: Record<string, string> = {};
   readonly #timeoutMs: number;
 
   constructor(
     readonly url: string,
-    readonly options: ClientOptions,
+    options: ClientOptions,
   ) {
     if (!/^https?:\/\/[^/]/i.test(url)) {
       throw new TypeError("the address of a server begins with http:// or https:// and a host, as in http://127.0.0.1:7717");
     }
     this.url = url.replace(/\/+$/, "");
     this.retry = { ...USUAL, ...options.retry };
+    this.#trace = options.trace;
+    if (options.token !== undefined) this.#headersOfAll.authorization = `Bearer ${options.token}`;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    // What Node's own fetch takes, another one may not.
+    this.#patience = options.fetch === undefined ? patience : () => undefined;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
   }
 
@@ -100,7 +110,7 @@ export class Transport {
     const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
     const headers = this.#headers({ ...request, headers: { accept: "text/event-stream", ...request.headers } });
     try {
-      const response = await this.#open(path, { ...request, waits: true }, headers, signal);
+      const response = await this.#open(path, request, headers, signal, this.#patience(0));
       if (!response.ok) throw refused(response, await response.text(), headers.traceparent);
       if (response.status === 204 || response.body === null) {
         yield { event: "done", data: {} };
@@ -141,9 +151,9 @@ export class Transport {
 
   #headers(request: Request): Record<string, string> {
     const headers: Record<string, string> = {
-      traceparent: nextTraceparent(request.traceparent ?? this.options.trace?.()),
+      traceparent: nextTraceparent(request.traceparent ?? this.#trace?.()),
+      ...this.#headersOfAll,
     };
-    if (this.options.token !== undefined) headers.authorization = `Bearer ${this.options.token}`;
     if (request.body !== undefined) headers["content-type"] = "application/json";
     for (const [name, value] of Object.entries(request.headers ?? {})) {
       if (value !== undefined) headers[name] = value;
@@ -153,18 +163,19 @@ export class Transport {
 
   /** One try, from the first word to the last one of the answer. */
   async #once<T>(path: string, request: Request, headers: Record<string, string>): Promise<Answer<T>> {
-    const late = request.waits ? undefined : new AbortController();
-    const timer = late && setTimeout(() => late.abort(new Error("no answer in time")), request.withinMs ?? this.#timeoutMs);
-    const signal = late && request.signal ? AbortSignal.any([late.signal, request.signal]) : (late?.signal ?? request.signal);
+    const own = request.withinMs === undefined ? this.#patience(request.waits ? 0 : this.#timeoutMs) : undefined;
+    const limit = own || request.waits ? undefined : late(request.withinMs ?? this.#timeoutMs, request.signal);
     let response: Response;
     let text: string;
     try {
-      response = await this.#open(path, request, headers, signal);
-      text = await response.text();
+      response = await this.#open(path, request, headers, limit?.signal ?? request.signal, own);
+      const isUnread = request.isUnread && response.ok;
+      // Heard to its end all the same, so that the connection is free.
+      text = isUnread ? ((await response.arrayBuffer()), "") : await response.text();
     } catch (error) {
       throw unreachable(error, request.signal);
     } finally {
-      clearTimeout(timer);
+      clearTimeout(limit?.timer);
     }
     if (!response.ok) throw refused(response, text, headers.traceparent);
     if (text === "") return { headers: response.headers, body: undefined as T };
@@ -175,12 +186,29 @@ export class Transport {
     }
   }
 
-  #open(path: string, request: Request, headers: Record<string, string>, signal: AbortSignal | undefined): Promise<Response> {
-    const init: RequestInit = { method: request.method ?? "GET", headers, ...patient(request.waits) };
-    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+  #open(
+    path: string,
+    request: Request,
+    headers: Record<string, string>,
+    signal: AbortSignal | undefined,
+    patience: object | undefined,
+  ): Promise<Response> {
+    const init: RequestInit = { method: request.method ?? "GET", headers, ...patience };
+    if (request.body !== undefined) {
+      init.body = JSON.stringify(request.body);
+      // Sent on elsewhere it would be asked twice, or become a GET. Node also copies a body that it might have to send again.
+      init.redirect = "error";
+    }
     if (signal) init.signal = signal;
     return this.#fetch(`${this.url}${path}${request.query ? queryOf(request.query) : ""}`, init);
   }
+}
+
+/** A signal that is aborted when it is late, or with another one. */
+function late(withinMs: number, signal: AbortSignal | undefined) {
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(new Error("no answer in time")), withinMs);
+  return { timer, signal: signal ? AbortSignal.any([stop.signal, signal]) : stop.signal };
 }
 
 /** What a server answered. */
@@ -213,5 +241,10 @@ function refused(response: Response, text: string, trace: string | undefined): L
 function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason ?? error;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  if (cause === ": unexpected redirect") {
+    return new LanewayError("whoever answers at this address sends requests on elsewhere; use the address of the server itself", {
+      cause: error,
+    });
+  }
   return new Unreachable(`${error instanceof Error ? error.message : String(error)}${cause}`, { cause: error });
 }

@@ -3,89 +3,13 @@
 import type { Client } from "./client.js";
 import { DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease } from "./errors.js";
 import { Lease, leaseLength } from "./leases.js";
-import { WITHOUT_END, pauseAfter, sleep } from "./retry.js";
-import { pathOf } from "./transport.js";
-import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody, HeartbeatAnswer } from "./wire.js";
+import { WITHOUT_END, ownPause, pauseAfter, sleep } from "./retry.js";
+import { TaskRun } from "./task-run.js";
+import { type Answer, pathOf } from "./transport.js";
+import type { ClaimAnswer, ClaimBody, ClaimedTask, CompleteBody } from "./wire.js";
 
-/** How long a claim waits for work; the server takes at most 60 000. */
-const CLAIM_WAIT_MS = 20_000;
-
-/** One attempt at a task, as its handler sees it. */
-export class TaskRun<P = unknown> {
-  readonly id: string;
-  readonly kind: string;
-  readonly lane: string;
-  readonly session: string | undefined;
-  readonly payload: P;
-  readonly attempt: number;
-  /** Grows with each attempt: show it to whatever must not listen to an old one. */
-  readonly fence: number;
-  /** The trace that it belongs to: pass it on to calls that are made for it. */
-  readonly traceparent: string | undefined;
-  /** Aborted when the task is cancelled or its lease is lost. */
-  readonly signal: AbortSignal;
-  /** @internal */ readonly stop = new AbortController();
-  /** @internal */ wake: () => void = () => {};
-  #progress: { progress: unknown } | undefined;
-  // What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
-  #offered = new Map<string, string>();
-  #taken: string[] = [];
-  #named: string[] = [];
-
-  constructor(
-    task: ClaimedTask,
-    readonly takesSteering: boolean,
-  ) {
-    this.id = task.id;
-    this.kind = task.kind;
-    this.lane = task.lane;
-    this.session = task.session ?? undefined;
-    this.payload = task.payload as P;
-    this.attempt = task.attempt;
-    this.fence = task.fence;
-    this.traceparent = task.traceparent ?? undefined;
-    this.signal = this.stop.signal;
-  }
-
-  /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
-  progress(value: unknown): void {
-    JSON.stringify(value);
-    this.#progress = { progress: value };
-    this.wake();
-  }
-
-  /**
-   * What was said to the run since this was called last; for handlers that take steering. What this has not returned when the handler
-   * is done waits for a turn of its own.
-   */
-  steered(): string[] {
-    const said = [...this.#offered.values()];
-    this.#taken.push(...this.#offered.keys());
-    this.#offered.clear();
-    return said;
-  }
-
-  /** @internal */
-  say(): object {
-    this.#named = [...this.#taken];
-    const said = { ...this.#progress, ...(this.takesSteering ? { takes_steering: true, steered: this.#named } : {}) };
-    this.#progress = undefined;
-    return said;
-  }
-
-  /** What is offered again, because the server does not know yet that it was heard, is heard once. @internal */
-  hear(answer: HeartbeatAnswer): void {
-    this.#taken = this.#taken.filter((id) => !this.#named.includes(id));
-    for (const { id, text } of answer.steering ?? []) {
-      if (!this.#taken.includes(id)) this.#offered.set(id, text);
-    }
-  }
-
-  /** @internal */
-  unnamed(): { steered?: string[] } {
-    return this.#taken.length === 0 ? {} : { steered: [...this.#taken] };
-  }
-}
+/** How much longer than a claim waits its answer may take; and when the worker is drained. */
+const [ANSWER_MS, LAST_ANSWER_MS] = [30_000, 2000];
 
 export type Handler<P = unknown> = (task: TaskRun<P>) => unknown;
 
@@ -100,6 +24,8 @@ export interface WorkerOptions {
   leaseMs?: number;
   /** How long running tasks have after `drain()`; then they are let go, and offered again elsewhere. Default 30 000. */
   graceMs?: number;
+  /** How long one claim waits for work, 100 to 60 000; so long at most `drain()` waits for the one under way. Default 5000. */
+  pollMs?: number;
   /** Told of what is not as it should be. Default: `console.warn`. */
   log?: (text: string) => void;
 }
@@ -115,11 +41,12 @@ export class Worker {
 
   constructor(
     readonly client: Client,
-    { lanes = ["external"], concurrency = 1, name, leaseMs, graceMs = 30_000, log = console.warn }: WorkerOptions = {},
+    { lanes = ["external"], concurrency = 1, name, leaseMs, graceMs = 30_000, pollMs = 5000, log = console.warn }: WorkerOptions = {},
   ) {
     if (!Number.isInteger(concurrency) || concurrency < 1) throw new RangeError("concurrency must be at least 1");
+    if (!(pollMs >= 100 && pollMs <= 60_000)) throw new RangeError("pollMs must be from 100 to 60 000");
     this.name = name ?? `worker-${crypto.randomUUID()}`;
-    this.#options = { lanes, concurrency, leaseMs, graceMs, log };
+    this.#options = { lanes, concurrency, leaseMs, graceMs, pollMs, log };
   }
 
   /**
@@ -131,7 +58,7 @@ export class Worker {
     return this;
   }
 
-  /** Claims nothing more; `run` resolves when what runs has ended, or its grace is over. */
+  /** Claims nothing more; what the claim under way brings is still done. `run` resolves when what runs has ended, or its grace is over. */
   drain(): void {
     this.#draining.abort();
   }
@@ -163,17 +90,23 @@ export class Worker {
         await Promise.race([drained, ...this.#running]);
         continue;
       }
+      const asked = performance.now();
+      let pause: number | undefined;
       try {
-        await this.#claim(free, draining);
-        tries = 0;
+        const { headers, body } = await this.#claim(free);
+        this.#start(body.tasks, headers);
+        // A server that drains answers at once, and would be asked again at once.
+        const isWork = body.tasks.length > 0 || performance.now() - asked >= this.#options.pollMs / 2;
+        tries = isWork ? 0 : tries + 1;
+        if (!isWork) pause = ownPause(WITHOUT_END, tries, Math.random());
       } catch (error) {
         if (draining.aborted) return;
         if (!(error instanceof LanewayError)) throw error;
-        const pause = pauseAfter(WITHOUT_END, error, ++tries, 0, Math.random());
+        pause = pauseAfter(WITHOUT_END, error, ++tries, 0, Math.random());
         if (pause === undefined) throw error;
         this.#options.log(`cannot claim, will try again in ${Math.round(pause)} ms: ${error.message}`);
-        await sleep(pause, draining).catch(() => undefined);
       }
+      if (pause !== undefined) await sleep(pause, draining).catch(() => undefined);
     }
   }
 
@@ -184,20 +117,37 @@ export class Worker {
     grace.abort();
   }
 
-  async #claim(free: number, signal: AbortSignal): Promise<void> {
-    const { lanes, leaseMs } = this.#options;
+  /**
+   * What the server hands out. It is heard although the worker is drained meanwhile: what was handed out by then would be nobody's until
+   * its lease is over.
+   */
+  async #claim(free: number): Promise<Answer<ClaimAnswer>> {
+    const { lanes, leaseMs, pollMs } = this.#options;
     const body: ClaimBody = {
       worker: this.name,
       lanes,
       kinds: [...this.#handlers.keys()],
       max: free,
-      wait_ms: CLAIM_WAIT_MS,
+      wait_ms: Math.round(pollMs),
       ...(leaseMs === undefined ? {} : { lease_ms: leaseMs }),
     };
-    const request = { method: "POST" as const, body, signal, waits: true };
-    const answer = await this.client.transport.send<ClaimAnswer>(pathOf("claim"), request);
-    for (const task of answer.body.tasks) {
-      const running = this.#runOne(task, leaseLength(leaseMs, task.lease_until, answer.headers));
+    const late = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const hurry = () => (timer = setTimeout(() => late.abort(), pollMs + LAST_ANSWER_MS));
+    const draining = this.#draining.signal;
+    draining.addEventListener("abort", hurry, { once: true });
+    try {
+      const request = { method: "POST" as const, body, signal: late.signal, withinMs: pollMs + ANSWER_MS };
+      return await this.client.transport.send(pathOf("claim"), request);
+    } finally {
+      draining.removeEventListener("abort", hurry);
+      clearTimeout(timer);
+    }
+  }
+
+  #start(tasks: ClaimedTask[], headers: Headers): void {
+    for (const task of tasks) {
+      const running = this.#runOne(task, leaseLength(this.#options.leaseMs, task.lease_until, headers));
       const counted = running.finally(() => this.#running.delete(counted));
       this.#running.add(counted);
     }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { inspect } from "node:util";
 import {
   AtCapacity,
   BY_CODE,
@@ -26,6 +27,13 @@ before(async () => {
   client = server.client();
 });
 after(() => server.close());
+
+test("whoever prints a client does not print its token", () => {
+  const printed = inspect(new Client("http://127.0.0.1:7717", { token: "id.secret" }), { depth: 10, showHidden: true });
+  assert.match(printed, /127\.0\.0\.1:7717/);
+  assert.doesNotMatch(printed, /secret/);
+  assert.doesNotMatch(inspect(server), /ChildProcess/);
+});
 
 test("awaiting a turn gives the answer and iterating gives its events", async () => {
   assert.equal((await client.agent("upper").chat("hello", { session: fresh("ann") })).response, "HELLO");

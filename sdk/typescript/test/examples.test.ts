@@ -32,9 +32,10 @@ test("an agent loop reads side by side and writes in order", async () => {
   assert.equal(await example("agent-loop.js"), 'turn 0: ["alpha","beta"]\nturn 1: [5,9]\nc.txt: alphabeta\n');
 });
 
-test("a fleet of workers shares the work and drains", async () => {
+test("a fleet of workers shares the work and drains", async (t) => {
   const start = () => spawn(process.execPath, [program("worker-fleet.js"), server.url], { stdio: ["ignore", "pipe", "inherit"] });
   const fleet = Array.from({ length: 3 }, start);
+  t.after(() => fleet.forEach((worker) => worker.kill("SIGKILL")));
   await Promise.all(fleet.map((worker) => once(worker.stdout, "data")));
   const client = server.client();
   const lanes = ["external"];
@@ -51,24 +52,38 @@ test("a fleet of workers shares the work and drains", async () => {
   assert.deepEqual((await Promise.all(ended)).map(([code]) => code as number), [0, 0, 0]);
 });
 
-test("a chat handler in Express is protected", async () => {
+test("a chat handler in Express is protected", async (t) => {
   const app = spawn(process.execPath, [program("express-chat.js")], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, LANEWAY_URL: server.url },
+  });
+  t.after(async () => {
+    const ended = once(app, "exit");
+    app.kill("SIGTERM");
+    await ended;
   });
   const [said] = (await once(app.stdout, "data")) as [Buffer];
   const url = `${String(said).trim()}/chat`;
   const headers = { "content-type": "application/json" };
   const ask = (n: number) =>
     fetch(url, { method: "POST", headers, body: JSON.stringify({ user: `user-${n}`, message: `hi ${n}` }) });
-  const answers = await Promise.all(Array.from({ length: 6 }, (_, n) => ask(n)));
-  // Two run and two wait; the others are told when to come back.
-  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 429, 429]);
+  const main = server.client().lane("main");
+  await main.pause();
+  let refusals = 0;
+  let resumed = Promise.resolve<unknown>(undefined);
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, async (_, n) => {
+      const answer = await ask(n);
+      // Two wait; the others are told at once when to come back.
+      if (answer.status === 429 && ++refusals === 4) resumed = main.resume();
+      return answer;
+    }),
+  );
+  await resumed;
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 429, 429, 429, 429]);
   const refused = answers.find(({ status }) => status === 429)!;
   assert.ok(Number(refused.headers.get("retry-after")) >= 1);
   const texts = await Promise.all(answers.filter(({ ok }) => ok).map((answer) => answer.json()));
   assert.ok(texts.every((text) => /^HI \d$/.test((text as { answer: string }).answer)));
-  assert.equal((await server.client().lane("main").get()).running, 0);
-  app.kill("SIGTERM");
-  await once(app, "exit");
+  assert.equal((await main.get()).running, 0);
 });

@@ -24,7 +24,7 @@ for (const what of ["502", "lose"] as const) {
     await using between = await proxy(server.url, theFirst(2, what, "POST", "/complete"));
     await new Client(between.url).withSlot(["one"], { lease_ms: 20_000 }, () => undefined);
     // Long before the lease would end.
-    await client.withSlot(["one"], { wait_ms: 6000 }, () => undefined);
+    await client.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
   });
 }
 
@@ -34,7 +34,7 @@ for (const afterMs of [0, 1, 5, 50]) {
       await using _ = await client.slot(["one"]);
       await assert.rejects(client.slot(["one"], { signal: AbortSignal.timeout(afterMs) }), { name: "TimeoutError" });
     }
-    await client.withSlot(["one"], { wait_ms: 3000 }, () => undefined);
+    await client.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
   });
 }
 
@@ -95,7 +95,7 @@ test("something that is no server is told as such", async () => {
 });
 
 test("what cannot be said in JSON fails the task and not the worker", async () => {
-  const worker = new Worker(client, { lanes: ["external"] });
+  const worker = new Worker(client, { pollMs: 100, lanes: ["external"] });
   worker.handler("unsayable", () => ({ big: 1n }));
   worker.handler("half-said", (task) => {
     assert.throws(() => task.progress(1n), TypeError);
@@ -131,13 +131,14 @@ test("an interrupted program still has its server while it comes to its end, and
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,
   });
+  const closed = once(program, "close");
   const lines = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
   const { value: home } = (await lines.next()) as { value: string };
   assert.ok(existsSync(home));
   // As a terminal does it: to the whole group.
   process.kill(-program.pid!, "SIGINT");
   assert.equal((await lines.next()).value, "running 0");
-  await once(program, "close");
+  await closed;
   while (existsSync(home)) await setTimeout(20);
 });
 

@@ -3,8 +3,8 @@
 import { once } from "node:events";
 import { createServer, request as forward } from "node:http";
 
-/** Given a method and a path: `lose` (passed on, and the answer lost), `502` (not passed on), or nothing. */
-export type Meddling = (method: string, path: string) => "lose" | "502" | "stall" | undefined;
+/** Given a method and a path: `lose` (passed on, and the answer lost), `502` or an answer in JSON (not passed on), or nothing. */
+export type Meddling = (method: string, path: string) => "lose" | "502" | "stall" | `{${string}` | undefined;
 
 export interface Proxy extends AsyncDisposable {
   url: string;
@@ -17,6 +17,11 @@ export async function proxy(url: string, meddle: Meddling): Promise<Proxy> {
     if (what === "502") {
       asked.resume();
       answer.writeHead(502, { "content-type": "text/html" }).end("<html>Bad gateway</html>");
+      return;
+    }
+    if (what?.startsWith("{")) {
+      asked.resume();
+      answer.writeHead(200, { "content-type": "application/json" }).end(what);
       return;
     }
     const onward = forward({ hostname, port, method: asked.method, path: asked.url, headers: asked.headers }, (told) => {

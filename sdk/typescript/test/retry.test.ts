@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { AtCapacity, Client, UnexpectedAnswer, Unreachable } from "../src/index.js";
 import { refusal } from "../src/errors.js";
 import { readEvents } from "../src/events.js";
-import { patient } from "../src/patience.js";
+import { patience } from "../src/patience.js";
 import { USUAL, pauseAfter } from "../src/retry.js";
 import type { Problem } from "../src/wire.js";
 
@@ -82,7 +82,59 @@ test("a stream is read however it is cut", async () => {
   }
 });
 
-test("an answer that is waited for has no time limit of Node's own", () => {
-  assert.ok("dispatcher" in patient(true));
-  assert.deepEqual(patient(false), {});
+test("an answer has the time that it may take, unless the program has said otherwise to Node", () => {
+  assert.equal(patience(0)!.dispatcher, patience(0)!.dispatcher, "one pool of connections");
+  assert.equal(patience(500)!.dispatcher, patience(500)!.dispatcher);
+  assert.notEqual(patience(500)!.dispatcher, patience(0)!.dispatcher);
+  const globals = globalThis as Record<symbol, unknown>;
+  const key = Symbol.for("undici.globalDispatcher.1");
+  const usual = globals[key];
+  class ProxyAgent {}
+  globals[key] = new ProxyAgent();
+  try {
+    assert.equal(patience(0), undefined);
+    assert.equal(patience(500), undefined);
+  } finally {
+    globals[key] = usual;
+  }
+  assert.ok(patience(0) !== undefined);
+});
+
+test("an answer that does not come is late, also for a fetch that is not Node's own", async () => {
+  const silent = createServer(() => undefined).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const url = `http://127.0.0.1:${(silent.address() as { port: number }).port}`;
+  for (const other of [{}, { fetch: (...asked: Parameters<typeof fetch>) => fetch(...asked) }]) {
+    const client = new Client(url, { timeoutMs: 100, retry: { limitMs: 0 }, ...other });
+    await assert.rejects(client.status(), Unreachable);
+    await assert.rejects(client.status({ signal: AbortSignal.timeout(20) }), { name: "TimeoutError" });
+  }
+  silent.closeAllConnections();
+  silent.close();
+});
+
+test("another fetch gets nothing that only Node's own understands", async () => {
+  const seen: RequestInit[] = [];
+  const client = new Client("http://127.0.0.1:1", {
+    fetch: (_, init) => {
+      seen.push(init ?? {});
+      return Promise.resolve(Response.json({ running: 0 }));
+    },
+  });
+  await client.status();
+  assert.ok(!("dispatcher" in seen[0]!));
+});
+
+test("a request with a body is not sent on elsewhere", async () => {
+  let asked = 0;
+  const elsewhere = createServer((_, answer) => {
+    asked += 1;
+    answer.writeHead(308, { location: "http://127.0.0.1:1/" }).end();
+  }).listen(0, "127.0.0.1");
+  await once(elsewhere, "listening");
+  const client = new Client(`http://127.0.0.1:${(elsewhere.address() as { port: number }).port}`);
+  // Not tried again either, although it could be: it would be the same each time.
+  await assert.rejects(client.submit("x", null, { idempotencyKey: "k" }), /the address of the server itself/);
+  assert.equal(asked, 1);
+  elsewhere.close();
 });

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { type Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
+import { Client, DoNotRetry, Laneway, type Local, NotClaimable, TaskRun, Worker } from "../src/index.js";
 import type { SteeringView } from "../src/wire.js";
+import { proxy } from "./proxy.js";
 import { CONFIG, Restarting, fresh } from "./server.js";
 
 let server: Local;
@@ -30,7 +31,7 @@ test("a worker runs several tasks at once and no more than it may", async (t) =>
   let [inside, most] = [0, 0];
   let meet = () => {};
   const met = new Promise<void>((resolve) => (meet = resolve));
-  const worker = new Worker(client, { concurrency: 2 }).handler<{ n: number }>("count", async ({ payload }) => {
+  const worker = new Worker(client, { pollMs: 100, concurrency: 2 }).handler<{ n: number }>("count", async ({ payload }) => {
     most = Math.max(most, ++inside);
     if (inside === 2) meet();
     // The first two wait for each other: they do run at once.
@@ -51,7 +52,7 @@ test("a worker runs several tasks at once and no more than it may", async (t) =>
 
 test("failures are retried unless the handler says not to", async (t) => {
   const attempts: number[] = [];
-  const worker = new Worker(client, { lanes: ["again"] })
+  const worker = new Worker(client, { pollMs: 100, lanes: ["again"] })
     .handler("flaky", ({ attempt }) => {
       attempts.push(attempt);
       if (attempt === 1) throw new Error("not yet");
@@ -74,7 +75,7 @@ test("failures are retried unless the handler says not to", async (t) => {
 });
 
 test("progress is told and a cancelled task is stopped", async (t) => {
-  const worker = new Worker(client, { leaseMs: 600 }).handler("long", async (task) => {
+  const worker = new Worker(client, { pollMs: 100, leaseMs: 3000 }).handler("long", async (task) => {
     // Again and again: progress is told to whoever watches at that moment.
     for (;;) {
       task.progress({ percent: 40 });
@@ -100,7 +101,7 @@ test("draining lets running work end and claims no more", async (t) => {
   let end = () => {};
   const hasStarted = new Promise<void>((resolve) => (started = resolve));
   const mayEnd = new Promise<void>((resolve) => (end = resolve));
-  const worker = new Worker(client).handler("held", async () => {
+  const worker = new Worker(client, { pollMs: 100 }).handler("held", async () => {
     started();
     await mayEnd;
     return "finished";
@@ -117,8 +118,44 @@ test("draining lets running work end and claims no more", async (t) => {
   await client.cancel(second.id);
 });
 
+test("what a claim brings is done although the worker is drained meanwhile", async (t) => {
+  let claims = () => {};
+  const asked = new Promise<void>((resolve) => (claims = resolve));
+  await using between = await proxy(server.url, (_, path) => void (path.endsWith("/claim") && claims()));
+  await client.lane("parting").change({ handler: "external" });
+  const worker = new Worker(new Client(between.url), { lanes: ["parting"] }).handler("parting", () => "at the last moment");
+  const running = start(t, worker);
+  await asked;
+  worker.drain();
+  const { id } = await client.submit("parting", null, { lanes: ["parting"] });
+  await running;
+  const { status, result, attempts } = await client.task(id);
+  assert.deepEqual([status, result, attempts], ["completed", "at the last moment", 1]);
+});
+
+test("a server that has nothing to hand out is not asked without end", async () => {
+  const asked: number[] = [];
+  let enough = () => {};
+  const listen = (_: string, path: string) => {
+    if (!path.endsWith("/claim")) return undefined;
+    if (asked.push(performance.now()) === 4) enough();
+    // As a server answers that drains.
+    return '{"tasks": []}' as const;
+  };
+  await using between = await proxy(server.url, listen);
+  const worker = new Worker(new Client(between.url), { pollMs: 10_000 }).handler("nothing", () => undefined);
+  enough = () => worker.drain();
+  await worker.run();
+  // A tenth of a second after the first, and twice as long each time.
+  assert.ok(asked[3]! - asked[0]! >= 690, `${asked}`);
+});
+
+test("a claim that waits for too short or too long is refused", () => {
+  for (const pollMs of [0, 61_000, Number.NaN]) assert.throws(() => new Worker(client, { pollMs }), /100 to 60 000/);
+});
+
 test("an agent outside can be steered", async (t) => {
-  const worker = new Worker(client, { lanes: ["agent:outside"], leaseMs: 300 });
+  const worker = new Worker(client, { pollMs: 100, lanes: ["agent:outside"], leaseMs: 3000 });
   worker.handler(
     "agent:outside",
     async (task) => {
@@ -174,7 +211,7 @@ test("a worker outlives a server that is killed", async (t) => {
   let end = () => {};
   const hasStarted = new Promise<void>((resolve) => (started = resolve));
   const mayEnd = new Promise<void>((resolve) => (end = resolve));
-  const worker = new Worker(other, { concurrency: 4, leaseMs: 2000, ...quiet }).handler("step", async ({ payload }) => {
+  const worker = new Worker(other, { pollMs: 100, concurrency: 4, leaseMs: 2000, ...quiet }).handler("step", async ({ payload }) => {
     if (payload === 0) {
       started();
       await mayEnd;

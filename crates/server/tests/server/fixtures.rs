@@ -5,8 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use futures_util::{SinkExt, StreamExt};
 use laneway_protocol::Code;
 use serde_json::{Map, Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Answer, Events, Running, answer, serve_in};
 
@@ -96,7 +98,7 @@ fn every_refusal_that_a_client_can_cause_is_in_the_fixtures() {
         .map(|code| code.as_str())
         .filter(|code| !told.iter().any(|one| one == code))
         .collect();
-    // What no request brings about: a runner that was killed, and a bug.
+    // What no request brings about: a server that was killed under a run (the SDKs' tests kill one), and a bug.
     assert_eq!(missing, ["LOST", "INTERNAL"]);
 }
 
@@ -110,6 +112,9 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     let (method, path) = (request["method"].as_str().unwrap(), request["path"].as_str().unwrap());
     let none = Map::new();
     let headers = request["headers"].as_object().unwrap_or(&none);
+    if let Some(said) = request["frames"].as_array() {
+        return talk(server, masks, path, said, request["take"].as_u64().unwrap()).await;
+    }
     if let Some(take) = request["take"].as_u64() {
         return watch(server, masks, path, headers, take).await;
     }
@@ -124,6 +129,8 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
     let mut response = json!({ "status": told.status, "headers": heads(masks, &told) });
     if told.header("content-type").starts_with("text/event-stream") {
         response["events"] = told.text.split("\n\n").filter_map(|block| event(masks, block)).collect();
+    } else if told.header("content-type").starts_with("text/plain") {
+        response["families"] = told.text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     } else if !told.text.is_empty() {
         let mut body = told.json();
         masks.learn(&body);
@@ -131,6 +138,26 @@ async fn ask(server: &Running, masks: &mut Masks, request: &Value) -> Value {
         response["body"] = body;
     }
     response
+}
+
+/// Says all this on a WebSocket, and returns what is heard then.
+async fn talk(server: &Running, masks: &mut Masks, path: &str, said: &[Value], take: u64) -> Value {
+    let url = format!("ws://{}{path}", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    for frame in said {
+        socket.send(Message::text(frame.to_string())).await.unwrap();
+    }
+    let mut frames = Vec::new();
+    while (frames.len() as u64) < take {
+        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
+        let mut frame: Value = serde_json::from_str(&text).unwrap();
+        masks.mask("", &mut frame["data"]);
+        if let Some(id) = frame["id"].as_str() {
+            frame["id"] = masks.event(id).into();
+        }
+        frames.push(frame);
+    }
+    json!({ "frames": frames })
 }
 
 /// The first events of a stream that has no end.

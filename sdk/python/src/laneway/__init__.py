@@ -16,8 +16,9 @@ from .events import Event
 from .external import PendingTask, QueueMetrics
 from .local import Laneway, Local, LocalFailed
 from .retry import Retry
+from .task_run import TaskRun
 from .tracing import traceparent
-from .worker import TaskRun, Worker
+from .worker import Worker
 
 __version__ = "0.1.0"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, cast
 
 from .errors import Refusal, refusal
 
@@ -243,11 +243,10 @@ _OWN = {"name", "data", "event_id"}
 
 def event(name: str, text: str, event_id: Optional[str]) -> Event:
     """The event that was told in these words."""
-    data = json.loads(text) if text else {}
-    if not isinstance(data, dict):
-        data = {"value": data}
+    told: Any = json.loads(text) if text else {}
+    data = cast("dict[str, Any]", told) if isinstance(told, dict) else {"value": told}
     kind = _KINDS.get(name, Event)
-    known = {key: value for key, value in data.items() if key in _FIELDS[kind] and key not in _OWN}
+    known: dict[str, Any] = {key: value for key, value in data.items() if key in _FIELDS[kind] and key not in _OWN}
     if kind is Accepted:
         known["lanes"] = tuple(known.get("lanes", ()))
     if kind is Error:

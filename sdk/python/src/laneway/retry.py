@@ -39,9 +39,15 @@ class Retry:
             told = error.retry_after
         elif not isinstance(error, Unreachable):
             return None
-        base = told if told is not None else min(self.most, self.first * 2.0 ** min(tries - 1, 30))
-        pause = base * (1 + self.jitter * chance)
+        pause = self.own_pause(tries, chance) if told is None else self._spread(told, chance)
         return pause if spent + pause <= self.limit else None
+
+    def own_pause(self, tries: int, chance: float) -> float:
+        """How long to wait after so many tries where nobody has said how long."""
+        return self._spread(min(self.most, self.first * 2.0 ** min(tries - 1, 30)), chance)
+
+    def _spread(self, pause: float, chance: float) -> float:
+        return pause * (1 + self.jitter * chance)
 
 
 NEVER = Retry(limit=0.0)

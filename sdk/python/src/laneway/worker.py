@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import socket
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -19,90 +19,17 @@ from ._async.client import AsyncClient
 from ._async.transport import given, meaning, path_of
 from ._lease import LeaseClock, lease_length
 from .types import ClaimAnswer, ClaimedTask, HeartbeatAnswer
-from .errors import DoNotRetry, LanewayError, LeaseLost, NotFound, StaleLease
+from .errors import DoNotRetry, LanewayError, NotFound, StaleLease
 from .retry import Retry
+from .task_run import TaskRun
 from .tracing import traceparent
 
 log = logging.getLogger("laneway.worker")
-Handler = Union[Callable[["TaskRun"], Awaitable[Any]], Callable[["TaskRun"], Any]]
+Handler = Union[Callable[[TaskRun], Awaitable[Any]], Callable[[TaskRun], Any]]
 H = TypeVar("H", bound=Handler)
 
-# How long a claim waits for work; the server takes at most 60 000.
-CLAIM_WAIT_MS = 20_000
-
-
-class TaskRun:
-    """One attempt at a task, as its handler sees it. Everything here may be used from any thread."""
-
-    def __init__(self, task: ClaimedTask, takes_steering: bool, wake: Callable[[], None]) -> None:
-        self.id = task.id
-        self.kind = task.kind
-        self.lane = task.lane
-        self.session = task.session
-        self.payload: Any = task.payload
-        self.attempt = task.attempt
-        self.fence = task.fence
-        """Grows with each attempt: show it to whatever must not listen to an old one."""
-        self.remaining_ms = task.remaining_ms
-        """How much time the attempt had when it was claimed."""
-        self._wake = wake
-        self._lock = threading.Lock()
-        self._progress: Any = None
-        self._has_progress = False
-        self._takes_steering = takes_steering
-        # What was said and the handler has not heard, and the ids of what it has: those are named until the server has answered.
-        self._offered: dict[str, str] = {}
-        self._taken: list[str] = []
-        self._named: list[str] = []
-        self._stop = threading.Event()
-
-    def progress(self, value: Any) -> None:
-        """Tells whoever watches how far it is, in JSON. Of several in a row the newest is told."""
-        json.dumps(value, allow_nan=False)
-        with self._lock:
-            self._progress, self._has_progress = value, True
-        self._wake()
-
-    def steered(self) -> list[str]:
-        """What was said to the run since this was called last; for handlers that take steering.
-
-        What this has not returned when the handler is done waits for a turn of its own.
-        """
-        with self._lock:
-            said, self._offered = self._offered, {}
-            self._taken.extend(said)
-        return list(said.values())
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether to stop. An `async` handler is cancelled as well; one in a thread must look."""
-        return self._stop.is_set()
-
-    def check(self) -> None:
-        """Raises `LeaseLost` if the run is to stop."""
-        if self._stop.is_set():
-            raise LeaseLost("the task was cancelled or its lease is lost")
-
-    def _say(self) -> Mapping[str, Any]:
-        with self._lock:
-            has, value, self._has_progress = self._has_progress, self._progress, False
-            self._named = list(self._taken)
-        return {
-            **({"progress": value} if has else {}),
-            **({"takes_steering": True, "steered": self._named} if self._takes_steering else {}),
-        }
-
-    def _hear(self, answer: HeartbeatAnswer) -> None:
-        """What is offered again, because the server does not know yet that it was heard, is heard once."""
-        with self._lock:
-            self._taken = [id for id in self._taken if id not in self._named]
-            for message in answer.steering or ():
-                if message.id not in self._taken:
-                    self._offered.setdefault(message.id, message.text)
-
-    def _unnamed(self) -> Mapping[str, Any]:
-        with self._lock:
-            return {"steered": list(self._taken)} if self._taken else {}
+# How many seconds longer than a claim waits its answer may take; and when the worker is drained.
+ANSWER, LAST_ANSWER = 30.0, 2.0
 
 
 class Worker:
@@ -125,16 +52,23 @@ class Worker:
         name: Optional[str] = None,
         lease_ms: Optional[int] = None,
         grace: float = 30.0,
+        poll: float = 5.0,
     ) -> None:
-        """`grace`: how many seconds running tasks have after `drain()`; then they are let go, and offered again elsewhere."""
+        """`grace`: how many seconds running tasks have after `drain()`; then they are let go, and offered again elsewhere.
+
+        `poll`: how many seconds one claim waits for work, 0.1 to 60; so long at most `drain()` waits for the one under way.
+        """
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
+        if not 0.1 <= poll <= 60:
+            raise ValueError("poll must be from 0.1 to 60 seconds")
         self._client = client
         self._lanes = list(lanes)
         self._concurrency = concurrency
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._lease_ms = lease_ms
         self._grace = grace
+        self._poll = poll
         self._handlers: dict[str, tuple[Handler, bool]] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._threads: Optional[ThreadPoolExecutor] = None
@@ -155,19 +89,31 @@ class Worker:
         return known
 
     def drain(self) -> None:
-        """Claims nothing more; `run` returns when what runs has ended, or its grace is over."""
+        """Claims nothing more; what the claim under way brings is still done.
+
+        `run` returns when what runs has ended, or its grace is over.
+        """
         self._draining.set()
 
     def run_forever(self) -> None:
-        """Runs until SIGTERM or SIGINT, then drains. For a program that does nothing else."""
+        """Runs until SIGTERM or SIGINT, then drains; a second one ends it at once. For a program that does nothing else."""
         asyncio.run(self._until_signal())
 
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
+        running = asyncio.ensure_future(self.run())
+
+        def told() -> None:
+            if self._draining.is_set():
+                running.cancel()
+            self.drain()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.drain)
+            loop.add_signal_handler(number, told)
         try:
-            await self.run()
+            await asyncio.wait({running})
+            if not running.cancelled():
+                running.result()
         finally:
             await self._client.close()
 
@@ -198,42 +144,58 @@ class Worker:
             if free == 0:
                 await asyncio.wait({draining, *self._running}, return_when=asyncio.FIRST_COMPLETED)
                 continue
+            asked = time.monotonic()
             claim = asyncio.ensure_future(self._claim(free))
-            try:
-                await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                # Nobody would run what it claims from now on.
-                if not claim.done():
-                    claim.cancel()
-                    await asyncio.wait({claim})
+            await self._heard(claim, draining)
             if claim.cancelled():
                 return
             try:
-                claim.result()
-                tries = 0
+                # A server that drains answers at once, and would be asked again at once.
+                tries = 0 if claim.result() or time.monotonic() - asked >= self._poll / 2 else tries + 1
+                pause = self._pauses.own_pause(tries, random.random()) if tries else 0.0
             except LanewayError as error:
                 tries += 1
-                pause = self._pauses.pause(error, tries, 0.0, random.random())
-                if pause is None:
+                again = self._pauses.pause(error, tries, 0.0, random.random())
+                if again is None:
                     raise
+                pause = again
                 log.warning("cannot claim, will try again in %.1f s: %s", pause, error)
+            if pause:
                 await asyncio.wait({draining}, timeout=pause)
 
-    async def _claim(self, free: int) -> None:
+    async def _heard(self, claim: asyncio.Future[int], draining: asyncio.Future[Any]) -> None:
+        """Waits for a claim's answer, also when the worker is drained meanwhile.
+
+        What was handed out by then would be nobody's until its lease is over.
+        """
+        try:
+            await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)
+            if not claim.done():
+                log.info("a claim is under way; what it brings is still done")
+                await asyncio.wait({claim}, timeout=self._poll + LAST_ANSWER)
+        finally:
+            if not claim.done():
+                claim.cancel()
+                await asyncio.wait({claim})
+
+    async def _claim(self, free: int) -> int:
+        """Starts what the server hands out; returns how many that is."""
         body = given(
             worker=self.name,
             lanes=self._lanes,
             kinds=sorted(self._handlers),
             max=free,
-            wait_ms=CLAIM_WAIT_MS,
+            wait_ms=round(self._poll * 1000),
             lease_ms=self._lease_ms,
         )
-        response = await self._client.transport.send("POST", path_of("claim"), body=body, waits=True)
-        for task in meaning(ClaimAnswer, response).tasks:
+        response = await self._client.transport.send("POST", path_of("claim"), body=body, within=self._poll + ANSWER)
+        tasks = meaning(ClaimAnswer, response).tasks
+        for task in tasks:
             clock = LeaseClock(lease_length(self._lease_ms, task.lease_until, response.headers))
             running = asyncio.ensure_future(self._run_one(task, clock))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
+        return len(tasks)
 
     async def _run_one(self, task: ClaimedTask, clock: LeaseClock) -> None:
         handler, steering = self._handlers[task.kind]
@@ -281,7 +243,7 @@ class Worker:
         if inspect.iscoroutinefunction(handler):
             return await handler(run)
         context = contextvars.copy_context()
-        result = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, handler, run)
+        result = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(handler, run))
         return await result if inspect.isawaitable(result) else result
 
     async def _report(self, task: ClaimedTask, clock: LeaseClock, outcome: Mapping[str, Any]) -> None:

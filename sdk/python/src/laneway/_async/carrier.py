@@ -55,7 +55,10 @@ class AsyncGathering(httpcore2.AsyncNetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Backend(httpcore2.AnyIOBackend):
+class _Backend(httpcore2.AsyncNetworkBackend):
+    def __init__(self) -> None:
+        self._usual: Any = httpcore2.AnyIOBackend()
+
     async def connect_tcp(
         self,
         host: str,
@@ -64,7 +67,10 @@ class _Backend(httpcore2.AnyIOBackend):
         local_address: Optional[str] = None,
         socket_options: Optional[Iterable[httpcore2.SOCKET_OPTION]] = None,
     ) -> httpcore2.AsyncNetworkStream:
-        return AsyncGathering(await super().connect_tcp(host, port, timeout, local_address, socket_options))
+        return AsyncGathering(await self._usual.connect_tcp(host, port, timeout, local_address, socket_options))
+
+    async def sleep(self, seconds: float) -> None:
+        await self._usual.sleep(seconds)
 
 
 class AsyncCarrier(httpx2.AsyncHTTPTransport):

@@ -16,6 +16,7 @@ from ..types import (
     CancelManyAnswer,
     DeadLetterView,
     ExplainView,
+    ExternalTask,
     GroupView,
     LaneNumbers,
     PriorityRequest,
@@ -56,6 +57,9 @@ class AsyncClient:
         self.url = self.transport.url
         self.leases = AsyncLeases(self.transport)
         self._external = AsyncExternal(self.transport, self.leases)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -259,7 +263,7 @@ class AsyncClient:
         if session is not None:
             return await self.session(session).stats()
         status = await self.status()
-        pending = [task async for task in self.transport.pages(dict, path_of("external-tasks"))]
+        pending = [task async for task in self.transport.pages(ExternalTask, path_of("external-tasks"))]
         lanes = {lane.lane: _stats(lane) async for lane in self.lanes()}
         return SessionStats(
             total_pending=status.waiting, total_active=status.running, external_pending=len(pending), lanes=lanes

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Callable, Mapping, Optional
+import time
+from contextlib import contextmanager, suppress
+from typing import Any, Callable, Generator, Mapping, Optional
 
 from .._lease import LeaseClock
 from ..errors import LanewayError, NotFound, Refusal, StaleLease
@@ -13,7 +15,7 @@ from .transport import AsyncTransport, path_of
 
 log = logging.getLogger("laneway")
 # How many seconds closing a client waits for what is still to be said.
-LAST_WORDS = 1.0
+LAST_WORDS = 2.0
 Lost = Callable[[str], None]
 Heard = Callable[[HeartbeatAnswer], None]
 Say = Callable[[], Mapping[str, Any]]
@@ -89,6 +91,20 @@ class AsyncLeases:
         self._transport = transport
         self._kept: dict[str, _Kept] = {}
         self._later: set[asyncio.Task[None]] = set()
+        # How many slots are being given back, and who waits until none is.
+        self._leaving = 0
+        self._none_leaving: Optional[asyncio.Event] = None
+
+    @contextmanager
+    def leaving(self) -> Generator[None, None, None]:
+        """While a slot is being given back: whoever closes the client meanwhile waits for it."""
+        self._leaving += 1
+        try:
+            yield
+        finally:
+            self._leaving -= 1
+            if self._leaving == 0 and self._none_leaving is not None:
+                self._none_leaving.set()
 
     def keep(
         self,
@@ -139,8 +155,13 @@ class AsyncLeases:
         """Gives no more signs of life. What is still to be said has a moment to be heard."""
         for task in list(self._kept):
             self.drop(task)
+        until = time.monotonic() + LAST_WORDS
+        if self._leaving:
+            self._none_leaving = asyncio.Event()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._none_leaving.wait(), LAST_WORDS)
         if self._later:
-            await asyncio.wait(self._later, timeout=LAST_WORDS)
+            await asyncio.wait(self._later, timeout=max(0.0, until - time.monotonic()))
         for saying in list(self._later):
             saying.cancel()
 

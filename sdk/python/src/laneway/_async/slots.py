@@ -99,15 +99,16 @@ class AsyncSlot:
         failed = type(error).__name__ if error is not None else None
         path = path_of("tasks", self.id, "complete")
         body = given(fence=self.fence, success=error is None, error=failed)
-        try:
-            await self._transport.send("POST", path, body=body)
-        except StaleLease as stale:
-            return stale
-        except (LanewayError, asyncio.CancelledError) as gone:
-            # Whoever waited for this to be heard goes on; it is said until it is heard.
-            self._leases.say_later(path, body, self._clock)
-            if isinstance(gone, asyncio.CancelledError):
-                raise
+        with self._leases.leaving():
+            try:
+                await self._transport.send("POST", path, body=body)
+            except StaleLease as stale:
+                return stale
+            except (LanewayError, asyncio.CancelledError) as gone:
+                # Whoever waited for this to be heard goes on; it is said until it is heard.
+                self._leases.say_later(path, body, self._clock)
+                if isinstance(gone, asyncio.CancelledError):
+                    raise
         return None
 
 

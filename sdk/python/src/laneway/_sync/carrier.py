@@ -57,7 +57,10 @@ class Gathering(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Backend(httpcore2.SyncBackend):
+class _Backend(httpcore2.NetworkBackend):
+    def __init__(self) -> None:
+        self._usual: Any = httpcore2.SyncBackend()
+
     def connect_tcp(
         self,
         host: str,
@@ -66,7 +69,10 @@ class _Backend(httpcore2.SyncBackend):
         local_address: Optional[str] = None,
         socket_options: Optional[Iterable[httpcore2.SOCKET_OPTION]] = None,
     ) -> httpcore2.NetworkStream:
-        return Gathering(super().connect_tcp(host, port, timeout, local_address, socket_options))
+        return Gathering(self._usual.connect_tcp(host, port, timeout, local_address, socket_options))
+
+    def sleep(self, seconds: float) -> None:
+        self._usual.sleep(seconds)
 
 
 class Carrier(httpx2.HTTPTransport):

@@ -18,6 +18,7 @@ from ..types import (
     CancelManyAnswer,
     DeadLetterView,
     ExplainView,
+    ExternalTask,
     GroupView,
     LaneNumbers,
     PriorityRequest,
@@ -58,6 +59,9 @@ class Client:
         self.url = self.transport.url
         self.leases = Leases(self.transport)
         self._external = External(self.transport, self.leases)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
 
     def __enter__(self) -> Client:
         return self
@@ -261,7 +265,7 @@ class Client:
         if session is not None:
             return self.session(session).stats()
         status = self.status()
-        pending = [task for task in self.transport.pages(dict, path_of("external-tasks"))]
+        pending = [task for task in self.transport.pages(ExternalTask, path_of("external-tasks"))]
         lanes = {lane.lane: _stats(lane) for lane in self.lanes()}
         return SessionStats(
             total_pending=status.waiting, total_active=status.running, external_pending=len(pending), lanes=lanes
