@@ -148,6 +148,13 @@ pub struct CompleteBody {
     pub steered: Vec<String>,
 }
 
+impl CompleteBody {
+    /// A success of which nothing else is said.
+    pub fn success(fence: u64) -> CompleteBody {
+        CompleteBody { fence, success: true, result: None, error: None, retryable: None, steered: Vec::new() }
+    }
+}
+
 /// A task that waits for a worker.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExternalTask {

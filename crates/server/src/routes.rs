@@ -69,6 +69,7 @@ pub(crate) const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/api/tasks/{id}/complete", WORKER),
     ("GET", "/api/groups/{group}", READ),
     ("POST", "/api/slots", WORKER),
+    ("DELETE", "/api/slots/{id}", WORKER),
     ("POST", "/api/claim", WORKER),
     ("GET", "/api/external-tasks", READ),
     ("GET", "/api/workers", READ),
@@ -162,6 +163,7 @@ fn described() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(workers::complete))
         .routes(routes!(tasks_groups::group))
         .routes(routes!(slots::take))
+        .routes(routes!(slots::give_back))
         .routes(routes!(workers::claim))
         .routes(routes!(workers::external_tasks))
         .routes(routes!(workers::workers))

@@ -10,17 +10,20 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Fence, LaneName, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
+use axum::http::StatusCode;
+use laneway_core::{End, Fence, LaneName, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
 use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock, TaskHandle};
 use laneway_protocol::{At, Code, CompleteBody, SlotAnswer, SlotRequest};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::asks;
 use crate::auth::Caller;
 use crate::envelope::Envelope;
-use crate::extract::Body;
+use crate::extract::{Body, Path, Query, task_id};
 use crate::problem::{Answer, Refusal};
 
 /// The kind of tasks that hold a slot for somebody elsewhere.
@@ -201,7 +204,55 @@ fn stale(task: TaskId) -> Refusal {
     Refusal::new(Code::StaleLease, "the slot has lapsed or was given back").of_task(task)
 }
 
-/// Takes a slot of each of some lanes, to guard code of the caller's own. Renewed by heartbeat, ended by complete.
+/// Ends a slot and waits until that is decided; `None`: it is no slot that is held from elsewhere.
+pub(crate) async fn end(app: &App, task: TaskId, body: &CompleteBody) -> Option<Answer<()>> {
+    Some(match app.slots.end(task, body).await? {
+        // Where its end is not told, it is looked up.
+        Ok(end) => {
+            match end {
+                Some(mut end) => end.ended().await.ok(),
+                None => app.word_of_end(task).await,
+            };
+            Ok(())
+        }
+        Err(refusal) => Err(refusal),
+    })
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SlotQuery {
+    /// The fence with which the slot was given.
+    fence: u64,
+}
+
+/// Gives a slot back. Saying so again changes nothing and is no error.
+#[utoipa::path(
+    delete, path = "/api/slots/{id}", tag = "tasks", params(("id" = String, Path), SlotQuery),
+    responses((status = 204, description = "it is free"))
+)]
+pub(crate) async fn give_back(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Query(query): Query<SlotQuery>,
+) -> Answer<StatusCode> {
+    let task = task_id(&id).map_err(|_| Refusal::not_found("slot"))?;
+    let body = CompleteBody::success(query.fence);
+    if let Some(ended) = end(&app, task, &body).await {
+        return ended.map(|()| StatusCode::NO_CONTENT);
+    }
+    match app.handle.finished(task).await? {
+        Some((finished, _)) if finished.kind.as_str() != KIND => Err(Refusal::not_found("slot")),
+        // Only its holder completes it.
+        Some((finished, _)) if finished.end == End::Completed => Ok(StatusCode::NO_CONTENT),
+        Some(_) => Err(stale(task)),
+        None => Err(Refusal::not_found("slot")),
+    }
+}
+
+/// Takes a slot of each of some lanes, to guard code of the caller's own. Renewed by heartbeat, ended by complete, or by
+/// giving it back.
 #[utoipa::path(
     post, path = "/api/slots", tag = "tasks", request_body = SlotRequest,
     responses((status = 200, body = SlotAnswer))

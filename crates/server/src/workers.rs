@@ -18,6 +18,7 @@ use crate::asks;
 use crate::envelope::Envelope;
 use crate::extract::{Body, Path, Query, task_id};
 use crate::problem::{Answer, Refusal};
+use crate::slots;
 use crate::tasks::{PageQuery, bad_cursor, page_size};
 use crate::views;
 
@@ -184,12 +185,8 @@ pub(crate) async fn complete(
     if !body.success && body.result.is_some() {
         return Err(Refusal::invalid("only a success has a result"));
     }
-    if let Some(ended) = app.slots.end(task, &body).await {
-        // Where its end is not told, it is looked up.
-        match ended? {
-            Some(mut end) => end.ended().await.ok(),
-            None => app.word_of_end(task).await,
-        };
+    if let Some(ended) = slots::end(&app, task, &body).await {
+        ended?;
         return crate::tasks::get(State(app), Path(id)).await;
     }
     finish(&app, task, body).await?;

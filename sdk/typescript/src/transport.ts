@@ -39,6 +39,8 @@ export interface Request extends CallOptions {
   withinMs?: number;
   /** What a good answer says is not looked at. */
   isUnread?: boolean;
+  /** It is not sent again, although it could be: the caller sees to that. */
+  isOnce?: boolean;
 }
 
 /** A path below `/api`, each part percent-encoded. */
@@ -75,7 +77,7 @@ export class Transport {
   /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
   async send<T>(path: string, request: Request = {}): Promise<Answer<T>> {
     const headers = this.#headers(request);
-    const repeatable = (request.method ?? "GET") !== "POST" || "idempotency-key" in headers;
+    const repeatable = !request.isOnce && ((request.method ?? "GET") !== "POST" || "idempotency-key" in headers);
     const began = performance.now();
     for (let tries = 1; ; tries += 1) {
       try {

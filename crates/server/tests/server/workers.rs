@@ -1,6 +1,6 @@
 //! Workers, slots and dead letters over HTTP.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::serve;
 
@@ -101,6 +101,24 @@ async fn a_slot_guards_code_of_the_callers_own() {
     assert_eq!((second.status, gave.status), (200, 200), "{second:?} {gave:?}");
     assert!(second.json()["fence"].as_u64() > fence.as_u64());
     assert_eq!(server.post(&format!("/api/tasks/{id}/heartbeat"), json!({"fence": fence})).await.status, 409);
+    // Given back without more words, as often as it takes to be heard.
+    let (id, fence) = (second.json()["id"].as_str().unwrap().to_owned(), second.json()["fence"].clone());
+    let path = |fence: &Value| format!("/api/slots/{id}?fence={fence}");
+    assert_eq!(server.send("DELETE", &path(&json!(1)), json!(null)).await.status, 409, "another's fence");
+    for _ in 0..2 {
+        assert_eq!(server.send("DELETE", &path(&fence), json!(null)).await.status, 204);
+    }
+    let third = take(0).await;
+    assert_eq!(third.status, 200, "{third:?}");
+    let task = server.post("/api/tasks", json!({"kind": "index", "lanes": ["external"]})).await.json();
+    for wrong in
+        [format!("/api/slots/{}?fence=1", task["id"].as_str().unwrap()), "/api/slots/x?fence=1".to_owned()]
+    {
+        assert_eq!(server.send("DELETE", &wrong, json!(null)).await.status, 404, "{wrong}");
+    }
+    for wrong in [format!("/api/slots/{id}"), format!("/api/slots/{id}?fence=x")] {
+        assert_eq!(server.send("DELETE", &wrong, json!(null)).await.status, 400, "{wrong}");
+    }
     let brief = server.post("/api/slots", json!({"lanes": ["brief"], "lease_ms": 30})).await;
     assert_eq!(brief.status, 200);
     // Nobody renews it: the next one has it when the lease is over.

@@ -101,7 +101,11 @@ class AsyncSlot:
         body = given(fence=self.fence, success=error is None, error=failed)
         with self._leases.leaving():
             try:
-                await self._transport.send("POST", path, body=body)
+                if error is None:
+                    given_back = path_of("slots", self.id) + f"?fence={self.fence}"
+                    await self._transport.send("DELETE", given_back, once=True)
+                else:
+                    await self._transport.send("POST", path, body=body)
             except StaleLease as stale:
                 return stale
             except (LanewayError, asyncio.CancelledError) as gone:

@@ -106,14 +106,16 @@ class AsyncTransport:
         headers: Optional[Mapping[str, str]] = None,
         waits: bool = False,
         within: Optional[float] = None,
+        once: bool = False,
     ) -> httpx2.Response:
         """Sends a request, again where that is safe, and returns the answer if it is a good one.
 
-        `waits`: the answer may take any time. `within`: it may take so many seconds, and no more.
+        `waits`: the answer may take any time. `within`: it may take so many seconds, and no more. `once`: it is not sent again,
+        although it could be; the caller sees to that.
         """
         timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within
         sent = {"traceparent": next_traceparent(), **(headers or {})}
-        repeatable = method in REPEATABLE or "idempotency-key" in sent
+        repeatable = not once and (method in REPEATABLE or "idempotency-key" in sent)
         began, tries = time.monotonic(), 0
         while True:
             tries += 1

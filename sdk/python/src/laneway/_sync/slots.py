@@ -82,7 +82,11 @@ class Slot:
         path = path_of("tasks", self.id, "complete")
         body = given(fence=self.fence, success=error is None, error=failed)
         try:
-            self._transport.send("POST", path, body=body)
+            if error is None:
+                given_back = path_of("slots", self.id) + f"?fence={self.fence}"
+                self._transport.send("DELETE", given_back, once=True)
+            else:
+                self._transport.send("POST", path, body=body)
         except StaleLease as stale:
             return stale
         except (LanewayError, KeyboardInterrupt) as gone:
