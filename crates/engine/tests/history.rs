@@ -195,6 +195,44 @@ async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() 
     lanes.shutdown(Duration::ZERO).await;
 }
 
+#[tokio::test]
+async fn work_that_never_ran_is_remembered_with_what_it_was_to_do() {
+    let options = || {
+        let mut options = Options::default();
+        options.payloads_kept_max = 16;
+        options
+    };
+    each(options, async |lanes| {
+        lanes.configure(vec![block("away", "handler=external")]).await.unwrap();
+        let submit = async |payload: Value| {
+            lanes.submit(Task::new("away").kind("index").payload(payload)).await.unwrap()
+        };
+        let cancelled = submit(json!({"n": 1})).await;
+        cancelled.cancel().await.unwrap();
+        let cleared = submit(json!({"n": 2})).await;
+        lanes.clear(lane("away")).await.unwrap();
+        let left = submit(json!({"n": 3})).await;
+        let left_id = left.id();
+        let mut updates = lanes.subscribe(laneway_engine::Filter { task: Some(left_id), lane: None });
+        drop(left.on_drop(laneway_engine::OnDrop::Cancel));
+        while lanes.task(left_id).await.unwrap().is_some() {
+            updates.next().await.unwrap();
+        }
+        let long = submit(json!("more than sixteen bytes")).await;
+        long.cancel().await.unwrap();
+        for (task, payload) in [
+            (cancelled.id(), Some("{\"n\":1}")),
+            (cleared.id(), Some("{\"n\":2}")),
+            (left_id, Some("{\"n\":3}")),
+            (long.id(), None),
+        ] {
+            let (_, record) = over(lanes, task).await;
+            assert_eq!(record.payload.as_deref(), payload.map(str::as_bytes));
+        }
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_history_is_as_long_and_as_old_as_it_may_be() {
     let mut options = Options::default();
