@@ -19,6 +19,8 @@ pub(crate) struct Board {
     pub(crate) epoch: u64,
     /// The number of the next event.
     pub(crate) next: u64,
+    /// When somebody listened last: the number that was next then. Nobody has yet: `None`.
+    heard: Option<u64>,
     kept: VecDeque<Arc<Happening>>,
     /// By the task that they watch.
     of_task: HashMap<TaskId, Vec<Watcher>>,
@@ -53,6 +55,7 @@ impl Board {
         Board {
             epoch: started.0,
             next: 1,
+            heard: None,
             kept: VecDeque::new(),
             of_task: HashMap::new(),
             of_all: Vec::new(),
@@ -65,7 +68,9 @@ impl Board {
         }
     }
 
+    /// Adds somebody who is told from now on.
     pub(crate) fn add(&mut self, watcher: Watcher) {
+        self.heard = Some(self.next);
         match watcher.filter.task {
             Some(task) => self.of_task.entry(task).or_default().push(watcher),
             None => self.of_all.push(watcher),
@@ -93,6 +98,21 @@ impl Board {
     /// Whether nobody would hear of anything.
     pub(crate) fn is_unwatched(&self) -> bool {
         self.of_all.is_empty() && self.expecting == 0 && self.of_task.is_empty()
+    }
+
+    /// Notes that something happens; says whether it is worth putting into words: somebody listens, or may come back who
+    /// did, and would not have missed more than is kept anyway. If not, it only counts.
+    pub(crate) fn is_worth_telling(&mut self) -> bool {
+        if !self.is_unwatched() {
+            self.heard = Some(self.next);
+            return true;
+        }
+        if self.heard.is_some_and(|heard| self.next - heard < KEPT_MAX as u64) {
+            return true;
+        }
+        self.next += 1;
+        self.kept.clear();
+        false
     }
 
     pub(crate) fn has_told_end(&self, task: TaskId, seen: u64) -> bool {

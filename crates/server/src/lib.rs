@@ -6,7 +6,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | opening, serving, stopping | `server.rs`, `timed.rs` |
+//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs` |
 //! | which routes are there, and who may use them? | `routes.rs`, `front.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
 //! | reading requests, refusing them | `extract.rs`, `problem.rs` |
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
@@ -23,6 +23,7 @@
 mod admin;
 mod agents;
 mod agreement;
+mod alarm;
 mod app;
 mod asks;
 mod attempts;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
 use laneway_core::{Block, LaneSettings, Pattern, Switch};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::agreement::{differences, in_words};
+use crate::alarm::Alarms;
 use crate::app::{App, LAST_WORDS};
 use crate::audit::Audit;
 use crate::bus::{Bus, Wishes};
@@ -303,7 +304,7 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
     let service = TowerToHyperService::new(router);
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
+        .timer(Alarms::default())
         .header_read_timeout(app.limits.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();

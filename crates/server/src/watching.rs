@@ -139,11 +139,12 @@ fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<Tas
     if let Some((event, _)) = &event {
         before(board, event, new);
     }
-    if let Some(happening) = Happening::of(update) {
+    let is_told = board.is_worth_telling();
+    if is_told && let Some(happening) = Happening::of(update) {
         board.publish(happening);
     }
     if let Some((event, at)) = event {
-        after(board, &event, at);
+        after(board, &event, at, is_told);
         if let Event::Ended { task, .. } = &*event {
             traces.ended(*task);
         }
@@ -176,38 +177,41 @@ fn before(board: &mut Board, event: &Event, new: &mut Vec<TaskId>) {
 }
 
 /// What follows an event for watchers.
-fn after(board: &mut Board, event: &Arc<Event>, at: laneway_core::Timestamp) {
+fn after(board: &mut Board, event: &Arc<Event>, at: laneway_core::Timestamp, is_told: bool) {
     match &**event {
         Event::Submitted { task, spec, handler, .. } => {
-            if *handler != Handler::Internal {
+            if is_told && *handler != Handler::Internal {
                 board.publish(Happening::pending(*task, Arc::clone(event)).at(at));
             }
             if let Some(group) = &spec.group {
                 let view = board.groups.accepted(group);
-                tell_group(board, group, view, at);
+                tell_group(board, group, view, at, is_told);
             }
         }
         Event::Ended { task, end } => {
-            let done = Happening::made(EventName::Done, Some(*task), json!({})).at(at);
             let note = board.forget(*task);
-            let lanes = note.as_ref().map(|note| Arc::clone(&note.lanes));
-            let done = match lanes {
-                Some(lanes) => done.in_lanes(lanes),
-                None => done,
-            };
-            if note.as_ref().is_some_and(|note| note.is_external) {
-                let data = json!({ "success": *end == End::Completed });
-                let told = Happening::made(EventName::ExternalTaskCompleted, Some(*task), data).at(at);
-                board.publish(told);
+            if is_told {
+                tell_end(board, *task, end, note.as_ref(), at);
             }
-            board.publish(done);
             if let Some(group) = note.and_then(|note| note.group) {
                 let view = board.groups.ended(&group, *end == End::Completed);
-                tell_group(board, &group, view, at);
+                tell_group(board, &group, view, at, is_told);
             }
         }
         _ => {}
     }
+}
+
+fn tell_end(board: &mut Board, task: TaskId, end: &End, note: Option<&Note>, at: laneway_core::Timestamp) {
+    if note.is_some_and(|note| note.is_external) {
+        let data = json!({ "success": *end == End::Completed });
+        board.publish(Happening::made(EventName::ExternalTaskCompleted, Some(task), data).at(at));
+    }
+    let done = Happening::made(EventName::Done, Some(task), json!({})).at(at);
+    board.publish(match note {
+        Some(note) => done.in_lanes(Arc::clone(&note.lanes)),
+        None => done,
+    });
 }
 
 fn tell_group(
@@ -215,7 +219,11 @@ fn tell_group(
     group: &laneway_core::Name,
     view: laneway_protocol::GroupView,
     at: laneway_core::Timestamp,
+    is_told: bool,
 ) {
+    if !is_told {
+        return;
+    }
     let data = json!({
         "group": group.as_str(), "done": view.done, "total": view.total, "failed": view.failed,
     });
