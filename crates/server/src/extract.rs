@@ -109,6 +109,12 @@ fn blame(error: &serde_json::Error) -> String {
         return format!("the body does not fit: {text} ({place})");
     }
     match text.rsplit_once("expected ") {
+        // A name of a type of ours says nothing to whoever wrote the body.
+        Some((_, "u8" | "u16" | "u32" | "u64" | "usize")) => {
+            format!(
+                "the body does not fit at {place}: expected a whole number, not below 0 and not too large"
+            )
+        }
         Some((_, expected)) if !expected.contains('"') => {
             format!("the body does not fit at {place}: expected {expected}")
         }
