@@ -79,6 +79,12 @@ impl Engine {
         is_over
     }
 
+    /// Has a command decided, kept and told.
+    pub(crate) fn take_ask(&mut self, mut ask: Ask) {
+        let (turn, reply) = self.decide_now(&mut ask);
+        self.publish_now(ask, turn, reply);
+    }
+
     /// Takes a report of a run.
     pub(crate) fn take_report(&mut self, report: Report) {
         let Some(mut ask) = self.heed(report) else { return };

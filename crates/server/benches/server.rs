@@ -106,13 +106,15 @@ impl Drop for Other {
 struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// What comes in one read. Kept, because to clear as much for each answer costs more than to ask.
+    piece: Box<[u8]>,
 }
 
 impl Client {
     async fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Client { stream, buffer: Vec::new() }
+        Client { stream, buffer: Vec::new(), piece: vec![0; 64 * 1024].into() }
     }
 
     async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -136,10 +138,9 @@ impl Client {
                     return (status, body);
                 }
             }
-            let mut piece = [0; 64 * 1024];
-            let read = self.stream.read(&mut piece).await.unwrap();
+            let read = self.stream.read(&mut self.piece).await.unwrap();
             assert!(read > 0, "the server hung up");
-            self.buffer.extend_from_slice(&piece[..read]);
+            self.buffer.extend_from_slice(&self.piece[..read]);
         }
     }
 }
@@ -183,12 +184,15 @@ impl Alone {
         let store = Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
         let options = laneway_engine::Options::default();
         let handle = laneway_engine::Handle::open(store, options).await.unwrap();
-        let mut settings = laneway_core::LaneSettings::default();
-        settings.set("handler", "external").unwrap();
-        settings.set("max_concurrency", "1").unwrap();
-        settings.set("max_queued", "10000000").unwrap();
-        let lanes = laneway_core::Pattern::new("external").unwrap();
-        handle.configure(vec![laneway_core::Block { lanes, settings: Some(settings) }]).await.unwrap();
+        let block = |lanes: &str, words: &[(&str, &str)]| {
+            let mut settings = laneway_core::LaneSettings::default();
+            words.iter().for_each(|(key, value)| settings.set(key, value).unwrap());
+            let lanes = laneway_core::Pattern::new(lanes).unwrap();
+            laneway_core::Block { lanes, settings: Some(settings) }
+        };
+        let room = ("max_queued", "10000000");
+        let external = [("handler", "external"), ("max_concurrency", "1"), room];
+        handle.configure(vec![block("global", &[room]), block("external", &external)]).await.unwrap();
         Alone { handle, _dir: dir }
     }
 
