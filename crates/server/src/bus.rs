@@ -221,3 +221,45 @@ impl Drop for Watch {
         self.bus.lock().remove(self.number, self.task);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use laneway_protocol::EventName;
+    use serde_json::json;
+
+    use super::*;
+    use crate::board::KEPT_MAX;
+
+    fn happen(bus: &Bus, times: usize) {
+        for _ in 0..times {
+            bus.with(|board| {
+                if board.is_worth_telling() {
+                    board.publish(Happening::made(EventName::Configured, None, json!({})));
+                }
+            });
+        }
+    }
+
+    /// What a client that comes back after this event is told first: whether something is missing, and how many.
+    fn told_after(bus: &Bus, seen: u64) -> (bool, usize) {
+        let watch = bus.watch(Filter::default(), From::After(seen));
+        let gaps = watch.replay.iter().filter(|happening| happening.name == EventName::Gap).count();
+        (gaps > 0, watch.replay.len() - gaps)
+    }
+
+    #[test]
+    fn events_are_kept_for_whoever_listened_and_only_as_long_as_that_helps() {
+        let (bus, _wishes) = Bus::new(Timestamp(0));
+        // Nobody can come back who was never there; one who says so has missed them.
+        happen(&bus, 3);
+        assert_eq!(told_after(&bus, 0), (true, 0));
+        assert_eq!(told_after(&bus, 3), (false, 0));
+        happen(&bus, 10);
+        assert_eq!(told_after(&bus, 3), (false, 10));
+        // All that may be kept is, and one more is too many: nothing of it would help without what is missing.
+        happen(&bus, KEPT_MAX);
+        assert_eq!(told_after(&bus, 13), (false, KEPT_MAX));
+        happen(&bus, KEPT_MAX + 1);
+        assert_eq!(told_after(&bus, 13 + KEPT_MAX as u64), (true, 0));
+    }
+}
