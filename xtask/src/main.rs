@@ -30,7 +30,7 @@ cargo xtask <chore>
   bench core        speed and size of the scheduler, as ratios with their bounds
   bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
-  bench server      what the server costs beside what it stands on, with bounds
+  bench server [memory|disk|looks|watchers]  what the server costs beside what it stands on, with bounds
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
@@ -61,9 +61,8 @@ fn main() -> ExitCode {
         ["bench", "core"] => bench_core(),
         ["bench", "replicas"] => bench_replicas(),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
-        ["bench", "server"] => {
-            run("cargo", &["bench", "--package", "laneway-server", "--bench", "server"], &[])
-        }
+        ["bench", "server"] => bench_server(""),
+        ["bench", "server", word] => bench_server(word),
         ["bench", "engine"] => bench_engine(""),
         ["bench", "engine", word] => bench_engine(word),
         ["compare", ref words @ ..] => compare::compare(words),
@@ -199,6 +198,13 @@ fn bench_replicas() -> Result<(), String> {
     let home = home.to_string_lossy();
     let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
     run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
+}
+
+/// All rows, or those of one name.
+fn bench_server(word: &str) -> Result<(), String> {
+    let bench = ["bench", "--package", "laneway-server", "--bench", "server", "--", word];
+    let bench = if word.is_empty() { &bench[..bench.len() - 2] } else { &bench[..] };
+    run("cargo", bench, &[])
 }
 
 /// A crate of its own, because the peers that it measures are no part of the normal build.

@@ -64,7 +64,7 @@ async fn run(
     is_json: bool,
 ) -> Result<(), Trouble> {
     let store = open_store(&config.store).await?;
-    let listen = config.listen.clone();
+    let (listen, to_try) = (config.listen.clone(), agent_to_try(&config));
     let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
     let server = Server::open(parts).await.map_err(Trouble::Failure)?;
     let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
@@ -84,7 +84,7 @@ async fn run(
         (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?);
     match is_json {
         true => crate::output::json_line(&serde_json::json!({ "url": format!("http://{address}") }))?,
-        false => greet(&address.to_string(), server.is_open()),
+        false => greet(&address.to_string(), to_try.as_deref(), server.is_open()),
     }
     let stop = async move {
         tokio::select! {
@@ -120,12 +120,27 @@ pub(crate) async fn try_open_store(place: &StorePlace) -> Result<Option<Arc<dyn 
     })
 }
 
+/// An agent that answers here and whose name needs no quoting; `echo` where none is configured.
+fn agent_to_try(config: &Config) -> Option<String> {
+    let is_plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let mut here = config.agents.iter().filter(|agent| agent.runner != laneway_config::Runner::External);
+    let found = here.find(|agent| is_plain(agent.name.as_str()));
+    found.map(|agent| agent.name.to_string())
+}
+
 /// Says what to do next. Nobody may be there to read it.
-fn greet(address: &str, is_open: bool) {
+fn greet(address: &str, to_try: Option<&str>, is_open: bool) {
     let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
+    let to_try = match to_try {
+        Some(agent) => {
+            format!("http://{address}/api/agents/{agent}/chat{token} --json '{{\"message\": \"hello\"}}'")
+        }
+        None => format!("http://{address}/api/status{token}"),
+    };
     let text = format!(
         "Laneway listens on http://{address}\n\
-         \x20 try:       curl http://{address}/api/agents/echo/chat{token} --json '{{\"message\": \"hello\"}}'\n\
+         \x20 try:       curl {to_try}\n\
          \x20 dashboard: http://{address}/\n\
          \x20 API:       http://{address}/docs\n"
     );

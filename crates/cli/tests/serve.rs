@@ -99,6 +99,19 @@ fn without_a_file_it_serves_an_echo_on_loopback_says_what_to_do_next_and_the_rea
 }
 
 #[test]
+fn with_a_file_it_says_how_to_ask_an_agent_that_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "agent \"builder\" { external = true }\nagent \"shout\" { command = [\"cat\"] }\n";
+    std::fs::write(dir.path().join("laneway.hcl"), file).unwrap();
+    let served = serve(dir.path(), &[]);
+    let (_, asked) = served.greeting[1].split_once("curl ").unwrap();
+    let output =
+        Command::new("sh").args(["-c", &format!("curl -sS --fail-with-body {asked}")]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && field(&text, "response") == "hello", "{asked}\n{text}");
+}
+
+#[test]
 fn what_was_answered_with_disk_is_there_after_every_kill() {
     const ROUNDS: usize = 20;
     let dir = tempfile::tempdir().unwrap();

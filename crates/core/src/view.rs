@@ -107,10 +107,25 @@ pub struct LaneView<'a> {
     pub stats: &'a LaneStats,
 }
 
+impl Phase {
+    fn status(&self) -> TaskStatus {
+        match self {
+            Phase::Running(_) => TaskStatus::Running,
+            Phase::BackingOff(_) => TaskStatus::Retrying,
+            Phase::Delayed(_) | Phase::Held | Phase::Waiting => TaskStatus::Queued,
+        }
+    }
+}
+
 impl Scheduler {
     /// A live task.
     pub fn task(&self, task: TaskId) -> Option<TaskView> {
         self.tasks.find(task).map(|slot| self.view(slot))
+    }
+
+    /// What a live task does, for whoever need not see the rest of it.
+    pub fn status(&self, task: TaskId) -> Option<TaskStatus> {
+        self.tasks.find(task).map(|slot| self.tasks[slot].phase.status())
     }
 
     /// All live tasks, in the order of their arrival.
@@ -134,11 +149,7 @@ impl Scheduler {
         let own_timeout = task.rare.as_ref().and_then(|rare| rare.timeout);
         TaskView {
             id: task.id,
-            status: match task.phase {
-                Phase::Running(_) => TaskStatus::Running,
-                Phase::BackingOff(_) => TaskStatus::Retrying,
-                Phase::Delayed(_) | Phase::Held | Phase::Waiting => TaskStatus::Queued,
-            },
+            status: task.phase.status(),
             kind: self.kinds.name(task.kind).clone(),
             lanes: self.names_of(slot),
             payload: task.payload,

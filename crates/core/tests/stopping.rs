@@ -45,4 +45,6 @@ fn nothing_starts_after_stop_granting_but_what_a_worker_claims() {
         lease: None,
     };
     assert_eq!(step(&mut lanes, 100_000, claim), 1);
+    let status = |task: u128| lanes.status(TaskId(task));
+    assert_eq!([1, 2, 4].map(status), [None, Some(TaskStatus::Queued), Some(TaskStatus::Running)]);
 }

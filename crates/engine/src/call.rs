@@ -71,6 +71,8 @@ pub(crate) enum Wants {
     /// Whoever has the engine, and sees for himself whether he has the slot.
     SlotNow,
     Task(oneshot::Sender<Result<Accepted, Error>>),
+    /// The same for whoever does not wait for the end.
+    Acceptance(oneshot::Sender<Result<Accepted, Error>>),
     Batch(oneshot::Sender<Result<Vec<Waiter>, Error>>),
     Claim(oneshot::Sender<Result<Vec<Claim>, Error>>),
 }
@@ -79,7 +81,7 @@ pub(crate) enum Wants {
 pub(crate) struct Accepted {
     pub(crate) task: TaskId,
     pub(crate) joined: bool,
-    /// Tells of the end; `None`: it has ended already.
+    /// Tells of the end; `None`: it has ended already, or nobody waits for that.
     pub(crate) waiter: Option<Waiter>,
     pub(crate) standing: crate::submission::Standing,
 }
@@ -126,7 +128,7 @@ impl Wants {
             Wants::Nothing | Wants::SlotNow | Wants::PutBack(_) => Ok(()),
             Wants::Reply(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
-            Wants::Task(answer) => answer.send(Err(error)).map_err(drop),
+            Wants::Task(answer) | Wants::Acceptance(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Batch(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Claim(answer) => answer.send(Err(error)).map_err(drop),
         };

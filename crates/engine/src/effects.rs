@@ -95,7 +95,15 @@ impl Engine {
                 }
                 return;
             }
-            (Wants::Task(answer), Ok(reply)) => match self.accepted(&reply, events) {
+            (Wants::Task(answer), Ok(reply)) => match self.accepted(&reply) {
+                Some(accepted) => {
+                    let is_live = !accepted.joined || events.contains(&Event::Joined { task: accepted.task });
+                    let waiter = is_live.then(|| self.wait_for(accepted.task));
+                    Told::Task(answer, Accepted { waiter, ..accepted })
+                }
+                None => return,
+            },
+            (Wants::Acceptance(answer), Ok(reply)) => match self.accepted(&reply) {
                 Some(accepted) => Told::Task(answer, accepted),
                 None => return,
             },
@@ -111,12 +119,10 @@ impl Engine {
         self.outbox.push(told);
     }
 
-    fn accepted(&mut self, reply: &Reply, events: &[Event]) -> Option<Accepted> {
+    fn accepted(&self, reply: &Reply) -> Option<Accepted> {
         let Reply::Accepted { task, joined } = *reply else { return None };
-        let is_live = !joined || events.contains(&Event::Joined { task });
-        let waiter = is_live.then(|| self.wait_for(task));
         let standing = crate::submission::Standing::of(&self.scheduler, task);
-        Some(Accepted { task, joined, waiter, standing })
+        Some(Accepted { task, joined, waiter: None, standing })
     }
 
     fn wait_for(&mut self, task: TaskId) -> Waiter {

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use foldhash::fast::FixedState;
 use laneway_core::{BlobId, Millis, TaskId, Timestamp};
 use laneway_store::{Append, Entry, Finished, Head, HistoryQuery, Log, Place, StoreError, Version};
 
 use crate::clock::millis;
+use crate::ids::ByTask;
 
 /// A log in a store, or this process's memory.
 ///
@@ -22,8 +24,9 @@ pub(crate) enum Journal {
 
 /// What a journal in memory remembers.
 pub(crate) struct Memory {
-    payloads: HashMap<BlobId, Bytes>,
-    finished: HashMap<TaskId, (Finished, Option<Bytes>)>,
+    /// The ids are our own, so that a fast hash will do.
+    payloads: HashMap<BlobId, Bytes, FixedState>,
+    finished: ByTask<(Finished, Option<Bytes>)>,
     /// The finished tasks, the oldest first, numbered in that order.
     ages: VecDeque<(Place, TaskId)>,
     ended: u64,
@@ -34,8 +37,8 @@ pub(crate) struct Memory {
 impl Journal {
     pub(crate) fn in_memory(history_max: u64, history_for: Option<Duration>) -> Journal {
         Journal::Memory(Arc::new(Mutex::new(Memory {
-            payloads: HashMap::new(),
-            finished: HashMap::new(),
+            payloads: HashMap::default(),
+            finished: ByTask::default(),
             ages: VecDeque::new(),
             ended: 0,
             history_max: usize::try_from(history_max).unwrap_or(usize::MAX),

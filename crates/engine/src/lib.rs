@@ -14,7 +14,7 @@
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
 //! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
 //! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
-//! | what has been? | `history.rs`, `journal.rs` |
+//! | what has been? | `history.rs`, `journal.rs`, `works.rs` |
 //! | who reads the clock, throws the dice and starts tasks? | `clock.rs`, `store_clock.rs`, `ids.rs`, `tasks.rs` |
 
 mod baton;
@@ -67,6 +67,7 @@ mod turn_payload;
 mod views;
 mod watch;
 mod workers;
+mod works;
 
 pub use call::Ending;
 pub use clock::{Clock, SteadyClock};
@@ -81,7 +82,7 @@ pub use refusals::Refusals;
 pub use sessions::Heartbeat;
 pub use slot::Slot;
 pub use stop::{StopSignal, Stopped};
-pub use submission::Standing;
+pub use submission::{Standing, Submitted};
 pub use task::Task;
 pub use task_handle::{OnDrop, TaskHandle};
 pub use tasks::Spawn;

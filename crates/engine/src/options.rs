@@ -28,8 +28,8 @@ pub struct Options {
     /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
     /// Default `None`: for any time.
     pub history_for: Option<Duration>,
-    /// What a task of those was to do is remembered with it when an attempt of it reports its end, unless it is longer than
-    /// so many bytes. Default 0: none is.
+    /// What a task of those was to do is remembered with it, however it ended, unless it is longer than so many bytes (or
+    /// more than 128 end together without having run, as when a long line is cleared). Default 0: none is.
     pub payloads_kept_max: usize,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,

@@ -1,9 +1,11 @@
 //! Asking for a task in the core's own words, for whoever decodes requests, and how it stands when it is accepted.
 
 use bytes::Bytes;
-use laneway_core::{Command, Fence, Millis, Scheduler, TaskId, TaskSpec, TaskStatus};
+use laneway_core::{BlobId, Command, Fence, Millis, Scheduler, TaskId, TaskSpec, TaskStatus};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
+use crate::call::{Accepted, Ask, Wants};
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::task::SLOT_KIND;
@@ -26,20 +28,67 @@ impl Standing {
     pub fn of(lanes: &Scheduler, task: TaskId) -> Standing {
         let position = lanes.position(task);
         Standing {
-            status: lanes.task(task).map(|view| view.status),
+            status: lanes.status(task),
             position,
             starts_in: position.and_then(|_| lanes.estimated_start(task)),
         }
     }
 }
 
+/// A task that was accepted, for whoever does not wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its id.
+    pub task: TaskId,
+    /// Whether an earlier request under the same key had brought it.
+    pub joined: bool,
+    /// How it stood when it was accepted, together with all that was decided at the same time.
+    pub standing: Standing,
+}
+
 impl Handle {
     /// Accepts a task as it is spelled out, with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
     pub async fn submit_spec(
         &self,
-        mut spec: Box<TaskSpec>,
+        spec: Box<TaskSpec>,
         payload: Option<Bytes>,
     ) -> Result<TaskHandle, Error> {
+        let (command, payloads) = self.spelled_out(spec, payload)?;
+        self.accept(command, payloads).await
+    }
+
+    /// The same for whoever does not wait for its end: nothing is held ready to tell of it, however long it waits.
+    pub async fn submit_detached(
+        &self,
+        spec: Box<TaskSpec>,
+        payload: Option<Bytes>,
+    ) -> Result<Submitted, Error> {
+        let (command, payloads) = self.spelled_out(spec, payload)?;
+        let (answer, accepted) = oneshot::channel();
+        let mut ask = Ask::new(command, Wants::Acceptance(answer));
+        ask.payloads = payloads;
+        self.ask_on_the_spot(ask).await?;
+        let Accepted { task, joined, standing, .. } = accepted.await.map_err(|_| Error::Closed)??;
+        Ok(Submitted { task, joined, standing })
+    }
+
+    /// Has something decided at once if the engine is there and free, else when its turn comes.
+    async fn ask_on_the_spot(&self, ask: Ask) -> Result<(), Error> {
+        let mut ask = Some(ask);
+        if let Some(inline) = self.0.inline() {
+            inline.try_with(|engine| ask.take().map(|ask| engine.take_ask(ask)));
+        }
+        match ask {
+            None => Ok(()),
+            Some(ask) => self.send(ask).await,
+        }
+    }
+
+    fn spelled_out(
+        &self,
+        mut spec: Box<TaskSpec>,
+        payload: Option<Bytes>,
+    ) -> Result<(Command, Vec<(BlobId, Bytes)>), Error> {
         if spec.kind.as_str() == SLOT_KIND {
             return Err(Error::NoHandler { kind: spec.kind });
         }
@@ -49,7 +98,7 @@ impl Handle {
             spec.payload = Some(blob);
             payloads.push((blob, payload));
         }
-        self.accept(Command::Submit { task: self.new_id(), spec }, payloads).await
+        Ok((Command::Submit { task: self.new_id(), spec }, payloads))
     }
 
     /// Tells watchers how far an attempt of a worker is. Not kept; an attempt that is over is passed over.

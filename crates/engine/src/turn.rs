@@ -44,8 +44,8 @@ impl Engine {
     pub(crate) async fn decide_and_keep(&mut self, mut asks: Vec<Ask>) {
         asks.retain(|ask| !matches!(&ask.wants, Wants::Slot(answer) if answer.is_closed()));
         loop {
-            let turn = self.decide(&mut asks);
-            match self.keep(&turn).await {
+            let mut turn = self.decide(&mut asks);
+            match self.keep(&mut turn).await {
                 Ok(head) if head == self.head && self.refuses(&turn) => {
                     // What others have ended meanwhile may leave room for it.
                     match self.catch_up(None).await {
@@ -72,7 +72,7 @@ impl Engine {
                     if crate::planted::is(crate::planted::Bug::StaleGrant) && !turn.events.is_empty() =>
                 {
                     self.head = current;
-                    if let Ok(head) = self.keep(&turn).await {
+                    if let Ok(head) = self.keep(&mut turn).await {
                         self.head = head;
                         return self.publish(asks, turn);
                     }
@@ -221,13 +221,14 @@ impl Engine {
     }
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
-    pub(crate) async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
+    pub(crate) async fn keep(&mut self, turn: &mut Turn) -> Result<Head, StoreError> {
         // Whoever was passed the baton passes it on.
         let is_idle = !self.must_show(turn.at) && !self.has_baton();
         let is_nothing = turn.events.is_empty() && is_idle;
         if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
             return Ok(self.head);
         }
+        self.recall_works(turn).await;
         let entry = self.entry(turn);
         let mut sealed = self.journal.seal(self.head, entry)?;
         let mut pauses = REPEAT_AFTER.iter();

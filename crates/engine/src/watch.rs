@@ -111,6 +111,24 @@ impl Updates {
     }
 }
 
+impl Updates {
+    /// Takes the updates that are there already, at most so many.
+    pub fn take_ready(&mut self, into: &mut Vec<Update>, most: usize) {
+        // As above.
+        let mut list = self.watchers.lock();
+        let room = into.len() + most;
+        while into.len() < room {
+            let Ok(update) = self.receiver.try_recv() else {
+                let watcher = list.list.iter_mut().find(|watcher| watcher.number == self.number);
+                let missed = watcher.map_or(0, |watcher| std::mem::take(&mut watcher.missed));
+                into.extend((missed > 0).then_some(Update::Missed(missed)));
+                return;
+            };
+            into.push(update);
+        }
+    }
+}
+
 impl Drop for Updates {
     fn drop(&mut self) {
         self.watchers.change(|list| list.list.retain(|watcher| watcher.number != self.number));

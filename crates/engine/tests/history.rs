@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{block, lane, secs};
-use laneway_core::{End, Name, Retry, TaskId};
+use laneway_core::{End, Idempotency, Name, Retry, TaskId, TaskSpec, TaskStatus};
 use laneway_engine::{
-    ClaimRequest, Context, Cursor, EndState, Failure, Handle, HistoryFilter, Options, Task, TaskRecord,
+    ClaimRequest, Context, Cursor, EndState, Error, Failure, Handle, HistoryFilter, Options, Task, TaskRecord,
 };
 use laneway_store::{Finished, MemoryStore, state_word};
 use laneway_store_sqlite::SqliteStore;
@@ -193,6 +193,62 @@ async fn what_was_tried_is_remembered_by_the_next_process_and_workers_by_name() 
     assert_eq!(&*record.tries[0].error, "the lease lapsed");
     assert!(record.tries[0].started.is_some());
     lanes.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn work_that_never_ran_is_remembered_with_what_it_was_to_do() {
+    let options = || {
+        let mut options = Options::default();
+        options.payloads_kept_max = 16;
+        options
+    };
+    each(options, async |lanes| {
+        lanes.configure(vec![block("away", "handler=external")]).await.unwrap();
+        let submit = async |payload: Value| {
+            lanes.submit(Task::new("away").kind("index").payload(payload)).await.unwrap()
+        };
+        let cancelled = submit(json!({"n": 1})).await;
+        cancelled.cancel().await.unwrap();
+        let cleared = submit(json!({"n": 2})).await;
+        lanes.clear(lane("away")).await.unwrap();
+        let left = submit(json!({"n": 3})).await;
+        let left_id = left.id();
+        let mut updates = lanes.subscribe(laneway_engine::Filter { task: Some(left_id), lane: None });
+        drop(left.on_drop(laneway_engine::OnDrop::Cancel));
+        while lanes.task(left_id).await.unwrap().is_some() {
+            updates.next().await.unwrap();
+        }
+        let long = submit(json!("more than sixteen bytes")).await;
+        long.cancel().await.unwrap();
+        for (task, payload) in [
+            (cancelled.id(), Some("{\"n\":1}")),
+            (cleared.id(), Some("{\"n\":2}")),
+            (left_id, Some("{\"n\":3}")),
+            (long.id(), None),
+        ] {
+            let (_, record) = over(lanes, task).await;
+            assert_eq!(record.payload.as_deref(), payload.map(str::as_bytes));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn work_that_nobody_waits_for_is_accepted_run_and_remembered_all_the_same() {
+    each(Options::default, async |lanes| {
+        with_handlers(lanes);
+        let mut spec = Box::new(TaskSpec::new(name("echo"), vec![lane("main")]));
+        spec.idempotency = Some(Idempotency { key: "once".into(), fingerprint: 1, until_end: false });
+        let first = lanes.submit_detached(spec.clone(), Some("7".into())).await.unwrap();
+        assert_eq!((first.joined, first.standing.status), (false, Some(TaskStatus::Running)));
+        let ending = lanes.wait_for(first.task).await.unwrap();
+        assert_eq!((ending.end, ending.result.as_deref()), (End::Completed, Some(b"7".as_slice())));
+        let again = lanes.submit_detached(spec, Some("7".into())).await.unwrap();
+        assert_eq!((again.task, again.joined, again.standing.status), (first.task, true, None));
+        let refused = lanes.submit_detached(Box::new(TaskSpec::new(name("nobody"), vec![])), None).await;
+        assert!(matches!(refused, Err(Error::NoHandler { .. })), "{refused:?}");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

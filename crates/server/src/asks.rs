@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use laneway_config::Agent;
 use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec};
-use laneway_engine::TaskHandle;
+use laneway_engine::{Submitted, TaskHandle};
 use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, TaskRequest, source_from};
 use serde::Serialize;
 use serde_json::Value;
@@ -241,15 +241,29 @@ fn finish(app: &App, caller: &Caller, manner: &Manner, mut spec: TaskSpec, paylo
 
 /// Asks for a task, unless the server is about to stop.
 pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
-    if app.draining.is_cancelled() {
-        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
-    }
-    let payload = asked.envelope.seal();
-    let task = app.handle.submit_spec(asked.spec, Some(payload)).await?;
+    let Asked { spec, envelope } = check_open(app, asked)?;
+    let task = app.handle.submit_spec(spec, Some(envelope.seal())).await?;
     if !task.joined() {
-        app.traces.accepted(task.id(), asked.envelope.traceparent.as_deref());
+        app.traces.accepted(task.id(), envelope.traceparent.as_deref());
     }
     Ok(task)
+}
+
+/// The same for a caller who does not wait for the end.
+pub(crate) async fn hand_in(app: &App, asked: Asked) -> Answer<Submitted> {
+    let Asked { spec, envelope } = check_open(app, asked)?;
+    let submitted = app.handle.submit_detached(spec, Some(envelope.seal())).await?;
+    if !submitted.joined {
+        app.traces.accepted(submitted.task, envelope.traceparent.as_deref());
+    }
+    Ok(submitted)
+}
+
+fn check_open(app: &App, asked: Asked) -> Answer<Asked> {
+    match app.draining.is_cancelled() {
+        true => Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work")),
+        false => Ok(asked),
+    }
 }
 
 fn idempotency(caller: &Caller, manner: &Manner, route: &str, body: &impl Serialize) -> Option<Idempotency> {

@@ -3,12 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use laneway_protocol::{Code, Scope};
 
 use crate::app::App;
@@ -68,40 +66,28 @@ fn unauthorized() -> Refusal {
     Refusal::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
 }
 
-/// Lets a request through, or answers it.
-pub(crate) async fn guard(
-    State(app): State<Arc<App>>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Refusal> {
-    check_host(&app, request.headers(), request.uri().authority())?;
-    check_origin(&app, request.headers())?;
-    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let access = match &path {
-        Some(path) => access_of(request.method(), path),
-        None => Access::Known,
-    };
+/// Lets a request through, with who asks among its extensions, or says why not. What comes back counts as long as it is
+/// held.
+pub(crate) fn admit(app: &App, request: &mut Request) -> Answer<Option<Underway>> {
+    check_host(app, request.headers(), request.uri().authority())?;
+    check_origin(app, request.headers())?;
+    let path = request.extensions().get::<MatchedPath>();
+    let access = path.map_or(Access::Known, |path| access_of(request.method(), path.as_str()));
     if access == Access::Public {
-        return Ok(next.run(request).await);
+        return Ok(None);
     }
-    let caller = identify(&app, request.headers(), request.uri().query())?;
+    let caller = identify(app, request.headers(), request.uri().query())?;
     if let Access::Scope(scope) = access
         && !caller.may(scope)
     {
         return Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
     }
-    let underway = admit(&app, &caller, &request)?;
+    let underway = within_limits(app, &caller, request)?;
     request.extensions_mut().insert(caller);
-    let mut response = next.run(request).await;
-    if let Some(underway) = underway {
-        // A stream counts until it has ended.
-        let (parts, body) = response.into_parts();
-        response = Response::from_parts(parts, crate::streams::guarded(body, underway));
-    }
-    Ok(response)
+    Ok(underway)
 }
 
-fn admit(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Underway>> {
+fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Underway>> {
     let Some(token) = &caller.token else { return Ok(None) };
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -3,20 +3,19 @@
 //! One reader takes the engine's updates, gives each a number and keeps the newest, so that a client that was cut off can
 //! go on where it was. Watchers of one task are found by its id: thousands of them cost no more than a few.
 //!
-//! Bounds: [`KEPT_MAX`] events are kept; a watcher may be [`BEHIND_MAX`] events behind before it misses some and is told
-//! how many.
+//! Bounds: [`KEPT_MAX`](crate::board::KEPT_MAX) events are kept; a watcher may be [`BEHIND_MAX`] events behind before it
+//! misses some and is told how many.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_core::{LaneName, TaskId, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::board::{Board, Watcher};
 use crate::groups::Groups;
 use crate::happening::Happening;
 
-/// How many events are kept for clients that come back.
-pub(crate) const KEPT_MAX: usize = 8192;
 /// How many events a watcher may be behind.
 pub(crate) const BEHIND_MAX: usize = 512;
 
@@ -29,39 +28,24 @@ pub(crate) struct Filter {
 
 /// Everybody who watches, and what there was to see lately. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Bus(Arc<Mutex<State>>);
-
-struct State {
-    /// Tells the streams of this process from those of one before.
-    epoch: u64,
-    next: u64,
-    kept: VecDeque<Arc<Happening>>,
-    /// By the task that they watch.
-    of_task: HashMap<TaskId, Vec<Watcher>>,
-    of_all: Vec<Watcher>,
-    watchers: u64,
-    /// How many are about to watch a task whose id they do not know yet.
-    expecting: usize,
-    notes: HashMap<TaskId, Note>,
-    /// Tasks that wait, that somebody watches, and the place in line that was told last.
-    in_line: HashMap<TaskId, Option<usize>>,
-    groups: Groups,
-    closed: bool,
+pub(crate) struct Bus {
+    board: Arc<Mutex<Board>>,
+    /// Asks the one reader to pass on all that there is, and to say when it has.
+    behind: mpsc::Sender<oneshot::Sender<()>>,
+    /// Told when somebody listens again.
+    heard: Arc<Notify>,
 }
 
-/// What is to be known of a live task in order to tell of it.
-pub(crate) struct Note {
-    pub(crate) lanes: Arc<[LaneName]>,
-    pub(crate) is_external: bool,
-    pub(crate) group: Option<laneway_core::Name>,
+/// What the reader hears from those whom it serves.
+pub(crate) struct Wishes {
+    /// Those who wait until it has caught up.
+    pub(crate) behind: mpsc::Receiver<oneshot::Sender<()>>,
+    /// Told when somebody listens again.
+    pub(crate) heard: Arc<Notify>,
 }
 
-struct Watcher {
-    number: u64,
-    filter: Filter,
-    sender: mpsc::Sender<Arc<Happening>>,
-    missed: u64,
-}
+/// How many may wait at once for the reader to catch up, before others wait for room.
+const BEHIND_ASKERS_MAX: usize = 64;
 
 /// A stream of events, in order.
 pub(crate) struct Watch {
@@ -91,24 +75,38 @@ pub(crate) enum From {
 }
 
 impl Bus {
-    pub(crate) fn new(started: Timestamp) -> Bus {
-        Bus(Arc::new(Mutex::new(State {
-            epoch: started.0,
-            next: 1,
-            kept: VecDeque::new(),
-            of_task: HashMap::new(),
-            of_all: Vec::new(),
-            watchers: 0,
-            expecting: 0,
-            notes: HashMap::new(),
-            in_line: HashMap::new(),
-            groups: Groups::default(),
-            closed: false,
-        })))
+    /// A bus, and what its reader is asked by.
+    pub(crate) fn new(started: Timestamp) -> (Bus, Wishes) {
+        let (sender, behind) = mpsc::channel(BEHIND_ASKERS_MAX);
+        let heard = Arc::new(Notify::new());
+        let wishes = Wishes { behind, heard: Arc::clone(&heard) };
+        (Bus { board: Arc::new(Mutex::new(Board::new(started))), behind: sender, heard }, wishes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does several things at once.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Board) -> T) -> T {
+        act(&mut self.lock())
+    }
+
+    /// Waits until everything has been passed on that had been decided when this was called. Whoever then watches and looks
+    /// at the state hears nothing of what he has seen.
+    pub(crate) async fn caught_up(&self) {
+        let (done, told) = oneshot::channel();
+        if self.behind.send(done).await.is_ok() {
+            // An answer that never comes means that the reader has ended.
+            drop(told.await);
+        }
+    }
+
+    /// Somebody is about to listen: a reader that takes its time because nobody did is told.
+    fn listen(&self, board: &Board) {
+        if board.is_unwatched() {
+            self.heard.notify_one();
+        }
     }
 
     /// How an event is named to clients.
@@ -130,6 +128,7 @@ impl Bus {
     /// Whoever calls this before submitting a task misses nothing of it.
     pub(crate) fn expect(&self) -> Expecting {
         let mut state = self.lock();
+        self.listen(&state);
         state.expecting += 1;
         Expecting { bus: self.clone(), mark: state.next - 1 }
     }
@@ -137,6 +136,7 @@ impl Bus {
     /// What happens and fits.
     pub(crate) fn watch(&self, filter: Filter, from: From) -> Watch {
         let mut state = self.lock();
+        self.listen(&state);
         let (replay, gap) = state.replay(&filter, from);
         let mut replay = replay;
         if gap {
@@ -148,11 +148,7 @@ impl Bus {
         let number = state.watchers;
         let task = filter.task;
         if !state.closed {
-            let watcher = Watcher { number, filter, sender, missed: 0 };
-            match task {
-                Some(task) => state.of_task.entry(task).or_default().push(watcher),
-                None => state.of_all.push(watcher),
-            }
+            state.add(Watcher::new(number, filter, sender));
         }
         drop(state);
         Watch { bus: self.clone(), number, task, replay, receiver }
@@ -161,140 +157,17 @@ impl Bus {
     /// Whether a client that saw everything up to this event has seen the end of the task.
     pub(crate) fn has_told_end(&self, task: TaskId, seen: From) -> bool {
         let From::After(seen) = seen else { return false };
-        let state = self.lock();
-        let until = state.kept.partition_point(|happening| happening.seq <= seen);
-        let mut before = state.kept.iter().take(until);
-        before.any(|happening| happening.task == Some(task) && happening.is_last())
-    }
-
-    /// Whether somebody would hear of a task.
-    pub(crate) fn is_watched(&self, task: TaskId) -> bool {
-        let state = self.lock();
-        !state.of_all.is_empty() || state.expecting > 0 || state.of_task.contains_key(&task)
+        self.lock().has_told_end(task, seen)
     }
 
     /// Numbers what happened, keeps it and tells whom it concerns.
-    pub(crate) fn publish(&self, mut happening: Happening) {
-        let mut state = self.lock();
-        happening.seq = state.next;
-        state.next += 1;
-        if happening.lanes.is_empty()
-            && let Some(note) = happening.task.and_then(|task| state.notes.get(&task))
-        {
-            happening.lanes = Arc::clone(&note.lanes);
-        }
-        let happening = Arc::new(happening);
-        if state.kept.len() >= KEPT_MAX {
-            state.kept.pop_front();
-        }
-        state.kept.push_back(Arc::clone(&happening));
-        state.tell(&happening);
-    }
-
-    /// Everybody misses so many.
-    pub(crate) fn missed(&self, count: u64) {
-        let mut state = self.lock();
-        state.next += count;
-        let of_task = state.of_task.values_mut().flatten();
-        of_task.for_each(|watcher| watcher.missed += count);
-        state.of_all.iter_mut().for_each(|watcher| watcher.missed += count);
-        state.kept.clear();
-    }
-
-    /// Ends all streams.
-    pub(crate) fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        state.of_task.clear();
-        state.of_all.clear();
-    }
-
-    /// Remembers a task that was accepted.
-    pub(crate) fn note(&self, task: TaskId, note: Note) {
-        self.lock().notes.insert(task, note);
-    }
-
-    /// What is known of a task, which is over now.
-    pub(crate) fn forget(&self, task: TaskId) -> Option<Note> {
-        let mut state = self.lock();
-        state.in_line.remove(&task);
-        state.notes.remove(&task)
+    pub(crate) fn publish(&self, happening: Happening) {
+        self.lock().publish(happening);
     }
 
     /// Counts the tasks of groups.
     pub(crate) fn groups<T>(&self, count: impl FnOnce(&mut Groups) -> T) -> T {
         count(&mut self.lock().groups)
-    }
-
-    /// The task stands in line at this place; says whether that is news.
-    pub(crate) fn place(&self, task: TaskId, place: Option<usize>) -> bool {
-        let mut state = self.lock();
-        state.in_line.insert(task, place) != Some(place)
-    }
-
-    /// The task stands in line no more.
-    pub(crate) fn left_line(&self, task: TaskId) {
-        self.lock().in_line.remove(&task);
-    }
-
-    /// The tasks that wait and that somebody watches.
-    pub(crate) fn watched_in_line(&self) -> Vec<TaskId> {
-        let mut state = self.lock();
-        let State { of_task, of_all, in_line, .. } = &mut *state;
-        if of_all.is_empty() {
-            in_line.retain(|task, _| of_task.contains_key(task));
-        }
-        in_line.keys().copied().collect()
-    }
-}
-
-impl State {
-    fn replay(&self, filter: &Filter, from: From) -> (VecDeque<Arc<Happening>>, bool) {
-        let oldest = self.kept.front().map_or(self.next, |happening| happening.seq);
-        let (after, gap) = match from {
-            From::Now => return (VecDeque::new(), false),
-            From::Unknown => return (VecDeque::new(), true),
-            From::After(seq) if seq >= self.next => return (VecDeque::new(), true),
-            From::After(seq) => (seq, seq + 1 < oldest),
-        };
-        let start = self.kept.partition_point(|happening| happening.seq <= after);
-        let fitting = self.kept.iter().skip(start).filter(|happening| happening.fits(filter));
-        (fitting.cloned().collect(), gap)
-    }
-
-    fn tell(&mut self, happening: &Arc<Happening>) {
-        if let Some(task) = happening.task
-            && let Some(watchers) = self.of_task.get_mut(&task)
-        {
-            watchers.iter_mut().for_each(|watcher| watcher.tell(happening));
-        }
-        for watcher in &mut self.of_all {
-            if happening.fits(&watcher.filter) {
-                watcher.tell(happening);
-            }
-        }
-    }
-
-    fn watcher(&mut self, number: u64, task: Option<TaskId>) -> Option<&mut Watcher> {
-        let list = match task {
-            Some(task) => self.of_task.get_mut(&task)?,
-            None => &mut self.of_all,
-        };
-        list.iter_mut().find(|watcher| watcher.number == number)
-    }
-}
-
-impl Watcher {
-    fn tell(&mut self, happening: &Arc<Happening>) {
-        if self.missed > 0 {
-            let gap = Arc::new(Happening::gap(happening.seq.saturating_sub(1), Some(self.missed)));
-            if self.sender.try_send(gap).is_ok() {
-                self.missed = 0;
-            }
-        }
-        if self.missed > 0 || self.sender.try_send(Arc::clone(happening)).is_err() {
-            self.missed += 1;
-        }
     }
 }
 
@@ -339,25 +212,54 @@ impl Watch {
         if let Ok(happening) = self.receiver.try_recv() {
             return Some(happening);
         }
-        let newest = state.next - 1;
-        let watcher = state.watcher(self.number, self.task)?;
-        let missed = std::mem::take(&mut watcher.missed);
-        (missed > 0).then(|| Arc::new(Happening::gap(newest, Some(missed))))
+        state.missed_by(self.number, self.task)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut state = self.bus.lock();
-        let Some(task) = self.task else {
-            state.of_all.retain(|watcher| watcher.number != self.number);
-            return;
-        };
-        if let Some(watchers) = state.of_task.get_mut(&task) {
-            watchers.retain(|watcher| watcher.number != self.number);
-            if watchers.is_empty() {
-                state.of_task.remove(&task);
-            }
+        self.bus.lock().remove(self.number, self.task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_protocol::EventName;
+    use serde_json::json;
+
+    use super::*;
+    use crate::board::KEPT_MAX;
+
+    fn happen(bus: &Bus, times: usize) {
+        for _ in 0..times {
+            bus.with(|board| {
+                if board.is_worth_telling() {
+                    board.publish(Happening::made(EventName::Configured, None, json!({})));
+                }
+            });
         }
+    }
+
+    /// What a client that comes back after this event is told first: whether something is missing, and how many.
+    fn told_after(bus: &Bus, seen: u64) -> (bool, usize) {
+        let watch = bus.watch(Filter::default(), From::After(seen));
+        let gaps = watch.replay.iter().filter(|happening| happening.name == EventName::Gap).count();
+        (gaps > 0, watch.replay.len() - gaps)
+    }
+
+    #[test]
+    fn events_are_kept_for_whoever_listened_and_only_as_long_as_that_helps() {
+        let (bus, _wishes) = Bus::new(Timestamp(0));
+        // Nobody can come back who was never there; one who says so has missed them.
+        happen(&bus, 3);
+        assert_eq!(told_after(&bus, 0), (true, 0));
+        assert_eq!(told_after(&bus, 3), (false, 0));
+        happen(&bus, 10);
+        assert_eq!(told_after(&bus, 3), (false, 10));
+        // All that may be kept is, and one more is too many: nothing of it would help without what is missing.
+        happen(&bus, KEPT_MAX);
+        assert_eq!(told_after(&bus, 13), (false, KEPT_MAX));
+        happen(&bus, KEPT_MAX + 1);
+        assert_eq!(told_after(&bus, 13 + KEPT_MAX as u64), (true, 0));
     }
 }

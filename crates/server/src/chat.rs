@@ -116,7 +116,8 @@ async fn ask(
 
 /// What there is to tell of a task that somebody else has asked for already.
 pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
-    // Watched before it is looked at, so that nothing falls between.
+    // Nothing is heard that is seen already; watched before it is looked at, so that nothing falls between.
+    app.bus.caught_up().await;
     let watch = app.bus.watch(Filter { task: Some(id), lane: None }, From::Now);
     let story = app.story_of(id).await?.unwrap_or_default();
     Ok(Telling::new(Arc::clone(app), watch).of_task(id, story))

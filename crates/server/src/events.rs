@@ -66,6 +66,7 @@ pub(crate) async fn events(
     let filter = query.filter()?;
     let last = header_text(&headers, "last-event-id")?.or(query.last_event_id.as_deref());
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));
+    app.bus.caught_up().await;
     let watch = app.bus.watch(filter, from);
     Ok(Telling::new(app, watch).into_response())
 }

@@ -1,6 +1,10 @@
 //! Reading requests. What does not fit is told without repeating it.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -57,15 +61,35 @@ pub(crate) async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
         return Err(too_large());
     }
     let body = Limited::new(request.into_body(), limits.body_bytes_max).collect();
-    match tokio::time::timeout(limits.body_timeout, body).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
-        Ok(Err(_)) => Err(Refusal::invalid("the body broke off")),
-        Err(_) => Err(Refusal::invalid(format!(
+    match within(limits.body_timeout, body).await {
+        Some(Ok(collected)) => Ok(collected.to_bytes()),
+        Some(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Some(Err(_)) => Err(Refusal::invalid("the body broke off")),
+        None => Err(Refusal::invalid(format!(
             "the body did not arrive within {} s",
             limits.body_timeout.as_secs()
         ))
         .status(axum::http::StatusCode::REQUEST_TIMEOUT)),
+    }
+}
+
+/// What comes of something that may take so long; `None`: it took longer. What has come with the head needs no timer: the
+/// connection reads on when somebody has asked for the body, so it is asked for twice before one is set.
+async fn within<T>(limit: Duration, something: impl Future<Output = T>) -> Option<T> {
+    let mut something = pin!(something);
+    let mut is_second = false;
+    let at_once = poll_fn(|context| match something.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if is_second => Poll::Ready(None),
+        Poll::Pending => {
+            is_second = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    match at_once.await {
+        Some(done) => Some(done),
+        None => tokio::time::timeout(limit, something).await.ok(),
     }
 }
 
@@ -85,6 +109,12 @@ fn blame(error: &serde_json::Error) -> String {
         return format!("the body does not fit: {text} ({place})");
     }
     match text.rsplit_once("expected ") {
+        // A name of a type of ours says nothing to whoever wrote the body.
+        Some((_, "u8" | "u16" | "u32" | "u64" | "usize")) => {
+            format!(
+                "the body does not fit at {place}: expected a whole number, not below 0 and not too large"
+            )
+        }
         Some((_, expected)) if !expected.contains('"') => {
             format!("the body does not fit at {place}: expected {expected}")
         }

@@ -23,6 +23,8 @@ pub(crate) struct Happening {
 
 enum What {
     Update(Update),
+    /// Work for a worker was accepted, with this event.
+    Pending(Arc<Event>),
     Made(Value),
 }
 
@@ -30,6 +32,12 @@ impl Happening {
     /// Something that this server knows of by itself.
     pub(crate) fn made(name: EventName, task: Option<TaskId>, data: Value) -> Happening {
         Happening { seq: 0, name, task, lanes: Arc::new([]), at: None, what: What::Made(data) }
+    }
+
+    /// Work for a worker was accepted, with this event.
+    pub(crate) fn pending(task: TaskId, accepted: Arc<Event>) -> Happening {
+        let (name, what) = (EventName::ExternalTaskPending, What::Pending(accepted));
+        Happening { seq: 0, name, task: Some(task), lanes: Arc::new([]), at: None, what }
     }
 
     pub(crate) fn in_lanes(mut self, lanes: Arc<[LaneName]>) -> Happening {
@@ -73,6 +81,7 @@ impl Happening {
     pub(crate) fn data(&self) -> Value {
         let mut data = match &self.what {
             What::Made(data) => data.clone(),
+            What::Pending(event) => pending_data(event),
             What::Update(Update::Event { event, .. }) => data_of(event, self.at),
             What::Update(Update::Lane { change, .. }) => json!({
                 "lane": change.lane.as_str(),
@@ -137,6 +146,12 @@ fn of_event(event: &Event) -> Option<(EventName, Option<TaskId>, Option<LaneName
         }
         _ => None,
     }
+}
+
+fn pending_data(accepted: &Event) -> Value {
+    let Event::Submitted { spec, .. } = accepted else { return json!({}) };
+    let home = spec.lanes.first().map_or("main", |lane| lane.as_str());
+    json!({ "kind": spec.kind.as_str(), "lane": home })
 }
 
 fn data_of(event: &Event, at: Option<Timestamp>) -> Value {

@@ -6,12 +6,12 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | opening, serving, stopping | `server.rs`, `timed.rs` |
-//! | which routes are there, and who may use them? | `routes.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
+//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs` |
+//! | which routes are there, and who may use them? | `routes.rs`, `front.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
 //! | reading requests, refusing them | `extract.rs`, `problem.rs` |
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
 //! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
-//! | events | `watching.rs`, `bus.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
+//! | events | `watching.rs`, `bus.rs`, `board.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
 //! | MCP | `mcp/` |
 //! | sessions and their messages | `sessions.rs`, `messages.rs` |
 //! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
@@ -23,11 +23,13 @@
 mod admin;
 mod agents;
 mod agreement;
+mod alarm;
 mod app;
 mod asks;
 mod attempts;
 mod audit;
 mod auth;
+mod board;
 mod bus;
 mod charts;
 mod charts_route;
@@ -40,6 +42,7 @@ mod envelope;
 mod events;
 mod extract;
 mod files;
+mod front;
 mod groups;
 mod happening;
 mod lanes;

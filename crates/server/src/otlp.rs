@@ -82,6 +82,11 @@ impl Traces {
         Ok((Traces(Some(traces)), exporter))
     }
 
+    /// Whether a collector is told of what ends.
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// A task was accepted here, in the trace that its caller named.
     pub(crate) fn accepted(&self, task: TaskId, traceparent: Option<&str>) {
         if let Some(inner) = &self.0 {

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use laneway_protocol::{Problem, Scope};
 use utoipa::OpenApi;
@@ -16,9 +13,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::problem::{Refusal, Refused};
+use crate::front::Front;
+use crate::problem::Refusal;
 use crate::{
-    admin, agents, auth, charts_route, chat, dashboard, events, lanes, letters, mcp, messages, metrics,
+    admin, agents, charts_route, chat, dashboard, events, lanes, letters, mcp, messages, metrics,
     schedule_routes, sessions, slots, socket, status, tasks, tasks_groups, tasks_list, workers,
 };
 
@@ -255,30 +253,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             Refusal::invalid("this route knows other methods; see the header Allow")
                 .status(StatusCode::METHOD_NOT_ALLOWED)
         })
-        .layer(from_fn_with_state(Arc::clone(&app), auth::guard))
-        .layer(from_fn_with_state(Arc::clone(&app), finish))
+        .layer(Front(Arc::clone(&app)))
         .with_state(app)
-}
-
-/// What every answer gets, and what is counted of it.
-async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let started = std::time::Instant::now();
-    let (method, path) = (request.method().clone(), crate::docs::path_for_logs(&request));
-    let traceparent = request.headers().get("traceparent").cloned();
-    let mut response = next.run(request).await.into_response();
-    if let Some(refused) = response.extensions().get::<Refused>().cloned() {
-        app.count_refusal(refused.lane, refused.code).await;
-    }
-    let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
-    headers.entry(header::CACHE_CONTROL).or_insert(header::HeaderValue::from_static("no-store"));
-    if let Some(traceparent) = traceparent {
-        headers.insert("traceparent", traceparent);
-    }
-    let status = response.status().as_u16();
-    let millis = started.elapsed().as_millis() as u64;
-    tracing::debug!(%method, path, status, millis, "answered");
-    response
 }
 
 #[cfg(test)]

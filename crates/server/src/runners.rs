@@ -10,9 +10,11 @@ use crate::command;
 use crate::envelope::{Envelope, Turn};
 use crate::upstream::Upstream;
 
+const AGENT: &str = "agent:";
+
 /// The kind of an agent's turns and stateless tasks.
 pub(crate) fn agent_kind(agent: &str) -> String {
-    format!("agent:{agent}")
+    format!("{AGENT}{agent}")
 }
 
 /// Runs agents and handlers. Knows the configuration in force, so that a reload takes effect with the next run.
@@ -69,7 +71,10 @@ impl Runners {
 
     /// Whether tasks of this kind run here.
     pub(crate) fn runs(&self, kind: &str) -> bool {
-        self.all().iter().any(|(known, _)| known == kind)
+        let config = self.config();
+        let agent = kind.strip_prefix(AGENT).and_then(|name| config.agent(name));
+        agent.is_some_and(|agent| agent.runner != Runner::External)
+            || config.handlers.iter().any(|handler| handler.kind.as_str() == kind)
     }
 
     /// Says who runs what before anything runs.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
 use laneway_core::{Block, LaneSettings, Pattern, Switch};
@@ -16,9 +16,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::agreement::{differences, in_words};
+use crate::alarm::Alarms;
 use crate::app::{App, LAST_WORDS};
 use crate::audit::Audit;
-use crate::bus::Bus;
+use crate::bus::{Bus, Wishes};
 use crate::charts::Charts;
 use crate::limits::{Callers, Limits};
 use crate::otlp::Traces;
@@ -27,6 +28,7 @@ use crate::schedules::{Schedules, check_schedules};
 use crate::slots::Slots;
 use crate::timed::Timed;
 use crate::tokens::Tokens;
+use crate::watching::Reader;
 
 /// How much of a request's head there may be.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -145,12 +147,17 @@ fn traces_to(
 }
 
 /// Starts what goes on beside the calls: telling those who watch, comparing configurations, drawing charts.
-fn keep_watch(app: &Arc<App>, is_shared: bool) {
-    let updates = app.handle.subscribe(Filter::default());
+fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
-    let told = Arc::clone(&reconfigured);
-    let (bus, traces) = (app.bus.clone(), app.traces.clone());
-    tokio::spawn(crate::watching::run(app.handle.clone(), updates, bus, traces, told));
+    let reader = Reader {
+        handle: app.handle.clone(),
+        updates: app.handle.subscribe(Filter::default()),
+        bus: app.bus.clone(),
+        wishes,
+        traces: app.traces.clone(),
+        reconfigured: Arc::clone(&reconfigured),
+    };
+    tokio::spawn(reader.run());
     if is_shared {
         tokio::spawn(crate::agreement::watch(Arc::clone(app), reconfigured));
     }
@@ -201,8 +208,9 @@ impl Server {
         messages.map_err(|error| error.to_string())?;
         let closing = CancellationToken::new();
         let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
+        let (bus, wishes) = Bus::new(laneway_engine::Clock::now(&clock));
         let app = Arc::new(App {
-            bus: Bus::new(laneway_engine::Clock::now(&clock)),
+            bus,
             limits: Limits::of(&config.server),
             handle,
             config: RwLock::new(config),
@@ -222,7 +230,7 @@ impl Server {
             config_file,
             variables: overrides,
         });
-        keep_watch(&app, is_shared);
+        keep_watch(&app, wishes, is_shared);
         Ok(Server { app, exporting })
     }
 
@@ -252,6 +260,8 @@ impl Server {
         tracing::info!("draining: no new work is taken");
         app.draining.cancel();
         app.handle.shutdown(app.limits.drain_grace).await;
+        // Whoever watches hears of the last ends too.
+        app.bus.caught_up().await;
         app.closing.cancel();
         accepting.abort();
         let all = app.limits.connections_max as u32;
@@ -294,7 +304,7 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
     let service = TowerToHyperService::new(router);
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
+        .timer(Alarms::default())
         .header_read_timeout(app.limits.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();

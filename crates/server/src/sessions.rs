@@ -263,6 +263,7 @@ pub(crate) async fn events(
     let lane = LaneName::session(&key).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
     let last = header_text(&headers, "last-event-id")?;
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));
+    app.bus.caught_up().await;
     let watch = app.bus.watch(Filter { task: None, lane: Some(lane) }, from);
     Ok(Telling::new(app, watch).into_response())
 }

@@ -57,6 +57,7 @@ pub(crate) async fn upgrade(
     let most = app.limits.body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
     Ok(upgrade.on_upgrade(move |socket| async move {
+        app.bus.caught_up().await;
         let watch = app.bus.watch(Filter::default(), from);
         let telling = Telling::new(Arc::clone(&app), watch);
         let mut client = Client {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId};
-use laneway_engine::{Error, Standing};
+use laneway_engine::{Error, Standing, Submitted};
 use laneway_protocol::{
     AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Scope, TaskChange,
     TaskRequest, TaskView, end_word, status_word,
@@ -71,9 +71,8 @@ pub(crate) async fn submit(
 ) -> Answer<Response> {
     let manner = Manner::of(&headers)?;
     let asked = asks::task(&app, &caller, request, &manner).await?;
-    let task = asks::submit(&app, asked).await?;
-    let (id, standing, replayed) = (task.id().to_string(), task.standing(), task.joined());
-    task.detach();
+    let Submitted { task, joined: replayed, standing } = asks::hand_in(&app, asked).await?;
+    let id = task.to_string();
     let accepted = AcceptedTask {
         id: id.clone(),
         status: status_of(&standing).to_owned(),
@@ -283,6 +282,7 @@ pub(crate) async fn events(
     let task = task_id(&id)?;
     let last = header_text(&headers, "last-event-id")?;
     let from = last.map(|last| app.bus.resumption(last));
+    app.bus.caught_up().await;
     let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
     let Some(from @ From::After(_)) = from else {
         drop(story);

@@ -43,6 +43,7 @@ pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, la
 )]
 pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>) -> Answer<Json<GroupView>> {
     let group = Name::new(group).map_err(|_| Refusal::not_found("group"))?;
+    app.bus.caught_up().await;
     if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
         return Ok(Json(view));
     }

@@ -8,9 +8,10 @@ use laneway_core::{End, Event, Handler, TaskId, TaskStatus};
 use laneway_engine::{Handle, Standing, Update, Updates};
 use laneway_protocol::EventName;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
-use crate::bus::{Bus, Note};
+use crate::board::{Board, Note};
+use crate::bus::{Bus, Wishes};
 use crate::happening::Happening;
 use crate::otlp::Traces;
 
@@ -18,40 +19,77 @@ use crate::otlp::Traces;
 const PLACES_EVERY: Duration = Duration::from_secs(1);
 /// The most updates that are looked at together.
 const TOGETHER_MAX: usize = 256;
+/// While nobody listens, what happened is looked at so often, and together: a reader that is woken by each request takes
+/// the processor from those who answer them.
+const UNHEARD_EVERY: Duration = Duration::from_millis(5);
 
-/// Remembers what is live already, then passes on what happens until the engine ends.
-pub(crate) async fn run(
-    handle: Handle,
-    mut updates: Updates,
-    bus: Bus,
-    traces: Traces,
-    reconfigured: Arc<Notify>,
-) {
-    recall(&handle, &bus).await;
-    let mut ticks = tokio::time::interval(PLACES_EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            update = updates.next() => {
-                let Some(update) = update else { break };
-                let mut new = Vec::new();
-                tell_if_configured(&update, &reconfigured);
-                pass_on(&bus, &traces, update, &mut new);
-                for _ in 1..TOGETHER_MAX {
-                    let Some(update) = updates.try_next() else { break };
-                    tell_if_configured(&update, &reconfigured);
-                    pass_on(&bus, &traces, update, &mut new);
+/// The one reader.
+pub(crate) struct Reader {
+    pub(crate) handle: Handle,
+    pub(crate) updates: Updates,
+    pub(crate) bus: Bus,
+    pub(crate) wishes: Wishes,
+    pub(crate) traces: Traces,
+    pub(crate) reconfigured: Arc<Notify>,
+}
+
+impl Reader {
+    /// Remembers what is live already, then passes on what happens until the engine ends.
+    pub(crate) async fn run(mut self) {
+        recall(&self.handle, &self.bus).await;
+        let mut ticks = tokio::time::interval(PLACES_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut batch = Vec::with_capacity(TOGETHER_MAX);
+        loop {
+            tokio::select! {
+                biased;
+                Some(done) = self.wishes.behind.recv() => self.catch_up(&mut batch, done).await,
+                update = self.updates.next() => {
+                    let Some(update) = update else { break };
+                    batch.push(update);
+                    self.updates.take_ready(&mut batch, TOGETHER_MAX - 1);
+                    self.pass_on(&mut batch).await;
                 }
-                tell_places(&handle, &bus, new, EventName::Queued).await;
+                _ = ticks.tick() => {
+                    let waiting = self.bus.with(Board::watched_in_line);
+                    tell_places(&self.handle, &self.bus, waiting, EventName::Position).await;
+                }
             }
-            _ = ticks.tick() => {
-                let waiting = bus.watched_in_line();
-                tell_places(&handle, &bus, waiting, EventName::Position).await;
+            if !self.traces.is_on() && self.bus.with(|board| board.is_unwatched()) {
+                tokio::select! {
+                    () = tokio::time::sleep(UNHEARD_EVERY) => {}
+                    () = self.wishes.heard.notified() => {}
+                    Some(done) = self.wishes.behind.recv() => self.catch_up(&mut batch, done).await,
+                }
             }
         }
+        self.bus.with(Board::close);
     }
-    bus.close();
+
+    /// Passes on all that there is, and says so.
+    async fn catch_up(&mut self, batch: &mut Vec<Update>, done: oneshot::Sender<()>) {
+        loop {
+            self.updates.take_ready(batch, TOGETHER_MAX);
+            let is_all = batch.len() < TOGETHER_MAX;
+            self.pass_on(batch).await;
+            if is_all {
+                break;
+            }
+        }
+        // Whoever does not listen any more need not be told.
+        let _gone = done.send(());
+    }
+
+    async fn pass_on(&self, batch: &mut Vec<Update>) {
+        let mut new = Vec::new();
+        self.bus.with(|board| {
+            for update in batch.drain(..) {
+                tell_if_configured(&update, &self.reconfigured);
+                pass_on(board, &self.traces, update, &mut new);
+            }
+        });
+        tell_places(&self.handle, &self.bus, new, EventName::Queued).await;
+    }
 }
 
 /// As many tasks are named in one line of the log.
@@ -84,7 +122,7 @@ async fn recall(handle: &Handle, bus: &Bus) {
             is_external: task.handler == Handler::External,
             group: task.group,
         };
-        bus.note(task.id, note);
+        bus.with(|board| board.note(task.id, note));
     }
     for (group, _live) in groups {
         if let Ok(view) = crate::tasks_groups::count(handle, &group).await {
@@ -93,9 +131,9 @@ async fn recall(handle: &Handle, bus: &Bus) {
     }
 }
 
-fn pass_on(bus: &Bus, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
+fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
     if let Update::Missed(count) = update {
-        return bus.missed(count);
+        return board.missed(count);
     }
     if let Update::SetBack { known, found, lost, put_back } = &update {
         let some = |tasks: &[TaskId]| {
@@ -117,13 +155,14 @@ fn pass_on(bus: &Bus, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
         _ => None,
     };
     if let Some((event, _)) = &event {
-        before(bus, event, new);
+        before(board, event, new);
     }
-    if let Some(happening) = Happening::of(update) {
-        bus.publish(happening);
+    let is_told = board.is_worth_telling();
+    if is_told && let Some(happening) = Happening::of(update) {
+        board.publish(happening);
     }
     if let Some((event, at)) = event {
-        after(bus, &event, at);
+        after(board, &event, at, is_told);
         if let Event::Ended { task, .. } = &*event {
             traces.ended(*task);
         }
@@ -131,7 +170,7 @@ fn pass_on(bus: &Bus, traces: &Traces, update: Update, new: &mut Vec<TaskId>) {
 }
 
 /// What must be known before an event is told.
-fn before(bus: &Bus, event: &Event, new: &mut Vec<TaskId>) {
+fn before(board: &mut Board, event: &Event, new: &mut Vec<TaskId>) {
     match event {
         Event::Submitted { task, spec, handler, .. } => {
             let lanes = if spec.lanes.is_empty() {
@@ -140,68 +179,73 @@ fn before(bus: &Bus, event: &Event, new: &mut Vec<TaskId>) {
                 spec.lanes.clone().into()
             };
             let is_external = *handler == Handler::External;
-            bus.note(*task, Note { lanes, is_external, group: spec.group.clone() });
-            if bus.is_watched(*task) {
+            board.note(*task, Note { lanes, is_external, group: spec.group.clone() });
+            if board.is_watched(*task) {
                 new.push(*task);
             }
         }
         Event::Ready { task } | Event::Retrying { task, .. } | Event::Redelivered { task, .. }
-            if bus.is_watched(*task) =>
+            if board.is_watched(*task) =>
         {
             new.push(*task);
         }
-        Event::Granted { task, .. } => bus.left_line(*task),
+        Event::Granted { task, .. } => board.left_line(*task),
         _ => {}
     }
 }
 
 /// What follows an event for watchers.
-fn after(bus: &Bus, event: &Event, at: laneway_core::Timestamp) {
-    match event {
+fn after(board: &mut Board, event: &Arc<Event>, at: laneway_core::Timestamp, is_told: bool) {
+    match &**event {
         Event::Submitted { task, spec, handler, .. } => {
-            if *handler != Handler::Internal {
-                let home = spec.lanes.first().map_or("main", |lane| lane.as_str());
-                let data = json!({ "kind": spec.kind.as_str(), "lane": home });
-                bus.publish(Happening::made(EventName::ExternalTaskPending, Some(*task), data).at(at));
+            if is_told && *handler != Handler::Internal {
+                board.publish(Happening::pending(*task, Arc::clone(event)).at(at));
             }
             if let Some(group) = &spec.group {
-                let view = bus.groups(|groups| groups.accepted(group));
-                tell_group(bus, group, view, at);
+                let view = board.groups.accepted(group);
+                tell_group(board, group, view, at, is_told);
             }
         }
         Event::Ended { task, end } => {
-            let done = Happening::made(EventName::Done, Some(*task), json!({})).at(at);
-            let note = bus.forget(*task);
-            let lanes = note.as_ref().map(|note| Arc::clone(&note.lanes));
-            let done = match lanes {
-                Some(lanes) => done.in_lanes(lanes),
-                None => done,
-            };
-            if note.as_ref().is_some_and(|note| note.is_external) {
-                let data = json!({ "success": *end == End::Completed });
-                let told = Happening::made(EventName::ExternalTaskCompleted, Some(*task), data).at(at);
-                bus.publish(told);
+            let note = board.forget(*task);
+            if is_told {
+                tell_end(board, *task, end, note.as_ref(), at);
             }
-            bus.publish(done);
             if let Some(group) = note.and_then(|note| note.group) {
-                let view = bus.groups(|groups| groups.ended(&group, *end == End::Completed));
-                tell_group(bus, &group, view, at);
+                let view = board.groups.ended(&group, *end == End::Completed);
+                tell_group(board, &group, view, at, is_told);
             }
         }
         _ => {}
     }
 }
 
+fn tell_end(board: &mut Board, task: TaskId, end: &End, note: Option<&Note>, at: laneway_core::Timestamp) {
+    if note.is_some_and(|note| note.is_external) {
+        let data = json!({ "success": *end == End::Completed });
+        board.publish(Happening::made(EventName::ExternalTaskCompleted, Some(task), data).at(at));
+    }
+    let done = Happening::made(EventName::Done, Some(task), json!({})).at(at);
+    board.publish(match note {
+        Some(note) => done.in_lanes(Arc::clone(&note.lanes)),
+        None => done,
+    });
+}
+
 fn tell_group(
-    bus: &Bus,
+    board: &mut Board,
     group: &laneway_core::Name,
     view: laneway_protocol::GroupView,
     at: laneway_core::Timestamp,
+    is_told: bool,
 ) {
+    if !is_told {
+        return;
+    }
     let data = json!({
         "group": group.as_str(), "done": view.done, "total": view.total, "failed": view.failed,
     });
-    bus.publish(Happening::made(EventName::Group, None, data).at(at));
+    board.publish(Happening::made(EventName::Group, None, data).at(at));
 }
 
 /// Tells those that wait where they stand, with one look at the state for all of them.
@@ -218,9 +262,11 @@ async fn tell_places(handle: &Handle, bus: &Bus, tasks: Vec<TaskId>, name: Event
         if standing.status != Some(TaskStatus::Queued) {
             continue;
         }
-        if bus.place(task, standing.position) {
-            bus.publish(Happening::made(name, Some(task), place_data(&standing)));
-        }
+        bus.with(|board| {
+            if board.place(task, standing.position) {
+                board.publish(Happening::made(name, Some(task), place_data(&standing)));
+            }
+        });
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::routing::post;
+use futures_util::StreamExt;
 use laneway_config::{Profile, parse};
 use laneway_server::{Parts, Server, with_echo};
 use serde_json::Value;
@@ -278,7 +279,8 @@ impl Gate {
             arrived: Mutex::new(arrived),
             heard: tokio::sync::Mutex::new(heard),
         });
-        let router = axum::Router::new().route("/run", post(run)).with_state(Arc::clone(&state));
+        let router = axum::Router::new().route("/run", post(run)).route("/stream", post(stream));
+        let router = router.with_state(Arc::clone(&state));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/run", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -304,4 +306,10 @@ async fn run(State(state): State<Arc<GateState>>, headers: HeaderMap, body: Stri
     state.arrived.lock().unwrap().send(asked).unwrap();
     state.doors.acquire().await.unwrap().forget();
     format!("answer to {message}")
+}
+
+/// Says something, and never comes to an end.
+async fn stream() -> axum::body::Body {
+    let begun = futures_util::stream::once(async { Ok::<_, std::io::Error>("begun") });
+    axum::body::Body::from_stream(begun.chain(futures_util::stream::pending()))
 }

@@ -67,6 +67,48 @@ async fn a_thousand_disconnects_at_every_stage_leave_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_thousand_who_leave_at_a_stage_that_they_have_reached_leave_nothing_behind() {
+    const EACH: usize = 250;
+    let gate = Gate::open().await;
+    let agent = |name: &str, url: &str, most: u32| {
+        format!(
+            "agent \"{name}\" {{ url = \"{url}\" max_concurrency = {most} max_queued = 500 lanes = [] }}\n"
+        )
+    };
+    let config = "lane \"global\" { max_concurrency = 1000 }\n".to_owned()
+        + &agent("coder", &gate.url, 1)
+        + &agent("run", &gate.url, 500)
+        + &agent("stream", &gate.url.replace("/run", "/stream"), 500);
+    let server = serve(&config).await;
+    let held = json!({"message": "holds the one slot", "session": "held"});
+    let held = server.send_with("POST", "/api/agents/coder/chat", held, &[("prefer", "respond-async")]).await;
+    gate.arrival().await;
+    for n in 0..EACH {
+        let chat = async |agent: &str, until: &str| {
+            let body = json!({"message": "x", "session": format!("{agent}-{n}")});
+            let mut events = Events::chat(&server, &format!("/api/agents/{agent}/chat"), body, &[]).await;
+            events.next_named(until).await;
+            events
+        };
+        drop(send_chat(&server, "never", "application/json", false).await);
+        let waiting = chat("coder", "queued").await;
+        let running = chat("run", "started").await;
+        gate.arrival().await;
+        let streaming = chat("stream", "delta").await;
+        drop((waiting, running, streaming));
+    }
+    server.until_numbers((1, 0)).await;
+    for (agent, accepted) in [("coder", EACH + 1), ("run", EACH), ("stream", EACH)] {
+        let lane = server.get(&format!("/api/lanes/agent%3A{agent}")).await.json();
+        assert_eq!(lane["counters"]["accepted"], accepted, "{lane}");
+        assert_eq!(lane["counters"]["cancelled"], EACH, "{lane}");
+    }
+    let held = format!("/api/tasks/{}", held.json()["execution"]["id"].as_str().unwrap());
+    assert_eq!(server.send("DELETE", &held, json!(null)).await.json()["status"], "cancelling");
+    server.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
 async fn a_socket_that_dies_takes_its_runs_with_it_and_a_detached_run_goes_on() {
     let gate = Gate::open().await;
     let config =

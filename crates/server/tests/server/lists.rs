@@ -110,6 +110,12 @@ async fn what_a_finished_task_was_asked_is_remembered_unless_it_is_long() {
         assert!(task["ended_at"].is_string(), "{task}");
         assert_eq!(task.get("payload"), remembered.then_some(&payload));
     }
+    // Also of one that never ran.
+    let id = submit(&server, json!({"kind": "away", "payload": {"text": "later"}})).await;
+    let path = format!("/api/tasks/{id}");
+    assert_eq!(server.send("DELETE", &path, json!(null)).await.json()["status"], "cancelled_while_queued");
+    let task = server.get(&path).await.json();
+    assert_eq!((&task["status"], &task["payload"]), (&json!("cancelled"), &json!({"text": "later"})));
     let listed = server.get("/api/tasks").await.json();
     assert!(listed["items"].as_array().unwrap().iter().all(|task| task.get("payload").is_none()));
 }
