@@ -27,6 +27,23 @@ pub struct Start {
     pub timeout_at: Option<Timestamp>,
 }
 
+impl Start {
+    #[inline]
+    fn attempt(&self, now: Timestamp, worker: Option<Name>) -> Attempt {
+        Attempt {
+            fence: self.fence,
+            started: now,
+            lease: self.lease,
+            lease_until: now + self.lease,
+            timeout_at: self.timeout_at.unwrap_or(Timestamp::NEVER),
+            stopping: None,
+            worker,
+            borrowed: Default::default(),
+            lent: Default::default(),
+        }
+    }
+}
+
 impl Scheduler {
     /// Accepts and starts a task of which nothing is asked but these lanes, and one attempt only: as
     /// [`Command::Submit`](crate::Command::Submit) does, if that brings [`Submitted`](crate::Event::Submitted),
@@ -54,17 +71,7 @@ impl Scheduler {
             lease: home.lease,
             timeout_at: home.timeout.map(|length| now + length),
         };
-        let attempt = Attempt {
-            fence: start.fence,
-            started: now,
-            lease: start.lease,
-            lease_until: now + start.lease,
-            timeout_at: start.timeout_at.unwrap_or(Timestamp::NEVER),
-            stopping: None,
-            worker: self.runner.clone(),
-            borrowed: Default::default(),
-            lent: Default::default(),
-        };
+        let attempt = start.attempt(now, self.runner.clone());
         let due = attempt.lease_until.min(attempt.timeout_at);
         let started = Task {
             id: task,

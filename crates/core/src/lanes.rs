@@ -29,9 +29,9 @@ pub(crate) struct Lanes {
     pub(crate) touched: Vec<(u32, u32)>,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
     pub(crate) kept: VecDeque<u32>,
-    /// Routes that were found lately, by where the name of their home lane lies: whoever asks again under the same name
+    /// Routes that were found lately, each with where the name of its home lane lay: whoever asks again under the same name
     /// needs no look at any text.
-    recent: [Cell<u32>; RECENT_MAX],
+    recent: [Cell<(usize, u32)>; RECENT_MAX],
 }
 
 impl std::ops::Index<u32> for Lanes {
@@ -59,7 +59,7 @@ impl Lanes {
             step: 1,
             touched: Vec::new(),
             kept: VecDeque::new(),
-            recent: [const { Cell::new(NONE) }; RECENT_MAX],
+            recent: [const { Cell::new((0, NONE)) }; RECENT_MAX],
         }
     }
 
@@ -81,10 +81,11 @@ impl Lanes {
         lanes.map(|(number, lane)| (number as u32, lane))
     }
 
-    /// Where it is noted which route tasks of this home lane took last.
-    pub(crate) fn recent(&self, home: &LaneName) -> &Cell<u32> {
+    /// Where it is noted which route was found last for a home lane whose name lies there.
+    #[inline]
+    pub(crate) fn recent(&self, address: usize) -> &Cell<(usize, u32)> {
         // Names that were made one after another lie one after another.
-        &self.recent[home.address() / 16 % RECENT_MAX]
+        &self.recent[address / 16 % RECENT_MAX]
     }
 
     pub(crate) fn route(&self, route: u32) -> &Route {

@@ -60,12 +60,14 @@ impl Lanes {
     pub(crate) fn find_route_and(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         // What was decided about is applied next, and the next task often names the same.
-        let recent = self.recent(&names[0]);
-        if self.is_recent(recent.get(), names) {
-            return Some(recent.get());
+        let address = names[0].address();
+        let recent = self.recent(address);
+        let (known, route) = recent.get();
+        if known == address && self.is_recent(route, names) {
+            return Some(route);
         }
         let found = self.look_up_route(names, foresee_leaf)?;
-        recent.set(found);
+        recent.set((address, found));
         Some(found)
     }
 
