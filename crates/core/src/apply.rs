@@ -314,8 +314,7 @@ impl Scheduler {
 
     /// Whether there is nothing to remember of a lane.
     pub(crate) fn is_idle(&self, lane: u32) -> bool {
-        let this = &self.lanes[lane];
-        this.routes == 0 && !this.is_remarkable() && this.bucket.full_at() <= self.now
+        self.lanes[lane].is_idle(self.now)
     }
 
     /// Lets a lane go when there is nothing to remember of it.

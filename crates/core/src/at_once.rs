@@ -27,6 +27,23 @@ pub struct Start {
     pub timeout_at: Option<Timestamp>,
 }
 
+impl Start {
+    #[inline]
+    fn attempt(&self, now: Timestamp, worker: Option<Name>) -> Attempt {
+        Attempt {
+            fence: self.fence,
+            started: now,
+            lease: self.lease,
+            lease_until: now + self.lease,
+            timeout_at: self.timeout_at.unwrap_or(Timestamp::NEVER),
+            stopping: None,
+            worker,
+            borrowed: Default::default(),
+            lent: Default::default(),
+        }
+    }
+}
+
 impl Scheduler {
     /// Accepts and starts a task of which nothing is asked but these lanes, and one attempt only: as
     /// [`Command::Submit`](crate::Command::Submit) does, if that brings [`Submitted`](crate::Event::Submitted),
@@ -42,60 +59,59 @@ impl Scheduler {
             return None;
         }
         let route = self.lanes.find_route(lanes)?;
-        if !self.has_free_way(route) || self.tasks.find(task).is_some() || self.letters.get(task).is_some() {
+        if !self.has_free_way(route) || self.letters.get(task).is_some() {
             return None;
         }
+        let hash = self.tasks.vacant(task)?;
         self.now = now;
         self.forget_changes();
-        self.lanes.join_route(lanes, &mut self.book);
-        let home = self.settings(self.lanes.route(route).home());
-        let priority = home.priority.unwrap_or(Source::default().priority());
+        let home = &self.book.class(self.lanes[self.lanes.route(route).home()].class).settings;
         let start = Start {
             fence: Fence(self.fences + 1),
             lease: home.lease,
             timeout_at: home.timeout.map(|length| now + length),
         };
-        let wait_until = home.wait_timeout.map_or(Timestamp::NEVER, |length| now + length);
-        let handler = home.handler;
-        let kind = self.kinds.join(kind);
-        let slot = self.tasks.insert(Task {
+        let attempt = start.attempt(now, self.runner.clone());
+        let due = attempt.lease_until.min(attempt.timeout_at);
+        let started = Task {
             id: task,
-            phase: Phase::Waiting,
+            phase: Phase::Running(self.tasks.boxed(attempt)),
             rare: None,
             route,
-            kind,
+            kind: self.kinds.join(kind),
             leaf: NONE,
-            attempts: 0,
-            priority,
+            attempts: 1,
+            priority: home.priority.unwrap_or(Source::default().priority()),
             aged: 0,
             boosted: 0,
             source: Source::default(),
-            handler,
+            handler: home.handler,
             noticed: false,
             is_once: true,
             mark: Mark::Used,
             arrival: self.arrivals,
             since: now,
-            wait_until,
-            due: Timestamp::NEVER,
+            wait_until: home.wait_timeout.map_or(Timestamp::NEVER, |length| now + length),
+            due,
             look_at: Timestamp::NEVER,
             submitted: now,
             payload: None,
-        });
-        self.arrivals += 1;
-        let attempt = Attempt {
-            fence: start.fence,
-            started: now,
-            lease: start.lease,
-            lease_until: now + start.lease,
-            timeout_at: start.timeout_at.unwrap_or(Timestamp::NEVER),
-            stopping: None,
-            worker: self.runner.clone(),
-            borrowed: Default::default(),
-            lent: Default::default(),
         };
-        self.take_slots(route, &attempt, Millis(0), true);
-        self.begin_attempt(slot, attempt);
+        let slot = self.tasks.insert_hashed(hash, started);
+        self.tasks.running.insert(start.fence, slot);
+        self.timers.add_task(due, self.arrivals, slot);
+        self.arrivals += 1;
+        self.fences += 1;
+        let Scheduler { lanes, line, book, overrun, .. } = self;
+        lanes.take_route_and(route, |number, lane| {
+            lane.running += 1;
+            lane.last_change = now;
+            if lane.running > lane.slots {
+                *overrun = Some(lane.overrun());
+            }
+            book.class_mut(lane.class).stats.count_start(Millis(0), true);
+            lane.reopen(number, line);
+        });
         self.may_grant = false;
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
         Some(start)
@@ -110,18 +126,43 @@ impl Scheduler {
         }
         let Some(slot) = self.tasks.running.find(fence) else { return false };
         let this = &self.tasks[slot];
-        let is_stopping = this.attempt().is_none_or(|attempt| attempt.stopping.is_some());
-        let is_plain = this.id == task && !is_stopping && this.rare.is_none() && this.payload.is_none();
+        let Some(attempt) = this.attempt().filter(|attempt| attempt.stopping.is_none()) else { return false };
+        let is_plain = this.id == task && this.rare.is_none() && this.payload.is_none();
         if !is_plain || !self.is_ignored(slot) || !self.is_silent_way(this.route) {
             return false;
         }
+        let (route, kind, due, arrival) = (this.route, this.kind, this.due, this.arrival);
+        let ran = now.since(attempt.started);
         self.now = now;
         self.forget_changes();
-        self.let_end(slot, &End::Completed);
+        self.tasks.running.remove(fence);
+        self.timers.remove_task(due, arrival);
+        self.tasks.discard_run(slot);
+        self.kinds.leave(kind);
+        self.remember_run(task);
+        self.ended += 1;
+        let Scheduler { lanes, line, book, .. } = self;
+        let remembered = lanes.leave_route_and(route, now, |number, lane| {
+            let stats = &mut book.class_mut(lane.class).stats;
+            stats.count_run(ran, true);
+            stats.count_end(&End::Completed);
+            lane.run_time.record(ran);
+            lane.running -= 1;
+            lane.last_change = now;
+            lane.reopen(number, line);
+        });
+        for lane in remembered {
+            self.watch_bucket(lane);
+        }
         self.tidy();
         self.may_grant = false;
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
         true
+    }
+
+    /// Whether anybody stands in line: then nothing starts or ends at once.
+    pub fn has_line(&self) -> bool {
+        self.waiting_in_line > 0
     }
 
     /// Whether nothing is due, and nobody waits whom a task that comes or goes could concern.
@@ -146,11 +187,10 @@ impl Scheduler {
             && home.wait_timeout != Some(Millis(0))
             && route.lanes.iter().all(|lane| {
                 let lane = &self.lanes[*lane];
-                let has_room = lane.waiting < self.book.class(lane.class).settings.max_queued;
                 lane.open
                     && !lane.is_rated
                     && !lane.gate.draining
-                    && has_room
+                    && lane.has_room()
                     && is_silent(lane, has_sessions)
             })
     }

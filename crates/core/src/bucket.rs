@@ -71,6 +71,12 @@ impl Bucket {
         self.full_at = now.0.saturating_mul(NANOS).saturating_add(owed.min(most) as u64);
     }
 
+    /// Whether there is nothing left to remember.
+    #[inline]
+    pub(crate) fn is_full(self, now: Timestamp) -> bool {
+        self.full_at <= now.0.saturating_mul(NANOS)
+    }
+
     /// When there will be nothing left to remember.
     pub(crate) fn full_at(self) -> Timestamp {
         Timestamp(self.full_at.div_ceil(NANOS))

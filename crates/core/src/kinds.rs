@@ -23,6 +23,7 @@ impl Kinds {
     }
 
     /// One more task is of the kind called `name`.
+    #[inline]
     pub(crate) fn join(&mut self, name: &Name) -> u32 {
         if let Some((recent, tasks)) = self.kinds.get_mut(self.recent as usize)
             && (recent.is_same(name) || recent == name)
@@ -30,6 +31,12 @@ impl Kinds {
             *tasks += 1;
             return self.recent;
         }
+        self.join_another(name)
+    }
+
+    /// The same for a name other than the last one.
+    #[inline(never)]
+    fn join_another(&mut self, name: &Name) -> u32 {
         let hash = self.index.hash(name);
         let kind = self.index.find(hash, |kind| self.kinds[kind as usize].0 == *name);
         let kind = kind.unwrap_or_else(|| self.add(name, hash));

@@ -133,6 +133,35 @@ impl Lane {
         self.birth = birth;
     }
 
+    /// Tasks take a route through it that none took. `births` counts lanes that are new, or as if they were.
+    #[inline]
+    pub(crate) fn join(&mut self, births: &mut u32) {
+        self.routes += 1;
+        if self.is_gone {
+            self.revive(*births);
+            *births = births.wrapping_add(1);
+        }
+    }
+
+    /// No task takes a route through it any more, which `is_new` on the list of those that are kept for a while.
+    #[inline]
+    pub(crate) fn leave(&mut self, is_new: bool) {
+        self.routes -= 1;
+        self.listed += u32::from(is_new);
+    }
+
+    /// Whether there is nothing to remember of it.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
+        self.routes == 0 && !self.is_remarkable() && self.bucket.is_full(now)
+    }
+
+    /// What is wrong with it when more run than may.
+    #[cold]
+    pub(crate) fn overrun(&self) -> String {
+        format!("{} runs {} of {}", self.name, self.running, self.slots)
+    }
+
     /// Takes over what the book says now.
     pub(crate) fn reclassify(&mut self, book: &mut Book) {
         self.class = book.class_of(&self.name);
@@ -149,6 +178,12 @@ impl Lane {
     /// Whether neither so few nor so many wait that something may have to be told.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.0 <= self.waiting && self.waiting < self.quiet.1
+    }
+
+    /// Whether there is certainly room for one more who waits, without a look at its settings.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.saturating_add(1) < self.quiet.1
     }
 
     /// Reckons when there is something to tell next: a threshold that is crossed up or down, a line that is too long
@@ -184,7 +219,8 @@ impl Lane {
 
     /// Whether something was told or decided about it that must not be forgotten.
     pub(crate) fn is_remarkable(&self) -> bool {
-        self.under_pressure || self.warned || self.critical || self.gate != Gate::OPEN
+        // All are looked at, which is shorter than to stop at the first.
+        self.under_pressure | self.warned | self.critical | self.gate.paused | self.gate.draining
     }
 }
 

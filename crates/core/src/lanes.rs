@@ -13,6 +13,9 @@ use crate::name::LaneName;
 use crate::routes::{Route, by_width};
 use crate::table::Table;
 
+/// How many routes are found again without a look at names.
+const RECENT_MAX: usize = 64;
+
 pub(crate) struct Lanes {
     pub(crate) lanes: Table<Lane>,
     by_name: Index,
@@ -26,8 +29,9 @@ pub(crate) struct Lanes {
     pub(crate) touched: Vec<(u32, u32)>,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
     pub(crate) kept: VecDeque<u32>,
-    /// The route that was found last.
-    pub(crate) recent: Cell<u32>,
+    /// Routes that were found lately, each with where the name of its home lane lay: whoever asks again under the same name
+    /// needs no look at any text.
+    recent: [Cell<(usize, u32)>; RECENT_MAX],
 }
 
 impl std::ops::Index<u32> for Lanes {
@@ -55,7 +59,7 @@ impl Lanes {
             step: 1,
             touched: Vec::new(),
             kept: VecDeque::new(),
-            recent: Cell::new(NONE),
+            recent: [const { Cell::new((0, NONE)) }; RECENT_MAX],
         }
     }
 
@@ -75,6 +79,13 @@ impl Lanes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Lane)> {
         let lanes = self.lanes.iter().filter(|(_, lane)| !lane.is_gone);
         lanes.map(|(number, lane)| (number as u32, lane))
+    }
+
+    /// Where it is noted which route was found last for a home lane whose name lies there.
+    #[inline]
+    pub(crate) fn recent(&self, address: usize) -> &Cell<(usize, u32)> {
+        // Names that were made one after another lie one after another.
+        &self.recent[address / 16 % RECENT_MAX]
     }
 
     pub(crate) fn route(&self, route: u32) -> &Route {

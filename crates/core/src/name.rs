@@ -161,6 +161,11 @@ impl LaneName {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Where its text lies: the same for all that share it. Nothing may be decided by it, for it differs from run to run.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
     /// Whether this is a lane of one conversation (its own or one of its tool lanes).
     pub fn is_session(&self) -> bool {
         self.0.starts_with("session:")

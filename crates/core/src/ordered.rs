@@ -89,11 +89,17 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     /// What stands at `place`.
+    #[inline]
     pub(crate) fn find(&self, place: K) -> Option<u32> {
         // Most are asked for in order.
         if let Some((_, task)) = self.first().filter(|(first, _)| *first == place) {
             return Some(task);
         }
+        self.find_between(place)
+    }
+
+    #[inline(never)]
+    fn find_between(&self, place: K) -> Option<u32> {
         let chunk = self.chunk(self.chunk_of(place))?;
         let index = chunk.binary_search_by_key(&place, |(other, _)| *other).ok()?;
         chunk.get(index).map(|(_, task)| *task)
@@ -128,6 +134,7 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     /// Inserts an entry, and says whether it is the first.
+    #[inline]
     pub(crate) fn insert(&mut self, place: K, task: u32) -> bool {
         // Most come in order.
         let last = match &mut self.rest.0 {
@@ -144,6 +151,7 @@ impl<K: Ord + Copy> Ordered<K> {
         }
     }
 
+    #[inline(never)]
     fn insert_between(&mut self, place: K, task: u32) {
         let number = self.chunk_of(place);
         let is_last = number == self.rest.len();
@@ -166,20 +174,28 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     /// Removes the entry at `place` and says whether there was one.
+    #[inline]
     pub(crate) fn remove(&mut self, place: K) -> bool {
         // Most go in order.
         if self.first.front().is_none_or(|(front, _)| *front != place) {
             return self.remove_between(place);
         }
         self.first.pop_front();
-        if self.first.is_empty()
-            && let Some(next) = self.rest.0.as_mut().and_then(|rest| rest.pop_front())
-        {
-            self.first = next;
+        if self.first.is_empty() && self.rest.0.is_some() {
+            self.move_up();
         }
         true
     }
 
+    /// The first chunk is used up: the next one takes its place.
+    #[inline(never)]
+    fn move_up(&mut self) {
+        if let Some(next) = self.rest.0.as_mut().and_then(|rest| rest.pop_front()) {
+            self.first = next;
+        }
+    }
+
+    #[inline(never)]
     fn remove_between(&mut self, place: K) -> bool {
         let number = self.chunk_of(place);
         let chunk = self.chunk_mut(number);

@@ -12,6 +12,7 @@ use crate::line::NONE;
 use crate::name::{GLOBAL, LaneName, MAIN};
 use crate::settings::Order;
 use crate::table::Table;
+use crate::time::Timestamp;
 
 /// How many routes are kept for a while after the last task that took them.
 const KEPT_MAX: usize = 64;
@@ -49,18 +50,29 @@ pub(crate) fn canonical(names: &[LaneName]) -> SmallVec<[&LaneName; 8]> {
 
 impl Lanes {
     /// The route of tasks that name `names`, if there is one.
+    #[inline]
     pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<u32> {
         self.find_route_and(names, |_| {})
     }
 
     /// The same, and tells the leaf of whatever route it is about to look at, as far as that is known.
+    #[inline]
     pub(crate) fn find_route_and(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
-        // What was decided about is applied next: often it is the route that was found last.
-        let recent = self.recent.get();
-        if self.is_recent(recent, names) {
-            return Some(recent);
+        // What was decided about is applied next, and the next task often names the same.
+        let address = names[0].address();
+        let recent = self.recent(address);
+        let (known, route) = recent.get();
+        if known == address && self.is_recent(route, names) {
+            return Some(route);
         }
+        let found = self.look_up_route(names, foresee_leaf)?;
+        recent.set((address, found));
+        Some(found)
+    }
+
+    #[inline(never)]
+    fn look_up_route(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
         let found = self.look_up(self.by_names.hash(names), names.iter(), &foresee_leaf);
         found.or_else(|| {
             let kept = canonical(names);
@@ -85,17 +97,13 @@ impl Lanes {
         names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
         foresee_leaf: &impl Fn(u32),
     ) -> Option<u32> {
-        let found = self.by_names.find_with(hash, |route, hint| {
+        self.by_names.find_with(hash, |route, hint| {
             let [home, leaf] = hint.get();
             self.lanes.foresee(home);
             foresee_leaf(leaf);
             hint.set([home, self.routes[route as usize].leaf]);
             self.is_named(route, names.clone())
-        });
-        if let Some(route) = found {
-            self.recent.set(route);
-        }
-        found
+        })
     }
 
     /// Whether a route is that of tasks which name `names`, `global` left out unless it is the home lane.
@@ -116,19 +124,34 @@ impl Lanes {
             Some(route) => route,
             None => self.add_route(names, book),
         };
+        self.take_route(route);
+        route
+    }
+
+    /// One more task takes a route that is there.
+    fn take_route(&mut self, route: u32) {
         let this = &mut self.routes[route as usize];
         this.tasks += 1;
         if this.tasks == 1 {
             for number in &this.lanes {
-                let lane = &mut self.lanes[*number as usize];
-                lane.routes += 1;
-                if lane.is_gone {
-                    lane.revive(self.births);
-                    self.births = self.births.wrapping_add(1);
-                }
+                self.lanes[*number as usize].join(&mut self.births);
             }
         }
-        route
+    }
+
+    /// The same, and changes each lane of the route, of which nobody is told.
+    #[inline]
+    pub(crate) fn take_route_and(&mut self, route: u32, mut change: impl FnMut(u32, &mut Lane)) {
+        let this = &mut self.routes[route as usize];
+        this.tasks += 1;
+        let is_first = this.tasks == 1;
+        for number in &this.lanes {
+            let lane = &mut self.lanes[*number as usize];
+            if is_first {
+                lane.join(&mut self.births);
+            }
+            change(*number, lane);
+        }
     }
 
     fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
@@ -152,27 +175,58 @@ impl Lanes {
         self.routes[route as usize].leaf = leaf;
     }
 
-    /// One task less takes `route`. When it was the last, returns the lanes that may have become empty.
-    pub(crate) fn leave_route(&mut self, number: u32) -> Option<SmallVec<[u32; 4]>> {
+    /// One task less takes `route`. Says whether it was the last, so that the lanes of the route, which is kept for a while,
+    /// may have become empty.
+    pub(crate) fn leave_route(&mut self, number: u32) -> bool {
         let route = &mut self.routes[number as usize];
         route.tasks -= 1;
         if route.tasks > 0 {
-            return None;
+            return false;
         }
         let is_new = !std::mem::replace(&mut route.is_listed, true);
-        let lanes = route.lanes.clone();
-        for lane in &lanes {
-            let lane = &mut self.lanes[*lane as usize];
-            lane.routes -= 1;
-            lane.listed += u32::from(is_new);
+        for lane in &route.lanes {
+            self.lanes[*lane as usize].leave(is_new);
         }
         if is_new {
-            self.kept.push_back(number);
-            if self.kept.len() > KEPT_MAX {
-                self.drop_kept();
+            self.keep(number);
+        }
+        true
+    }
+
+    /// The same, and changes each lane of the route, of which nobody is told; a lane in which nothing is left to remember is
+    /// forgotten. The others are returned if it was the last task, so that the clock can be told when they may go.
+    #[inline]
+    pub(crate) fn leave_route_and(
+        &mut self,
+        number: u32,
+        now: Timestamp,
+        mut change: impl FnMut(u32, &mut Lane),
+    ) -> SmallVec<[u32; 4]> {
+        let mut remembered = SmallVec::new();
+        let route = &mut self.routes[number as usize];
+        route.tasks -= 1;
+        let is_last = route.tasks == 0;
+        let is_new = is_last && !std::mem::replace(&mut route.is_listed, true);
+        for number in &route.lanes {
+            let lane = &mut self.lanes[*number as usize];
+            change(*number, lane);
+            if is_last {
+                lane.leave(is_new);
+                if lane.is_idle(now) { lane.forget() } else { remembered.push(*number) }
             }
         }
-        Some(lanes)
+        if is_new {
+            self.keep(number);
+        }
+        remembered
+    }
+
+    /// Puts a route on the list of those that are kept for a while.
+    fn keep(&mut self, number: u32) {
+        self.kept.push_back(number);
+        if self.kept.len() > KEPT_MAX {
+            self.drop_kept();
+        }
     }
 
     /// Takes the oldest off the list of routes that are kept for a while, and lets it go if no task takes it.

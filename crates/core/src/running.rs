@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::event::{End, Event};
+use crate::id::TaskId;
 use crate::line::NONE;
 use crate::scheduler::Scheduler;
 use crate::settings::Handler;
@@ -105,13 +106,10 @@ impl Scheduler {
                 lane.running += 1;
                 lane.last_change = *now;
                 if lane.running > lane.slots {
-                    *overrun = Some(format!("{} runs {} of {}", lane.name, lane.running, lane.slots));
+                    *overrun = Some(lane.overrun());
                 }
             }
-            let stats = &mut book.class_mut(lane.class).stats;
-            stats.accepted += u64::from(skips_line);
-            stats.started += 1;
-            stats.wait.record(waited);
+            book.class_mut(lane.class).stats.count_start(waited, skips_line);
             is_rated |= lane.is_rated;
             *may_grant |= lane.reopen(number, line);
         });
@@ -148,9 +146,8 @@ impl Scheduler {
         let Scheduler { lanes, line, book, may_grant, now, .. } = self;
         lanes.change_each(route, |number, lane| {
             let stats = &mut book.class_mut(lane.class).stats;
-            stats.run.record(ran);
+            stats.count_run(ran, ran_its_course);
             if ran_its_course {
-                stats.run_time.record(ran);
                 lane.run_time.record(ran);
             }
             if let Some(end) = end {
@@ -231,14 +228,20 @@ impl Scheduler {
         self.let_end(slot, end);
     }
 
+    /// Remembers a task that ended while it ran.
+    #[inline]
+    pub(crate) fn remember_run(&mut self, task: TaskId) {
+        if self.ended_runs.len() == ENDED_RUNS_MAX {
+            self.ended_runs.pop_front();
+        }
+        self.ended_runs.push_back(task);
+    }
+
     /// A task is over: nothing remains of it but what it has told its lanes.
     pub(crate) fn let_end(&mut self, slot: u32, end: &End) {
         let session = self.session_of_task(slot);
         if self.tasks[slot].attempt().is_some() {
-            if self.ended_runs.len() == ENDED_RUNS_MAX {
-                self.ended_runs.pop_front();
-            }
-            self.ended_runs.push_back(self.tasks[slot].id);
+            self.remember_run(self.tasks[slot].id);
             let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
             self.end_attempt(slot, ran_its_course, Some(end));
         } else {
@@ -250,9 +253,9 @@ impl Scheduler {
         self.ended += 1;
         self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
         self.kinds.leave(task.kind);
-        if let Some(lanes) = self.lanes.leave_route(task.route) {
-            for lane in lanes {
-                self.drop_if_idle(lane);
+        if self.lanes.leave_route(task.route) {
+            for index in 0..self.lanes.route(task.route).lanes.len() {
+                self.drop_if_idle(self.lanes.route(task.route).lanes[index]);
             }
         }
         if let Some((session, fence)) = session {

@@ -134,6 +134,23 @@ pub struct LaneStats {
 }
 
 impl LaneStats {
+    /// An attempt starts after so long a wait; `is_new`: its task was not counted before.
+    #[inline]
+    pub(crate) fn count_start(&mut self, waited: Millis, is_new: bool) {
+        self.accepted += u64::from(is_new);
+        self.started += 1;
+        self.wait.record(waited);
+    }
+
+    /// An attempt is over; `ran_its_course`: its length tells something about the next one's.
+    #[inline]
+    pub(crate) fn count_run(&mut self, ran: Millis, ran_its_course: bool) {
+        self.run.record(ran);
+        if ran_its_course {
+            self.run_time.record(ran);
+        }
+    }
+
     pub(crate) fn count_end(&mut self, end: &End) {
         let counter = match end {
             End::Completed => &mut self.completed,

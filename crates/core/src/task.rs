@@ -290,8 +290,19 @@ impl Tasks {
         self.slots.get(slot as usize)
     }
 
+    /// The hash of an id that no live task has; for [`insert_hashed`](Tasks::insert_hashed).
+    pub(crate) fn vacant(&self, id: TaskId) -> Option<u64> {
+        let hash = self.by_id.hash(id);
+        self.by_id.find(hash, |slot| self[slot].id == id).is_none().then_some(hash)
+    }
+
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
         let hash = self.by_id.hash(task.id);
+        self.insert_hashed(hash, task)
+    }
+
+    /// The same for whoever knows the hash of its id.
+    pub(crate) fn insert_hashed(&mut self, hash: u64, task: Task) -> u32 {
         let slot = self.slots.insert(task) as u32;
         self.by_id.insert(hash, slot);
         slot
@@ -301,6 +312,18 @@ impl Tasks {
         let task = self.slots.remove(slot as usize);
         self.by_id.remove(self.by_id.hash(task.id), slot);
         task
+    }
+
+    /// Lets a task go that ran, and of which nothing is needed any more.
+    #[inline]
+    pub(crate) fn discard_run(&mut self, slot: u32) {
+        let task = &mut self[slot];
+        let (id, phase) = (task.id, std::mem::replace(&mut task.phase, Phase::Held));
+        if let Phase::Running(attempt) = phase {
+            self.recycle(attempt);
+        }
+        self.slots.discard(slot as usize);
+        self.by_id.remove(self.by_id.hash(id), slot);
     }
 
     /// How many tasks there is room for.

@@ -42,6 +42,12 @@ struct Twins {
     declined: usize,
 }
 
+/// Names that programs keep and ask with again and again: all that share one are found by where it lies.
+fn kept_name(index: usize) -> LaneName {
+    thread_local!(static KEPT: Vec<LaneName> = LANES.iter().map(|name| lane(name)).collect());
+    KEPT.with(|kept| kept[index].clone())
+}
+
 fn kind() -> Name {
     thread_local!(static KIND: Name = Name::new("slot").unwrap());
     KIND.with(Name::clone)
@@ -174,8 +180,10 @@ fn who_starts_or_ends_at_once_leaves_the_same_state_as_by_command() {
                 0..6 => {
                     // Most often in the wide one.
                     let lanes = (0..=dice.roll(2)).map(|_| dice.roll(16).saturating_sub(8) as usize);
-                    let lanes = lanes.map(|index| lane(LANES[index])).collect();
-                    twins.submit(task, lanes);
+                    let lanes: Vec<usize> = lanes.collect();
+                    let is_kept = dice.roll(2) == 0;
+                    let name = |index: &usize| if is_kept { kept_name(*index) } else { lane(LANES[*index]) };
+                    twins.submit(task, lanes.iter().map(name).collect());
                 }
                 6 => drop(twins.step(&Command::Tick)),
                 _ => {
@@ -201,6 +209,29 @@ fn who_starts_or_ends_at_once_leaves_the_same_state_as_by_command() {
         declined += twins.declined;
     }
     assert!(started > 100 && ended > 100 && declined > 300, "{started} {ended} {declined}");
+}
+
+/// Routes are kept for a while when nobody takes them, and let go when they are many.
+#[test]
+fn however_many_lanes_come_and_go_both_ways_know_the_same() {
+    let mut twins = Twins::new();
+    let names: Vec<LaneName> = (0..200).map(|number| lane(&format!("lane {number}"))).collect();
+    let mut dice = Dice(7);
+    for number in 1..=1500u128 {
+        twins.now = twins.now + Millis(dice.roll(2));
+        // Mostly one of a few, so that it is found again, and now and then any.
+        let few = if dice.roll(8) == 0 { 200 } else { 20 };
+        twins.submit(TaskId(number), vec![names[dice.roll(few) as usize].clone()]);
+        while twins.running.len() > dice.roll(4) as usize {
+            let (task, fence) = twins.running[dice.roll(twins.running.len() as u64) as usize];
+            twins.finish(task, fence);
+        }
+        if number % 5 == 0 {
+            twins.agree();
+        }
+    }
+    assert!(twins.started > 1000 && twins.ended > 1000, "{} {}", twins.started, twins.ended);
+    assert!(twins.declined > 60, "{}", twins.declined);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) struct Grant {
 pub(crate) enum Payload {
     /// In the store, if there is any.
     Stored(Option<BlobId>),
-    /// Here: a turn that answers messages is put together from them.
+    /// Here: it came with the task just now, or a turn that answers messages is put together from them.
     Ready(Bytes),
 }
 
@@ -171,7 +171,7 @@ impl Engine {
                     lease: *lease,
                     timeout_at: *timeout_at,
                 };
-                self.start(grant, turn.at);
+                self.start(grant, turn.at, &turn.payloads);
             }
             Event::Granted { task, fence, worker, .. } => {
                 let begun = Begun { fence: *fence, started: turn.at, worker: worker.clone() };
@@ -209,7 +209,10 @@ impl Engine {
 
     /// Starts what was granted: whoever waits for the slot has it, else the handler of its kind runs it, once
     /// [`begin_runs`](Engine::begin_runs) is called.
-    pub(crate) fn start(&mut self, grant: Grant, now: Timestamp) {
+    ///
+    /// `payloads` are those that came with what was decided: what is at hand need not be read again. There are at most as
+    /// many as a turn has commands.
+    pub(crate) fn start(&mut self, grant: Grant, now: Timestamp, payloads: &[(BlobId, Bytes)]) {
         let Grant { task, fence, timeout_at, .. } = grant;
         let stop = self.runs.insert(task, fence, grant.lease, now);
         if let Some(answer) = self.slots.remove(&task) {
@@ -225,7 +228,12 @@ impl Engine {
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;
         }
-        let (kind, payload) = (view.kind, self.payload_of(task, view.payload));
+        let at_hand = payloads.iter().find(|(id, _)| Some(*id) == view.payload);
+        let payload = match at_hand {
+            Some((_, payload)) => Payload::Ready(payload.clone()),
+            None => self.payload_of(task, view.payload),
+        };
+        let kind = view.kind;
         let (deadline, lanes) = (view.deadline, view.lanes.into());
         self.starts.push(Start { kind, payload, grant, deadline, lanes, stop });
     }

@@ -56,22 +56,38 @@ impl Inline {
         let mut guard = self.engine.try_lock().ok()?;
         let engine = guard.as_mut().filter(|engine| engine.closing.is_none())?;
         let done = act(engine);
-        let told = (!engine.outbox.is_empty()).then(|| std::mem::take(&mut engine.outbox));
-        let is_alarmed = std::mem::take(&mut engine.may_be_late) && engine.is_alarm_late();
-        drop(guard);
-        if let Some(told) = told {
-            told.into_iter().for_each(Told::tell);
-        }
-        if is_alarmed {
-            self.alarm.notify_one();
+        if !engine.outbox.is_empty() || engine.may_be_late {
+            self.leave(guard);
+        } else {
+            drop(guard);
         }
         // Whoever came meanwhile found the engine taken and has gone.
         self.work_off();
         Some(done)
     }
 
+    /// Gives the engine back, then tells what follows.
+    #[inline(never)]
+    fn leave(&self, mut guard: MutexGuard<'_, Option<Engine>>) {
+        let Some(engine) = guard.as_mut() else { return };
+        let told = std::mem::take(&mut engine.outbox);
+        let is_alarmed = std::mem::take(&mut engine.may_be_late) && engine.is_alarm_late();
+        drop(guard);
+        told.into_iter().for_each(Told::tell);
+        if is_alarmed {
+            self.alarm.notify_one();
+        }
+    }
+
     fn work_off(&self) {
         // Looked at again after the engine is free: somebody may have come and found it taken.
+        if self.is_dirty.load(Ordering::SeqCst) {
+            self.work_all_off();
+        }
+    }
+
+    #[inline(never)]
+    fn work_all_off(&self) {
         while self.is_dirty.load(Ordering::SeqCst) {
             let Some(mut engine) = self.try_take() else { return };
             let mut is_done = false;

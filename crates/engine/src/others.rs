@@ -222,7 +222,7 @@ impl Engine {
             let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
             let (fence, timeout_at) = (run.fence, run.timeout_at);
             let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
-            self.start(grant, self.scheduler.now());
+            self.start(grant, self.scheduler.now(), &[]);
         }
         self.begin_runs();
         Ok(())

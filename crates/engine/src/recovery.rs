@@ -172,7 +172,8 @@ impl Engine {
                 let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
                 let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
                 let (fence, timeout_at) = (run.fence, run.timeout_at);
-                self.start(Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at }, now);
+                let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
+                self.start(grant, now, &[]);
             }
             if run.stopping {
                 let is_late = run.timeout_at.is_some_and(|at| at <= now);

@@ -64,12 +64,13 @@ impl Slot {
         self.outcome = Outcome::Failure { error: error.into().into(), retryable: false };
     }
 
-    /// Runs a future on it, until it ends or is told to stop, in which case it is dropped before the slot is free.
-    pub(crate) async fn run<F: Future>(mut self, future: F) -> Result<F::Output, RunError> {
+    /// Runs a future on it, until it ends or is told to stop, in which case it is dropped before the slot is free, and sets
+    /// what came of it.
+    pub(crate) async fn run<F: Future>(&mut self, future: F) -> Result<F::Output, RunError> {
         let stop = &self.stop;
         // Boxed, because most who do not wait for anything never need it: what is spawned for each task should be small.
         let mut told: Option<Pin<Box<dyn Future<Output = Stopped> + Send + '_>>> = None;
-        // Owned by this block, so that it is dropped before the slot is.
+        // Owned by this block, so that it is dropped before whoever has the slot can drop that.
         let ran = {
             let mut future = pin!(future);
             poll_fn(|context| {
@@ -98,14 +99,15 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut outcome = std::mem::replace(&mut self.outcome, Outcome::Stopped);
-        if std::thread::panicking() && outcome == Outcome::Success {
-            outcome = Outcome::Failure { error: "panicked".into(), retryable: false };
-        }
         let (task, fence) = (self.task, self.fence);
-        if outcome == Outcome::Success {
+        let is_success = matches!(self.outcome, Outcome::Success);
+        if is_success && !std::thread::panicking() {
             return self.handle.give_back(task, fence);
         }
+        let outcome = match is_success {
+            true => Outcome::Failure { error: "panicked".into(), retryable: false },
+            false => std::mem::replace(&mut self.outcome, Outcome::Stopped),
+        };
         self.handle.report(Report::Finish { task, fence, outcome, result: None, work: None });
     }
 }

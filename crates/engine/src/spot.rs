@@ -45,15 +45,23 @@ impl Engine {
             return Asked::Given(slot);
         }
         let (answer, told) = oneshot::channel();
-        ask.wants = Wants::Slot(answer);
-        self.publish_now(ask, turn, reply);
+        if !self.is_watched && matches!(&*turn.events, [Event::Submitted { .. }]) {
+            // It stands in line, and there is nobody else to tell.
+            self.slots.insert(task, answer);
+            self.positions.forget();
+            self.may_be_late = true;
+            self.end_turn(turn);
+        } else {
+            ask.wants = Wants::Slot(answer);
+            self.publish_now(ask, turn, reply);
+        }
         Asked::Told(Wait::new(task, told, handle.clone()))
     }
 
     /// A slot of each of these lanes for a task of which nothing else is asked, if nobody stands in line and nobody
     /// watches: what most who come find, and as short as it can be.
     pub(crate) fn slot_at_once(&mut self, lanes: &[LaneName], handle: &Handle) -> Option<Slot> {
-        if self.look_for_watchers() {
+        if self.scheduler.has_line() || self.look_for_watchers() {
             return None;
         }
         let now = self.flow.now();
@@ -68,7 +76,7 @@ impl Engine {
 
     /// Takes back a slot whose work succeeded; not if anybody is to hear of it or waits for it.
     pub(crate) fn end_at_once(&mut self, task: TaskId, fence: Fence) -> bool {
-        if self.look_for_watchers() {
+        if self.scheduler.has_line() || self.look_for_watchers() {
             return false;
         }
         let now = self.flow.now();

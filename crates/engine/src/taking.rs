@@ -22,7 +22,10 @@ impl Handle {
     pub fn run<F: Future>(&self, task: Task, future: F) -> impl Future<Output = Result<F::Output, RunError>> {
         // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times: not
         // boxed, a task that is spawned costs a tenth more.
-        Box::pin(async move { self.take(task).await?.run(future).await })
+        Box::pin(async move {
+            let mut slot = self.take(task).await?;
+            slot.run(future).await
+        })
     }
 
     /// Waits for a slot of each of these lanes, the first of which is the home lane.
@@ -42,35 +45,43 @@ impl Handle {
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
         // What is decided on the spot never waits: others must have their turn all the same.
         tokio::task::coop::consume_budget().await;
+        match self.slot_at_once(&task) {
+            Some(slot) => Ok(slot),
+            // Boxed, because most who come find a slot: what is spawned for each task should be small.
+            None => Box::pin(self.take_in_turn(task)).await,
+        }
+    }
+
+    /// A slot for a task of which nothing is asked but its lanes, if the engine is there and free and nothing else is to be
+    /// decided.
+    fn slot_at_once(&self, task: &Task) -> Option<Slot> {
+        let lanes = task.lanes_alone()?;
+        self.0.inline()?.try_with(|engine| engine.slot_at_once(lanes, self))?
+    }
+
+    /// Waits for a slot as long as it takes.
+    async fn take_in_turn(&self, task: Task) -> Result<Slot, RunError> {
         let (busy, wait) = match self.ask_slot(task)? {
             Asked::Given(slot) => return Ok(slot),
             Asked::Told(wait) => (None, wait),
             Asked::Busy(ask, wait) => (Some(ask), wait),
         };
         if let Some(ask) = busy {
-            // Boxed, because it is rare: what is spawned for each task should be small.
-            Box::pin(self.call(Call::Ask(ask))).await?;
+            self.call(Call::Ask(ask)).await?;
         }
         wait.slot().await
     }
 
     /// Asks for a slot, and has it decided on the spot if the engine is there and free.
     fn ask_slot(&self, asked: Task) -> Result<Asked, Error> {
-        let mut asked = Some(asked);
-        let ask = |engine: &mut Engine| {
-            let at_once = asked.as_ref().and_then(Task::lanes_alone);
-            if let Some(slot) = at_once.and_then(|lanes| engine.slot_at_once(lanes, self)) {
-                return Some(Ok(Asked::Given(slot)));
-            }
-            let spec = self.spec_of_slot(asked.take()?);
-            Some(spec.map(|spec| engine.ask_slot(self.new_id(), spec, self)))
-        };
+        let mut spec = Some(self.spec_of_slot(asked)?);
+        let task = self.new_id();
+        let ask = |engine: &mut Engine| Some(engine.ask_slot(task, spec.take()?, self));
         if let Some(asked) = self.0.inline().and_then(|inline| inline.try_with(ask)).flatten() {
-            return asked;
+            return Ok(asked);
         }
         let (answer, slot) = oneshot::channel();
-        let spec = self.spec_of_slot(asked.ok_or(Error::Closed)?)?;
-        let task = self.new_id();
+        let spec = spec.ok_or(Error::Closed)?;
         let ask = Box::new(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer)));
         Ok(Asked::Busy(ask, Wait::new(task, slot, self.clone())))
     }

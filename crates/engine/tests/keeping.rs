@@ -188,6 +188,38 @@ async fn what_was_kept_although_the_caller_was_told_unavailable_runs_when_the_st
     assert_eq!(lanes.run(Task::new("cron"), async { 7 }).await, Ok(7));
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_starts_when_it_is_accepted_has_its_payload_whatever_becomes_of_the_store() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    let (tell, mut ran) = mpsc::unbounded_channel();
+    lanes
+        .handler("work", move |_: Context, payload: Value| {
+            let tell = tell.clone();
+            async move { tell.send(payload).map_err(Failure::new) }
+        })
+        .unwrap();
+    store.plan(Fault::Slow);
+    let submit = |number: u32| {
+        let lanes = lanes.clone();
+        tokio::spawn(async move { lanes.submit(Task::new("main").kind("work").payload(number)).await })
+    };
+    let (first, second) = (submit(1), submit(2));
+    while store.planned() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // What is being written is written; nothing can be read after it.
+    store.go_away();
+    store.go_on();
+    let ran_both = async { (ran.recv().await, ran.recv().await) };
+    let ran_both = tokio::time::timeout(secs(60), ran_both).await.unwrap();
+    assert_eq!(ran_both, (Some(json!(1)), Some(json!(2))));
+    store.come_back();
+    for task in [first, second] {
+        task.await.unwrap().unwrap().wait().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn the_log_stays_short_and_nothing_is_forgotten() {
     let store = memory();

@@ -105,21 +105,33 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
         id_bytes(append.batch.0),
         &append.record[..]
     ])?;
+    let mut insert_blob = db.prepare_cached("INSERT OR REPLACE INTO blob (id, record) VALUES (?, ?)")?;
     for (id, record) in &append.blobs {
-        let sql = "INSERT OR REPLACE INTO blob (id, record) VALUES (?, ?)";
-        db.prepare_cached(sql)?.execute(params![id_bytes(id.0.get()), &record[..]])?;
+        insert_blob.execute(params![id_bytes(id.0.get()), &record[..]])?;
     }
     remove_blobs(db, &append.dropped)?;
+    add_to_history(append, db, known)?;
+    known.head = head;
+    Ok(Ok(Done::Head(head)))
+}
+
+/// Keeps what an append tells of finished tasks; what was known of tasks of the same ids is forgotten.
+fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqlite::Result<()> {
+    // Looked up once for all rows.
+    let mut forget = db.prepare_cached("DELETE FROM finished WHERE task = ?")?;
+    let mut forget_result = db.prepare_cached("DELETE FROM result WHERE task = ?")?;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO finished (version, position, task, ended, record, labels) VALUES (?, ?, ?, ?, ?, ?)",
+    )?;
+    let mut insert_result = db.prepare_cached("INSERT INTO result (task, record) VALUES (?, ?)")?;
     for (place, finished) in append.places().zip(&append.finished) {
         let task = id_bytes(finished.task.0);
-        let older = db.prepare_cached("DELETE FROM finished WHERE task = ?")?.execute([task])?;
+        let older = forget.execute([task])?;
         if older > 0 {
-            db.prepare_cached("DELETE FROM result WHERE task = ?")?.execute([task])?;
+            forget_result.execute([task])?;
         }
-        let sql = "INSERT INTO finished (version, position, task, ended, record, labels)
-                   VALUES (?, ?, ?, ?, ?, ?)";
         let ended = finished.ended.0.min(i64::MAX as u64);
-        db.prepare_cached(sql)?.execute(params![
+        insert.execute(params![
             place.version.0,
             place.index,
             task,
@@ -128,13 +140,11 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
             joined(&finished.labels)
         ])?;
         if let Some(result) = &finished.result {
-            let sql = "INSERT INTO result (task, record) VALUES (?, ?)";
-            db.prepare_cached(sql)?.execute(params![task, &result[..]])?;
+            insert_result.execute(params![task, &result[..]])?;
         }
         known.finished = known.finished.map(|count| count + 1 - older as u64);
     }
-    known.head = head;
-    Ok(Ok(Done::Head(head)))
+    Ok(())
 }
 
 fn batch_at(db: &Connection, version: Version) -> rusqlite::Result<Option<BatchId>> {
