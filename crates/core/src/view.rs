@@ -113,6 +113,11 @@ impl Scheduler {
         self.tasks.find(task).map(|slot| self.view(slot))
     }
 
+    /// What sort of work a live task is.
+    pub fn kind_of(&self, task: TaskId) -> Option<&Name> {
+        self.tasks.find(task).map(|slot| self.kinds.name(self.tasks[slot].kind))
+    }
+
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
         self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))

@@ -29,6 +29,7 @@ use laneway_core::{
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
+use crate::baton::Place;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::Follower;
@@ -52,6 +53,8 @@ pub(crate) struct Replica {
     lease: Millis,
     /// When the log was last seen to grow.
     pub(crate) grown: Instant,
+    /// Where we stand with those who append too.
+    pub(crate) place: Place,
     /// When we appended last.
     shown: Timestamp,
     /// Another has granted us a slot, and nobody can know that we heard of it.
@@ -162,8 +165,8 @@ impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
         let (rewind, others) = (Rewind::default(), BTreeMap::new());
-        let grown = Instant::now();
-        Replica { id, rewind, follower, lease, grown, shown, owes_sign: false, heard: 0, others }
+        let (grown, place) = (Instant::now(), Place::default());
+        Replica { id, rewind, follower, lease, grown, place, shown, owes_sign: false, heard: 0, others }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.

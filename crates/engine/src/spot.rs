@@ -115,7 +115,7 @@ impl Engine {
     fn publish_now(&mut self, ask: Ask, mut turn: Box<Turn>, reply: Result<Reply, Error>) {
         let events = 0..turn.events.len();
         turn.replies.push((reply, events));
-        let kept = pin!(self.keep(&turn)).poll(&mut Context::from_waker(Waker::noop()));
+        let kept = pin!(self.keep(&mut turn)).poll(&mut Context::from_waker(Waker::noop()));
         debug_assert!(matches!(kept, Poll::Ready(Ok(_))), "what is kept in memory waits for nothing");
         self.publish(vec![ask], *turn);
         self.may_be_late = true;

@@ -9,12 +9,13 @@ use laneway_core::{
     Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
     TaskView, Timestamp,
 };
-use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
+use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::ByTask;
+use crate::journal::Sealed;
 use crate::replica::ReplicaId;
 use crate::task::{is_slot, slot_kind};
 
@@ -44,8 +45,8 @@ impl Engine {
     pub(crate) async fn decide_and_keep(&mut self, mut asks: Vec<Ask>) {
         asks.retain(|ask| !matches!(&ask.wants, Wants::Slot(answer) if answer.is_closed()));
         loop {
-            let turn = self.decide(&mut asks);
-            match self.keep(&turn).await {
+            let mut turn = self.decide(&mut asks);
+            match self.keep(&mut turn).await {
                 Ok(head) if head == self.head && self.refuses(&turn) => {
                     // What others have ended meanwhile may leave room for it.
                     match self.catch_up(None).await {
@@ -57,6 +58,7 @@ impl Engine {
                 Ok(head) => {
                     if head != self.head {
                         self.head = head;
+                        self.tools.appends.kept.add();
                         self.note(ReplicaId::of_batch(head.batch), &turn);
                     }
                     let events = turn.events.len() as u64;
@@ -69,16 +71,17 @@ impl Engine {
                     if crate::planted::is(crate::planted::Bug::StaleGrant) && !turn.events.is_empty() =>
                 {
                     self.head = current;
-                    if let Ok(head) = self.keep(&turn).await {
+                    if let Ok(head) = self.keep(&mut turn).await {
                         self.head = head;
                         return self.publish(asks, turn);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
+                    self.tools.appends.lost.add();
                     if let Err(error) = self.give_way(&error).await {
                         return self.give_up(error, asks);
                     }
-                    self.await_baton(true).await;
+                    self.await_baton().await;
                     if let Some(error) = self.store_trouble() {
                         return self.give_up(error, asks);
                     }
@@ -216,15 +219,14 @@ impl Engine {
     }
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
-    pub(crate) async fn keep(&mut self, turn: &Turn) -> Result<Head, StoreError> {
+    pub(crate) async fn keep(&mut self, turn: &mut Turn) -> Result<Head, StoreError> {
         // Whoever was passed the baton passes it on.
         let is_idle = !self.must_show(turn.at) && !self.has_baton();
         let is_nothing = turn.events.is_empty() && is_idle;
         if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
             return Ok(self.head);
         }
-        let entry = self.entry(turn);
-        let mut sealed = self.journal.seal(self.head, entry)?;
+        let mut sealed = self.seal(turn)?;
         let mut pauses = REPEAT_AFTER.iter();
         loop {
             match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
@@ -236,20 +238,34 @@ impl Engine {
                         && let Ok(head) = log.store().head().await
                     {
                         self.head = head;
-                        let entry = self.entry(turn);
-                        sealed = self.journal.seal(head, entry)?;
+                        sealed = self.seal(turn)?;
                     }
                 }
-                (done, _) => return done,
+                (done, _) => {
+                    self.note_place(sealed.is_in_line_again(), &done);
+                    return done;
+                }
             }
         }
     }
 
+    /// Makes what was decided ready to be kept.
+    fn seal(&mut self, turn: &mut Turn) -> Result<Sealed, StoreError> {
+        let again = self.will_append_again(turn);
+        let mut entry = self.entry(turn);
+        let Some(log) = self.journal.log() else { return Ok(Sealed::Memory(entry)) };
+        // Lent, because there may be many.
+        entry.batch.events = std::mem::take(&mut turn.events);
+        let sealed = log.seal(self.head, &entry);
+        turn.events = entry.batch.events;
+        sealed.map(|append| Sealed::Kept(Append { again, ..append }))
+    }
+
+    /// What is kept of a turn beside its events.
     fn entry(&mut self, turn: &Turn) -> Entry {
-        let kept_events = if self.journal.log().is_some() { turn.events.clone() } else { Vec::new() };
         let chance = self.tools.ids.batch();
         let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
-        let mut entry = Entry::of(Batch { id, at: turn.at, events: kept_events });
+        let mut entry = Entry::of(Batch { id, at: turn.at, events: Vec::new() });
         entry.payloads.clone_from(&turn.payloads);
         let mut departed = turn.departed.iter().peekable();
         let mut lettered = HashSet::new();
