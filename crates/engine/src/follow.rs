@@ -15,6 +15,8 @@ pub(crate) struct Follower {
     store: Arc<dyn Store>,
     /// How far the loop has read; `None`: it has not begun.
     read: Option<Version>,
+    /// How far the loop was told that the log goes: it is told nothing more until it has read that.
+    told: Option<Version>,
     /// What the store was asked and has not answered.
     asked: Option<Pin<Box<dyn Future<Output = Result<Version, StoreError>> + Send>>>,
     /// How long to wait before the next question, after so much trouble.
@@ -33,14 +35,14 @@ pub(crate) enum News {
 
 impl Follower {
     pub(crate) fn new(store: Arc<dyn Store>) -> Follower {
-        Follower { store, read: None, asked: None, pause: None, is_broken: false }
+        Follower { store, read: None, told: None, asked: None, pause: None, is_broken: false }
     }
 
     /// Says how far the loop has read.
     pub(crate) fn has_read(&mut self, version: Version) {
         if self.read.is_some_and(|read| version < read) {
             // The log is another one, and the question was about the former.
-            self.asked = None;
+            (self.asked, self.told) = (None, None);
         }
         self.read = Some(version);
     }
@@ -48,7 +50,8 @@ impl Follower {
     /// The next news. Whoever does not wait any more loses none.
     pub(crate) async fn news(&mut self) -> News {
         loop {
-            let Some(read) = self.read.filter(|_| !self.is_broken) else {
+            let may_ask = !self.is_broken && self.told <= self.read;
+            let Some(read) = self.read.filter(|_| may_ask) else {
                 return std::future::pending().await;
             };
             let (store, pause) = (&self.store, self.pause);
@@ -67,6 +70,7 @@ impl Follower {
                 Ok(version) => {
                     self.pause = None;
                     if Some(version) > self.read {
+                        self.told = Some(version);
                         return News::Grown(version);
                     }
                 }

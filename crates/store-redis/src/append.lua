@@ -50,9 +50,10 @@ for _ = 1, tonumber(ARGV[9]) do
         redis.call('ZREM', KEYS[3], older)
         redis.call('UNLINK', KEYS[key])
     end
-    redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3])
     if ARGV[arg + 4] == '1' then
-        redis.call('HSET', KEYS[key], 's', ARGV[arg + 5])
+        redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3], 's', ARGV[arg + 5])
+    else
+        redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3])
     end
     if ARGV[10] ~= '0' then
         redis.call('PEXPIRE', KEYS[key], ARGV[10])
