@@ -370,6 +370,8 @@ async fn replicas_that_contend_append_in_turn_and_seldom_in_vain() {
     assert!(kept > 50 && sum(|appends| appends.waits) > kept / 2, "they were in each other's way: {all:?}");
     assert!(lost * 10 < kept, "{all:?}");
     assert_eq!(sum(|appends| appends.overdue), 0, "nobody had to be given up: {all:?}");
+    let wanted: u64 = stores.iter().map(|store| store.batons_wanted()).sum();
+    assert!(wanted * 2 < kept, "most stand in line by their append: asked {wanted} times, {all:?}");
 }
 
 #[tokio::test(start_paused = true)]
