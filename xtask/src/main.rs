@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         ["api"] => api::fuzz(),
         ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
-        ["bench", "replicas", parts @ ..] => bench_replicas(parts),
+        ["bench", "replicas", ref parts @ ..] => bench_replicas(parts),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["bench", "server"] => {
             run("cargo", &["bench", "--package", "laneway-server", "--bench", "server"], &[])
