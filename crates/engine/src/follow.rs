@@ -1,10 +1,9 @@
 //! Hears of what others append.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_store::{ErrorKind, Store, StoreError, Version};
+use laneway_store::{Answer, ErrorKind, Store, StoreError, Version};
 
 /// How long to wait before a store that is away is asked again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -18,7 +17,7 @@ pub(crate) struct Follower {
     /// How far the loop was told that the log goes: it is told nothing more until it has read that.
     told: Option<Version>,
     /// What the store was asked and has not answered.
-    asked: Option<Pin<Box<dyn Future<Output = Result<Version, StoreError>> + Send>>>,
+    asked: Option<Answer<'static, Version>>,
     /// How long to wait before the next question, after so much trouble.
     pause: Option<Duration>,
     /// What was read cannot be understood, so that nothing more is asked.
