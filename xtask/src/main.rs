@@ -28,7 +28,8 @@ cargo xtask <chore>
   api               asks a running server everything that its OpenAPI document allows, and more
   mcp               the official MCP clients in Python and TypeScript against the real program
   bench core        speed and size of the scheduler, as ratios with their bounds
-  bench replicas    replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds
+  bench replicas [PART ..] replicas on Redis and Postgres beside BullMQ and a SKIP LOCKED loop, with their bounds; parts:
+                    saturated, idle, three, ten, postgres
   chaos --minutes N three and five replicas under load, killed, stopped and cut off, N minutes each
   bench server [memory|disk|looks|watchers]  what the server costs beside what it stands on, with bounds
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
         ["api"] => api::fuzz(),
         ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
-        ["bench", "replicas"] => bench_replicas(),
+        ["bench", "replicas", ref parts @ ..] => bench_replicas(parts),
         ["chaos", "--minutes", minutes] => chaos::minutes(minutes),
         ["bench", "server"] => bench_server(""),
         ["bench", "server", word] => bench_server(word),
@@ -192,12 +193,12 @@ fn bench_core() -> Result<(), String> {
     cycle.and(memory)
 }
 
-fn bench_replicas() -> Result<(), String> {
+fn bench_replicas(parts: &[&str]) -> Result<(), String> {
     engines()?;
     let home = compare::install_peers()?;
     let home = home.to_string_lossy();
-    let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas"];
-    run("cargo", &bench, &[("LANEWAY_BULLMQ", &home)])
+    let bench = ["bench", "--package", "laneway-chaos", "--bench", "replicas", "--"];
+    run("cargo", &[&bench[..], parts].concat(), &[("LANEWAY_BULLMQ", &home)])
 }
 
 /// All rows, or those of one name.

@@ -128,6 +128,11 @@ impl Scheduler {
         self.tasks.find(task).map(|slot| self.tasks[slot].phase.status())
     }
 
+    /// What sort of work a live task is.
+    pub fn kind_of(&self, task: TaskId) -> Option<&Name> {
+        self.tasks.find(task).map(|slot| self.kinds.name(self.tasks[slot].kind))
+    }
+
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
         self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))

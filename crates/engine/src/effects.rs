@@ -50,7 +50,7 @@ pub(crate) struct Start {
 
 impl Engine {
     /// Tells everybody what was decided, now that it is kept.
-    pub(crate) fn publish(&mut self, asks: Vec<Ask>, turn: Turn) {
+    pub(crate) fn publish(&mut self, asks: Vec<Ask>, mut turn: Turn) {
         let is_claim_in_vain = turn.events.is_empty() && !asks.is_empty();
         for (ask, (reply, span)) in asks.into_iter().zip(&turn.replies) {
             self.answer(ask.wants, reply.clone(), &turn.events[span.clone()]);
@@ -68,8 +68,11 @@ impl Engine {
         }
         if self.tools.watchers.is_empty() {
             self.positions.forget();
+            let events = std::mem::take(&mut turn.events);
+            self.remember(turn.at, || events);
         } else {
             let has_changed = !turn.events.is_empty();
+            self.remember(turn.at, || turn.events.clone());
             self.tell_watchers(turn);
             self.tell_positions(has_changed);
         }

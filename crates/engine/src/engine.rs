@@ -112,10 +112,7 @@ impl Engine {
         scheduler.keep_departed();
         scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
-        let replica = options.shares.map(|store| {
-            let follower = Follower::start(store, &tasks);
-            Replica::new(ids.replica(), lease, follower)
-        });
+        let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
         let tools = Toolbox {
             slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
             ids: Arc::new(ids),
@@ -126,6 +123,7 @@ impl Engine {
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
             refusals: Arc::default(),
+            appends: Arc::default(),
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
         let engine = Engine {
@@ -199,7 +197,7 @@ impl Engine {
             }
             self.take_more(&mut reports, &mut calls);
             if !reports.is_empty() || calls.iter().any(Call::may_append) || self.is_due() {
-                self.await_baton(false).await;
+                self.await_baton().await;
                 self.take_more(&mut reports, &mut calls);
             }
             if self.outage_is_over().await {
@@ -289,6 +287,11 @@ impl Engine {
         {
             calls.push(call);
         }
+    }
+
+    /// Whether more was asked meanwhile.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.reports.is_empty() || !self.calls.is_empty()
     }
 
     /// Decides everything, keeps it, and tells.

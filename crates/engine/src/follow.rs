@@ -3,22 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_store::{ErrorKind, Store, StoreError, Version};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
-
-use crate::tasks::Tasks;
+use laneway_store::{Answer, ErrorKind, Store, StoreError, Version};
 
 /// How long to wait before a store that is away is asked again, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Tells the loop when the log goes on without it. It ends with the value.
+/// Tells the loop when the log goes on without it. It is the loop that waits, and no task between it and the store: each
+/// change of tasks takes time, and whoever waits for the baton has none to lose.
 pub(crate) struct Follower {
+    store: Arc<dyn Store>,
     /// How far the loop has read; `None`: it has not begun.
-    read: watch::Sender<Option<Version>>,
-    /// One piece of news waits at most; the next is asked for when the loop has taken it.
-    news: mpsc::Receiver<News>,
-    task: JoinHandle<()>,
+    read: Option<Version>,
+    /// How far the loop was told that the log goes: it is told nothing more until it has read that.
+    told: Option<Version>,
+    /// What the store was asked and has not answered.
+    asked: Option<Answer<'static, Version>>,
+    /// How long to wait before the next question, after so much trouble.
+    pause: Option<Duration>,
+    /// What was read cannot be understood, so that nothing more is asked.
+    is_broken: bool,
 }
 
 /// What a follower has to tell.
@@ -30,61 +33,51 @@ pub(crate) enum News {
 }
 
 impl Follower {
-    pub(crate) fn start(store: Arc<dyn Store>, tasks: &Tasks) -> Follower {
-        let (told, news) = mpsc::channel(1);
-        let read = watch::Sender::new(None);
-        let task = tasks.spawn(follow(store, read.subscribe(), told));
-        Follower { read, news, task }
+    pub(crate) fn new(store: Arc<dyn Store>) -> Follower {
+        Follower { store, read: None, told: None, asked: None, pause: None, is_broken: false }
     }
 
     /// Says how far the loop has read.
-    pub(crate) fn has_read(&self, version: Version) {
-        self.read.send_if_modified(|read| read.replace(version) != Some(version));
+    pub(crate) fn has_read(&mut self, version: Version) {
+        if self.read.is_some_and(|read| version < read) {
+            // The log is another one, and the question was about the former.
+            (self.asked, self.told) = (None, None);
+        }
+        self.read = Some(version);
     }
 
+    /// The next news. Whoever does not wait any more loses none.
     pub(crate) async fn news(&mut self) -> News {
-        match self.news.recv().await {
-            Some(news) => news,
-            // The runtime ends, and the loop with it.
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn follow(store: Arc<dyn Store>, mut read: watch::Receiver<Option<Version>>, told: mpsc::Sender<News>) {
-    let mut pause = PAUSES.0;
-    loop {
-        let Ok(Some(after)) = read.wait_for(Option::is_some).await.map(|read| *read) else { return };
-        let news = match store.tail(after).await {
-            Ok(version) if Some(version) <= *read.borrow() => continue,
-            Ok(version) => {
-                pause = PAUSES.0;
-                News::Grown(version)
-            }
-            Err(error) => News::Trouble(error),
-        };
-        let (grown, is_trouble) = match &news {
-            News::Grown(version) => (*version, None),
-            News::Trouble(error) => (after, Some(error.kind())),
-        };
-        if told.send(news).await.is_err() || is_trouble == Some(ErrorKind::Corrupt) {
-            return;
-        }
-        match is_trouble {
-            None => {
-                if read.wait_for(|read| *read >= Some(grown)).await.is_err() {
-                    return;
+        loop {
+            let may_ask = !self.is_broken && self.told <= self.read;
+            let Some(read) = self.read.filter(|_| may_ask) else {
+                return std::future::pending().await;
+            };
+            let (store, pause) = (&self.store, self.pause);
+            let asked = self.asked.get_or_insert_with(|| {
+                let store = Arc::clone(store);
+                Box::pin(async move {
+                    if let Some(pause) = pause {
+                        tokio::time::sleep(pause).await;
+                    }
+                    store.tail(read).await
+                })
+            });
+            let told = asked.await;
+            self.asked = None;
+            match told {
+                Ok(version) => {
+                    self.pause = None;
+                    if Some(version) > self.read {
+                        self.told = Some(version);
+                        return News::Grown(version);
+                    }
                 }
-            }
-            Some(_) => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(PAUSES.1);
+                Err(error) => {
+                    self.is_broken = error.kind() == ErrorKind::Corrupt;
+                    self.pause = Some(self.pause.map_or(PAUSES.0, |pause| (pause * 2).min(PAUSES.1)));
+                    return News::Trouble(error);
+                }
             }
         }
     }

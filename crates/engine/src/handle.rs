@@ -10,6 +10,7 @@ use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::appends::{Appends, Tally};
 use crate::call::{Ask, Call, Ending, Report, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -87,6 +88,8 @@ pub(crate) struct Toolbox {
     pub(crate) payloads_kept_max: usize,
     /// What was refused, and how often.
     pub(crate) refusals: Arc<Mutex<Counts>>,
+    /// How appending went.
+    pub(crate) appends: Arc<Tally>,
 }
 
 impl Handle {
@@ -231,6 +234,11 @@ impl Handle {
     /// How often something was refused by this process, by lane and reason.
     pub fn refusals(&self) -> Vec<Refusals> {
         self.0.tools.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
+    }
+
+    /// How often this process appended to its log, and how often that was in vain.
+    pub fn appends(&self) -> Appends {
+        self.0.tools.appends.read()
     }
 
     /// Everything that happens from now on and fits the filter.

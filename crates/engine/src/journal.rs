@@ -54,14 +54,6 @@ impl Journal {
         }
     }
 
-    /// Makes an entry ready to be kept, once or, if its fate is unknown, again.
-    pub(crate) fn seal(&self, expected: Head, entry: Entry) -> Result<Sealed, StoreError> {
-        match self {
-            Journal::Memory(_) => Ok(Sealed::Memory(entry)),
-            Journal::Kept(log) => Ok(Sealed::Kept(log.seal(expected, &entry)?)),
-        }
-    }
-
     /// Keeps an entry and returns where the log ends then.
     pub(crate) async fn append(&self, head: Head, sealed: &mut Sealed) -> Result<Head, StoreError> {
         match (self, sealed) {
@@ -113,6 +105,13 @@ impl Journal {
 pub(crate) enum Sealed {
     Memory(Entry),
     Kept(Append),
+}
+
+impl Sealed {
+    /// Whether whoever appends it stands in line again.
+    pub(crate) fn is_in_line_again(&self) -> bool {
+        matches!(self, Sealed::Kept(append) if append.again)
+    }
 }
 
 impl Memory {

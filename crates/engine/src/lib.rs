@@ -12,11 +12,12 @@
 //! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
 //! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `spot.rs`, `runs.rs`, `stop.rs` |
 //! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
-//! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `rewind.rs` |
-//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs` |
+//! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `baton.rs`, `rewind.rs`, `putting_back.rs` |
+//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs`, `appends.rs` |
 //! | what has been? | `history.rs`, `journal.rs`, `works.rs` |
 //! | who reads the clock, throws the dice and starts tasks? | `clock.rs`, `store_clock.rs`, `ids.rs`, `tasks.rs` |
 
+mod appends;
 mod baton;
 mod call;
 mod catch;
@@ -69,6 +70,7 @@ mod watch;
 mod workers;
 mod works;
 
+pub use appends::Appends;
 pub use call::Ending;
 pub use clock::{Clock, SteadyClock};
 pub use context::Context;

@@ -160,22 +160,28 @@ impl Engine {
         for event in &turn.events {
             let Event::Granted { task, fence, .. } = event else { continue };
             // Most grants are of no slot, or nobody else has any.
-            let origin = || self.scheduler.task(*task).and_then(|view| ReplicaId::of_kind(&view.kind));
+            let origin = || self.scheduler.kind_of(*task).and_then(ReplicaId::of_kind);
             if (author != replica.id || replica.has_others())
                 && let Some(origin) = origin()
             {
                 replica.note_grant(author, origin, *task, *fence);
             }
         }
-        replica.rewind.note(turn.at, &turn.events, &self.scheduler);
         replica.follower.has_read(self.head.version);
+    }
+
+    /// Remembers what has led to the state as it is now, for the way back from the next decision.
+    pub(crate) fn remember(&mut self, at: Timestamp, events: impl FnOnce() -> Vec<Event>) {
+        if let Some(replica) = &mut self.replica {
+            replica.rewind.note(at, events(), &self.scheduler);
+        }
     }
 
     /// Whether what was granted is to be run here.
     pub(crate) fn is_for_us(&self, task: TaskId, runner: Option<&Name>) -> bool {
         let is_ours = runner == self.runner.as_ref();
         let Some(replica) = &self.replica else { return is_ours };
-        match self.scheduler.task(task).and_then(|view| ReplicaId::of_kind(&view.kind)) {
+        match self.scheduler.kind_of(task).and_then(ReplicaId::of_kind) {
             Some(origin) => origin == replica.id,
             None => is_ours,
         }

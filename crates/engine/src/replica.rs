@@ -29,6 +29,7 @@ use laneway_core::{
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
+use crate::baton::Place;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::Follower;
@@ -54,6 +55,8 @@ pub(crate) struct Replica {
     lease: Millis,
     /// When the log was last seen to grow.
     pub(crate) grown: Instant,
+    /// Where we stand with those who append too.
+    pub(crate) place: Place,
     /// When we appended last.
     shown: Timestamp,
     /// Another has granted us a slot, and nobody can know that we heard of it.
@@ -164,7 +167,7 @@ impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
         let shown = Timestamp(0);
         let (rewind, others) = (Rewind::default(), BTreeMap::new());
-        let grown = Instant::now();
+        let (grown, place) = (Instant::now(), Place::default());
         Replica {
             id,
             rewind,
@@ -172,6 +175,7 @@ impl Replica {
             recent: Recent::default(),
             lease,
             grown,
+            place,
             shown,
             owes_sign: false,
             heard: 0,

@@ -4,7 +4,7 @@ use laneway_core::{Event, Scheduler, State, Timestamp};
 
 /// A saved state costs as much as there is to save, so it is saved anew after this many events, or as many as there are
 /// live tasks.
-const EVENTS_MIN: usize = 64;
+const EVENTS_MIN: usize = 256;
 
 /// A state of the log and everything that was appended since: at most as many events as there are live tasks, or
 /// [`EVENTS_MIN`], and one batch.
@@ -22,13 +22,13 @@ impl Rewind {
     }
 
     /// Takes note of a batch, which has led to this state.
-    pub(crate) fn note(&mut self, at: Timestamp, events: &[Event], scheduler: &Scheduler) {
+    pub(crate) fn note(&mut self, at: Timestamp, events: Vec<Event>, scheduler: &Scheduler) {
         self.events += events.len();
         if self.events > EVENTS_MIN.max(scheduler.live_tasks()) {
             return self.begin(scheduler);
         }
         if !events.is_empty() {
-            self.since.push((at, events.to_vec()));
+            self.since.push((at, events));
         }
     }
 

@@ -9,12 +9,13 @@ use laneway_core::{
     Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
     TaskView, Timestamp,
 };
-use laneway_store::{Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
+use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::ByTask;
+use crate::journal::Sealed;
 use crate::replica::ReplicaId;
 use crate::task::{is_slot, slot_kind};
 
@@ -57,6 +58,7 @@ impl Engine {
                 Ok(head) => {
                     if head != self.head {
                         self.head = head;
+                        self.tools.appends.kept.add();
                         self.note(ReplicaId::of_batch(head.batch), &turn);
                         if let Some(replica) = &mut self.replica {
                             replica.recent.note(asks.iter().zip(turn.replies.iter().map(|(reply, _)| reply)));
@@ -78,10 +80,11 @@ impl Engine {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Conflict => {
+                    self.tools.appends.lost.add();
                     if let Err(error) = self.give_way(&error).await {
                         return self.give_up(error, asks);
                     }
-                    self.await_baton(true).await;
+                    self.await_baton().await;
                     if let Some(error) = self.store_trouble() {
                         return self.give_up(error, asks);
                     }
@@ -229,8 +232,7 @@ impl Engine {
             return Ok(self.head);
         }
         self.recall_works(turn).await;
-        let entry = self.entry(turn);
-        let mut sealed = self.journal.seal(self.head, entry)?;
+        let mut sealed = self.seal(turn)?;
         let mut pauses = REPEAT_AFTER.iter();
         loop {
             match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
@@ -242,20 +244,34 @@ impl Engine {
                         && let Ok(head) = log.store().head().await
                     {
                         self.head = head;
-                        let entry = self.entry(turn);
-                        sealed = self.journal.seal(head, entry)?;
+                        sealed = self.seal(turn)?;
                     }
                 }
-                (done, _) => return done,
+                (done, _) => {
+                    self.note_place(sealed.is_in_line_again(), &done);
+                    return done;
+                }
             }
         }
     }
 
+    /// Makes what was decided ready to be kept.
+    fn seal(&mut self, turn: &mut Turn) -> Result<Sealed, StoreError> {
+        let again = self.will_append_again(turn);
+        let mut entry = self.entry(turn);
+        let Some(log) = self.journal.log() else { return Ok(Sealed::Memory(entry)) };
+        // Lent, because there may be many.
+        entry.batch.events = std::mem::take(&mut turn.events);
+        let sealed = log.seal(self.head, &entry);
+        turn.events = entry.batch.events;
+        sealed.map(|append| Sealed::Kept(Append { again, ..append }))
+    }
+
+    /// What is kept of a turn beside its events.
     fn entry(&mut self, turn: &Turn) -> Entry {
-        let kept_events = if self.journal.log().is_some() { turn.events.clone() } else { Vec::new() };
         let chance = self.tools.ids.batch();
         let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
-        let mut entry = Entry::of(Batch { id, at: turn.at, events: kept_events });
+        let mut entry = Entry::of(Batch { id, at: turn.at, events: Vec::new() });
         entry.payloads.clone_from(&turn.payloads);
         let mut departed = turn.departed.iter().peekable();
         let mut lettered = HashSet::new();

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use common::{block, lane, numbers, secs};
 use laneway_core::{End, MessageEnd, Retry, TaskId, Timestamp};
-use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Options, RunError, Task, Update};
+use laneway_engine::{
+    Appends, Context, Error, Failure, Filter, Handle, Message, Options, RunError, Task, Update,
+};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
@@ -373,6 +375,53 @@ async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
         drop(slot);
         until(&a, "work", 0, 0).await;
     }
+}
+
+/// Makes each append take about a millisecond from now on.
+fn slow_down(store: &Arc<FaultyStore>) {
+    const PLANNED: usize = 10_000;
+    (0..PLANNED).for_each(|_| store.plan(Fault::Slow));
+    let store = Arc::clone(store);
+    tokio::spawn(async move {
+        let mut done = 0;
+        loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            if PLANNED - store.planned() > done {
+                done += 1;
+                store.go_on();
+            }
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_contend_append_in_turn_and_seldom_in_vain() {
+    let (replicas, stores) = replicas::<3>().await;
+    replicas[0].configure(vec![block("work", "max_concurrency=30 max_queued=100")]).await.unwrap();
+    stores.iter().for_each(slow_down);
+    for lanes in &replicas {
+        lanes.handler("noop", |_: Context, (): ()| async { Ok(()) }).unwrap();
+    }
+    let mut callers = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let lanes = replicas[number % 3].clone();
+        callers.spawn(async move {
+            for _ in 0..20 {
+                lanes.submit(Task::new("work").kind("noop")).await.unwrap().wait().await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = callers.join_next().await {
+        done.unwrap();
+    }
+    let all = replicas.each_ref().map(Handle::appends);
+    let sum = |count: fn(&Appends) -> u64| all.iter().map(count).sum::<u64>();
+    let (kept, lost) = (sum(|appends| appends.kept), sum(|appends| appends.lost));
+    assert!(kept > 50 && sum(|appends| appends.waits) > kept / 2, "they were in each other's way: {all:?}");
+    assert!(lost * 10 < kept, "{all:?}");
+    assert_eq!(sum(|appends| appends.overdue), 0, "nobody had to be given up: {all:?}");
+    let wanted: u64 = stores.iter().map(|store| store.batons_wanted()).sum();
+    assert!(wanted * 2 < kept, "most stand in line by their append: asked {wanted} times, {all:?}");
 }
 
 #[tokio::test(start_paused = true)]

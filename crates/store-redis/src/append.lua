@@ -2,8 +2,8 @@
 --
 -- KEYS: head, log, history, line; then the payloads to keep, the payloads to drop, the finished tasks.
 -- ARGV: expected head, new head, new id, batch, record, author; how many payloads to keep, to drop, how many finished tasks,
--- how long those are kept (ms, 0 for ever), how much of the log to return to whoever lost the race; then the payloads;
--- then for each finished task its member, its record, its labels, whether it has a result, and that.
+-- how long those are kept (ms, 0 for ever), how much of the log to return to whoever lost the race, 1 if the author stands
+-- in line again; then the payloads; then for each finished task its member, its record, its labels, whether it has a result, and that.
 --
 -- Returns {1, to whom it passed the baton or nobody} when the batch is in the log, else {0, head, the batches that the
 -- caller has missed}, and the caller stands in line for the baton.
@@ -31,7 +31,10 @@ redis.call('XADD', KEYS[2], ARGV[3], 'b', ARGV[4] .. next, 'r', ARGV[5])
 if next ~= '' then
     redis.call('LPOP', KEYS[4])
 end
-local key, arg = 4, 11
+if ARGV[12] == '1' and ARGV[6] ~= '' then
+    redis.call('RPUSH', KEYS[4], ARGV[6])
+end
+local key, arg = 4, 12
 for _ = 1, tonumber(ARGV[7]) do
     key, arg = key + 1, arg + 1
     redis.call('SET', KEYS[key], ARGV[arg])
@@ -47,9 +50,10 @@ for _ = 1, tonumber(ARGV[9]) do
         redis.call('ZREM', KEYS[3], older)
         redis.call('UNLINK', KEYS[key])
     end
-    redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3])
     if ARGV[arg + 4] == '1' then
-        redis.call('HSET', KEYS[key], 's', ARGV[arg + 5])
+        redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3], 's', ARGV[arg + 5])
+    else
+        redis.call('HSET', KEYS[key], 'm', ARGV[arg + 1], 'r', ARGV[arg + 2], 'l', ARGV[arg + 3])
     end
     if ARGV[10] ~= '0' then
         redis.call('PEXPIRE', KEYS[key], ARGV[10])

@@ -59,6 +59,7 @@ impl Shared {
         call.number(append.finished.len());
         call.number(self.options.history_ttl.map_or(0, |ttl| ttl.as_millis().max(1)));
         call.number(MISSED_MAX);
+        call.number(u8::from(append.again));
         append.blobs.iter().for_each(|(_, record)| call.argument(&record[..]));
         for (place, finished) in append.places().zip(&append.finished) {
             let member = Member { place, ended: finished.ended, task: finished.task };

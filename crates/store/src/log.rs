@@ -76,6 +76,7 @@ impl Log {
             blobs: entry.payloads.iter().map(blob).collect(),
             dropped: entry.dropped.clone(),
             finished: entry.finished.iter().map(finished).collect::<Result<_, StoreError>>()?,
+            again: false,
         })
     }
 

@@ -186,6 +186,9 @@ impl Kept {
         }
         self.line.retain(|author| *author != append.batch.author());
         let baton = self.line.pop_front();
+        if append.again {
+            self.want_baton(append.batch.author());
+        }
         self.log.push_back(Logged { batch: append.batch, record: append.record, baton });
         self.blobs.extend(append.blobs);
         append.dropped.iter().for_each(|id| drop(self.blobs.remove(id)));

@@ -59,6 +59,8 @@ pub struct Append {
     pub dropped: Vec<BlobId>,
     /// Tasks that ended with this batch, in that order.
     pub finished: Vec<StoredFinished>,
+    /// Its author will have more to append, and stands in line for the baton at once: see [`Store::want_baton`].
+    pub again: bool,
 }
 
 /// A batch as it lies in the log.
@@ -191,8 +193,8 @@ pub trait Store: Send + Sync + 'static {
     /// everybody.
     ///
     /// Those who want it stand in line, each once. Whoever appends leaves the line, and its batch passes the baton to the
-    /// first who is left; whoever loses a race is put in line by that. A store without such a line does nothing: there
-    /// everybody races.
+    /// first who is left; whoever loses a race is put in line by that, and whoever says that it will append
+    /// [again](Append::again) has the last place. A store without such a line does nothing: there everybody races.
     fn want_baton(&self, _author: Author) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -40,6 +40,7 @@ pub struct FaultyStore {
     away: AtomicBool,
     gate: Semaphore,
     strangers: AtomicU64,
+    wants: AtomicU64,
 }
 
 impl FaultyStore {
@@ -51,6 +52,7 @@ impl FaultyStore {
             away: AtomicBool::new(false),
             gate: Semaphore::new(0),
             strangers: AtomicU64::new(0),
+            wants: AtomicU64::new(0),
         }
     }
 
@@ -67,6 +69,11 @@ impl FaultyStore {
     /// Lets one slow append go on, the present one or the next.
     pub fn go_on(&self) {
         self.gate.add_permits(1);
+    }
+
+    /// How often the baton was asked for.
+    pub fn batons_wanted(&self) -> u64 {
+        self.wants.load(Ordering::SeqCst)
     }
 
     /// Makes everything fail until [`come_back`](FaultyStore::come_back).
@@ -151,6 +158,7 @@ impl Store for FaultyStore {
     }
 
     fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.wants.fetch_add(1, Ordering::SeqCst);
         self.unless_away(self.inner.want_baton(author))
     }
 

@@ -131,6 +131,7 @@ fn every_format_of_batches_can_be_read() {
                 blobs: vec![],
                 dropped: vec![],
                 finished: vec![],
+                again: false,
             };
             log.store().append(append).await.unwrap();
             let (_, batch) = log.read(Head::EMPTY).await?.remove(0);

@@ -11,6 +11,8 @@ use redis::cmd;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::counts::commands;
+
 /// How many callers each wait for their task before they bring the next.
 const CALLERS: usize = 256;
 
@@ -52,27 +54,35 @@ pub(crate) async fn throughput(replicas: &[Handle], tasks: usize) -> f64 {
     tasks as f64 / start.elapsed().as_secs_f64()
 }
 
-/// The 99th percentile of the time that a submit takes, at so many a second spread over all, whoever is late.
-pub(crate) async fn open_loop(replicas: &[Handle], a_second: u32, seconds: u32) -> Duration {
+/// The 99th percentile of the time that a submit takes, at so many a second spread over all, whoever is late; and how many
+/// there were. The time begins in the thread that brings them, before anything of ours is woken.
+pub(crate) async fn open_loop(replicas: &[Handle], a_second: u32, seconds: u32) -> (Duration, usize) {
     let (told, mut times) = mpsc::unbounded_channel();
-    let start = tokio::time::Instant::now();
     let count = a_second * seconds;
-    for number in 0..count {
-        let due = start + Duration::from_secs(1) * number / a_second;
-        tokio::time::sleep_until(due).await;
-        let (lanes, told) = (replicas[number as usize % replicas.len()].clone(), told.clone());
-        tokio::spawn(async move {
+    let replicas = replicas.to_vec();
+    let runtime = tokio::runtime::Handle::current();
+    // A thread of its own: the timer of the runtime would bring them in bursts, one each millisecond.
+    let load = std::thread::spawn(move || {
+        let start = Instant::now();
+        for number in 0..count {
+            let due = start + Duration::from_secs(1) * number / a_second;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let (lanes, told) = (replicas[number as usize % replicas.len()].clone(), told.clone());
             let began = Instant::now();
-            lanes.submit(Task::new("work").kind("noop")).await.unwrap().detach();
-            told.send(began.elapsed()).unwrap();
-        });
-    }
+            runtime.spawn(async move {
+                lanes.submit(Task::new("work").kind("noop")).await.unwrap().detach();
+                told.send(began.elapsed()).unwrap();
+            });
+        }
+    });
     let mut all = Vec::new();
-    while all.len() < count as usize {
-        all.push(times.recv().await.unwrap());
+    while let Some(time) = times.recv().await {
+        all.push(time);
     }
+    load.join().unwrap();
+    assert_eq!(all.len(), count as usize);
     all.sort();
-    all[all.len() * 99 / 100]
+    (all[all.len() * 99 / 100], all.len())
 }
 
 /// The median time from submit to start when nothing else happens.
@@ -113,18 +123,11 @@ pub(crate) async fn round_trip(redis: &Redis) -> Duration {
 
 /// How many commands a second one of these replicas costs when nothing happens.
 pub(crate) async fn idle_commands(redis: &Redis, replicas: &[Handle]) -> f64 {
-    let client = redis::Client::open(redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut processed = async || -> u64 {
-        let stats: String = cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
-        line.unwrap().trim().parse().unwrap()
-    };
     // What is still to be done is done in this time.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = processed().await;
+    let before = commands(redis).await;
     let length = Duration::from_secs(10);
     tokio::time::sleep(length).await;
-    // Others on the same Redis, the one-replica log among them, are counted too: this is an upper bound.
-    (processed().await - before) as f64 / length.as_secs_f64() / replicas.len() as f64
+    // Asking is counted too, so this is an upper bound.
+    (commands(redis).await - before) as f64 / length.as_secs_f64() / replicas.len() as f64
 }

@@ -1,11 +1,13 @@
 //! Replicas that share a log, beside what others do on the same engine in the same run.
 //!
-//! `cargo xtask bench replicas` installs the peer and runs this. Subject and peer take turns; a line is the median of the
-//! ratios of all rounds. The last line says whether all bounds hold.
+//! `cargo xtask bench replicas` installs the peer and runs this; `cargo xtask bench replicas ten` only the parts whose name
+//! has that in it. Subject and peer take turns; a line is the median of the ratios of all rounds. Below a line stands what
+//! the run has cost. The last line says whether all bounds hold.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a benchmark stops at anything unexpected")]
 
 mod bullmq;
+mod counts;
 mod load;
 mod skip_locked;
 
@@ -18,10 +20,15 @@ use laneway_store::Store;
 use laneway_store_postgres::PostgresStore;
 use laneway_store_redis::{Options, RedisStore};
 
-use crate::load::{idle_latency, median, open_loop, replica, throughput};
+use crate::counts::Counts;
+use crate::load::{idle_commands, idle_latency, median, open_loop, replica, round_trip, throughput};
 
 const ROUNDS: usize = 7;
-const TASKS: usize = 2000;
+/// Tasks of a round, and of a peer's.
+const TASKS: usize = 10_000;
+const PEER_TASKS: usize = 2000;
+/// For how long work comes at a fixed rate.
+const SECONDS: u32 = 5;
 
 /// What was measured, against what, and what it should be.
 struct Row {
@@ -49,10 +56,30 @@ impl Row {
 }
 
 fn main() -> std::process::ExitCode {
+    // Cargo says `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|word| part.contains(word.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("{:<58} {:>14} {:>18} {:>8}    bound", "what", "ours", "reference", "ratio");
-    let mut rows = runtime.block_on(on_redis());
-    rows.extend(runtime.block_on(on_postgres()));
+    let mut rows = Vec::new();
+    let redis = Redis::start();
+    runtime.block_on(async {
+        if is_wanted("saturated") {
+            rows.extend(saturated(&redis).await);
+        }
+        if is_wanted("idle") {
+            rows.extend(idle(&redis).await);
+        }
+        if is_wanted("three") {
+            rows.push(three_at_a_rate(&redis).await);
+        }
+        if is_wanted("ten") {
+            rows.push(ten_at_a_rate(&redis).await);
+        }
+        if is_wanted("postgres") {
+            rows.push(on_postgres().await);
+        }
+    });
     let all = rows.iter().all(Row::holds);
     println!("{}", if all { "all bounds hold" } else { "not all bounds hold" });
     if all { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
@@ -69,21 +96,29 @@ async fn replicas_on(redis: &Redis, namespace: &str, count: usize) -> Vec<Handle
     replicas
 }
 
-fn told(row: Row, rows: &mut Vec<Row>) {
+fn told(row: Row) -> Row {
     row.print();
-    rows.push(row);
+    row
 }
 
-async fn on_redis() -> Vec<Row> {
-    let redis = Redis::start();
-    let mut rows = Vec::new();
-    let one = replicas_on(&redis, "one", 1).await;
-    let three = replicas_on(&redis, "three", 3).await;
+fn micros(time: Duration) -> String {
+    format!("{:.0} us", time.as_secs_f64() * 1e6)
+}
+
+/// As fast as one replica and three can, and BullMQ.
+async fn saturated(redis: &Redis) -> [Row; 2] {
+    let one = replicas_on(redis, "one", 1).await;
+    let three = replicas_on(redis, "three", 3).await;
     let (mut ours, mut shared, mut peer) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cost_of_one, mut cost_of_three) = (Counts::default(), Counts::default());
     for _ in 0..ROUNDS {
+        let before = Counts::of(&one, redis).await;
         ours.push(throughput(&one, TASKS).await);
+        cost_of_one += Counts::of(&one, redis).await - before;
+        let before = Counts::of(&three, redis).await;
         shared.push(throughput(&three, TASKS).await);
-        peer.push(bullmq::throughput(redis.port(), TASKS));
+        cost_of_three += Counts::of(&three, redis).await - before;
+        peer.push(bullmq::throughput(redis.port(), PEER_TASKS));
         let last = |rates: &[f64]| rates.last().copied().unwrap_or_default();
         eprintln!("one {:.0}/s, three {:.0}/s, BullMQ {:.0}/s", last(&ours), last(&shared), last(&peer));
     }
@@ -97,55 +132,84 @@ async fn on_redis() -> Vec<Row> {
         bound,
         is_at_least: true,
     };
-    told(row("Redis: one replica, 50 at once, beside BullMQ", &ours, &peer, 5.0), &mut rows);
-    told(row("Redis: three replicas, saturated, beside one", &shared, &ours, 1.0), &mut rows);
-    let trip = load::round_trip(&redis).await;
-    let micros = |time: Duration| format!("{:.0} us", time.as_secs_f64() * 1e6);
-    let beside_trip = |what, ours: Duration, bound| Row {
-        what,
-        ours: micros(ours),
-        reference: format!("trip {}", micros(trip)),
-        ratio: ours.as_secs_f64() / trip.as_secs_f64(),
-        bound,
-        is_at_least: false,
-    };
-    let idle = idle_latency(&one[0]).await;
-    told(beside_trip("Redis: idle, from submit to start, p50", idle, 4.0), &mut rows);
-    let p99 = open_loop(&three, 1000, 3).await;
-    told(beside_trip("Redis: three replicas, 1000/s, p99 of submit", p99, 20.0), &mut rows);
-    let commands = load::idle_commands(&redis, &three).await;
-    let (what, bound) = ("Redis: commands a second of an idle replica", 2.0);
-    let (ours, reference) = (format!("{commands:.2}/s"), "-".to_owned());
-    told(Row { what, ours, reference, ratio: commands, bound, is_at_least: false }, &mut rows);
-    drop((one, three));
-    let ten = replicas_on(&redis, "ten", 10).await;
-    let p99 = open_loop(&ten, 5000, 3).await;
-    let (what, bound) = ("Redis: ten replicas, 5000/s, p99 of submit in ms", 10.0);
-    let ratio = p99.as_secs_f64() * 1e3;
-    let (ours, reference) = (micros(p99), "-".to_owned());
-    told(Row { what, ours, reference, ratio, bound, is_at_least: false }, &mut rows);
-    rows
+    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &ours, &peer, 5.0));
+    cost_of_one.print(ROUNDS * TASKS);
+    let beside_one = told(row("Redis: three replicas, saturated, beside one", &shared, &ours, 1.0));
+    cost_of_three.print(ROUNDS * TASKS);
+    [beside_peer, beside_one]
 }
 
-async fn on_postgres() -> Vec<Row> {
+fn beside_trip(what: &'static str, ours: Duration, trip: Duration, bound: f64) -> Row {
+    let reference = format!("trip {}", micros(trip));
+    let ratio = ours.as_secs_f64() / trip.as_secs_f64();
+    Row { what, ours: micros(ours), reference, ratio, bound, is_at_least: false }
+}
+
+/// How fast something starts when nothing else does, and what doing nothing costs.
+async fn idle(redis: &Redis) -> [Row; 2] {
+    let replicas = replicas_on(redis, "idle", 3).await;
+    let trip = round_trip(redis).await;
+    let start = idle_latency(&replicas[0]).await;
+    let start = told(beside_trip("Redis: idle, from submit to start, p50", start, trip, 4.0));
+    let commands = idle_commands(redis, &replicas).await;
+    let commands = told(Row {
+        what: "Redis: commands a second of an idle replica",
+        ours: format!("{commands:.2}/s"),
+        reference: "-".to_owned(),
+        ratio: commands,
+        bound: 2.0,
+        is_at_least: false,
+    });
+    [start, commands]
+}
+
+async fn three_at_a_rate(redis: &Redis) -> Row {
+    let three = replicas_on(redis, "three at a rate", 3).await;
+    let trip = round_trip(redis).await;
+    let (p99, cost, tasks) = at_a_rate(&three, redis, 1000).await;
+    let row = told(beside_trip("Redis: three replicas, 1000/s, p99 of submit", p99, trip, 20.0));
+    cost.print(tasks);
+    row
+}
+
+async fn ten_at_a_rate(redis: &Redis) -> Row {
+    let ten = replicas_on(redis, "ten at a rate", 10).await;
+    let (p99, cost, tasks) = at_a_rate(&ten, redis, 5000).await;
+    let row = told(Row {
+        what: "Redis: ten replicas, 5000/s, p99 of submit in ms",
+        ours: micros(p99),
+        reference: "-".to_owned(),
+        ratio: p99.as_secs_f64() * 1e3,
+        bound: 10.0,
+        is_at_least: false,
+    });
+    cost.print(tasks);
+    row
+}
+
+/// The 99th percentile of submit at so many tasks a second, what that has cost, and how many tasks there were.
+async fn at_a_rate(replicas: &[Handle], redis: &Redis, a_second: u32) -> (Duration, Counts, usize) {
+    let before = Counts::of(replicas, redis).await;
+    let (p99, tasks) = open_loop(replicas, a_second, SECONDS).await;
+    (p99, Counts::of(replicas, redis).await - before, tasks)
+}
+
+async fn on_postgres() -> Row {
     let postgres = Postgres::start_with(&["fsync=on"]);
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&postgres.url()).await.unwrap());
     let one = [replica(store).await];
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        ours.push(throughput(&one, TASKS).await);
-        peer.push(skip_locked::throughput(&postgres, TASKS / 8).await);
+        ours.push(throughput(&one, PEER_TASKS).await);
+        peer.push(skip_locked::throughput(&postgres, PEER_TASKS / 8).await);
     }
     let ratios: Vec<f64> = ours.iter().zip(&peer).map(|(ours, peer)| ours / peer).collect();
-    let mut rows = Vec::new();
-    let row = Row {
+    told(Row {
         what: "Postgres: one replica, beside SKIP LOCKED on 8 connections",
         ours: format!("{:.0}/s", median(&ours)),
         reference: format!("{:.0}/s", median(&peer)),
         ratio: median(&ratios),
         bound: 5.0,
         is_at_least: true,
-    };
-    told(row, &mut rows);
-    rows
+    })
 }

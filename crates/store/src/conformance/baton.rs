@@ -43,6 +43,13 @@ pub(super) async fn whoever_appends_passes_it_to_the_first_in_line(site: &impl S
     assert_eq!(baton(head), Some(Author(4)));
     head = append(&log, head, &by(4, 4)).await;
     assert_eq!(baton(head), None, "each stood there once");
+    // Whoever will append again stands in line behind all others, and alone is passed nothing.
+    for (author, number, passed) in [(1, 5, None), (2, 6, Some(1)), (1, 7, Some(2)), (2, 8, None)] {
+        let mut entry = log.seal(head, &by(author, number)).expect("it can be encoded");
+        entry.again = number < 7;
+        head = log.store().append(entry).await.expect("appended");
+        assert_eq!(baton(head), passed.map(Author), "after batch {number}");
+    }
 }
 
 pub(super) async fn whoever_lost_a_race_stands_in_line(site: &impl Site) {

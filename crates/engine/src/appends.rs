@@ -1,0 +1,47 @@
+//! How appending to the log went: counts of this process since it began, which no log keeps.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often an engine appended, and what that cost where others share the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appends {
+    /// Batches that are in the log.
+    pub kept: u64,
+    /// Batches that were decided in vain, because another was faster.
+    pub lost: u64,
+    /// How often it waited for the baton.
+    pub waits: u64,
+    /// How often it went on without the baton, because whoever had it was silent for too long.
+    pub overdue: u64,
+}
+
+/// The counts, as the loop keeps them.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) kept: Count,
+    pub(crate) lost: Count,
+    pub(crate) waits: Count,
+    pub(crate) overdue: Count,
+}
+
+/// A number that only grows.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Tally {
+    pub(crate) fn read(&self) -> Appends {
+        let [kept, lost, waits, overdue] =
+            [&self.kept, &self.lost, &self.waits, &self.overdue].map(Count::value);
+        Appends { kept, lost, waits, overdue }
+    }
+}
