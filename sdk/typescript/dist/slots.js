@@ -84,7 +84,12 @@ export class Slot {
         const failed = error === undefined ? { success: true } : { success: false, error: nameOf(error) };
         const body = { fence: this.fence, ...failed };
         try {
-            await this.transport.send(pathOf("tasks", this.id, "complete"), { method: "POST", body, isUnread: true });
+            if (error === undefined) {
+                await this.transport.send(`${pathOf("slots", this.id)}?fence=${this.fence}`, { method: "DELETE", isOnce: true });
+            }
+            else {
+                await this.transport.send(pathOf("tasks", this.id, "complete"), { method: "POST", body, isUnread: true });
+            }
         }
         catch (refused) {
             if (refused instanceof StaleLease)

@@ -30,6 +30,8 @@ export interface Request extends CallOptions {
     withinMs?: number;
     /** What a good answer says is not looked at. */
     isUnread?: boolean;
+    /** It is not sent again, although it could be: the caller sees to that. */
+    isOnce?: boolean;
 }
 /** A path below `/api`, each part percent-encoded. */
 export declare function pathOf(...parts: string[]): string;

@@ -35,7 +35,7 @@ export class Transport {
     /** Sends a request, again where that is safe, and returns the answer if it is a good one. */
     async send(path, request = {}) {
         const headers = this.#headers(request);
-        const repeatable = (request.method ?? "GET") !== "POST" || "idempotency-key" in headers;
+        const repeatable = !request.isOnce && ((request.method ?? "GET") !== "POST" || "idempotency-key" in headers);
         const began = performance.now();
         for (let tries = 1;; tries += 1) {
             try {
