@@ -86,9 +86,15 @@ impl Client {
     }
 
     /// Takes a slot of each of some lanes, for work of the caller's own. Renewed by [`Client::heartbeat`], given back
-    /// by [`Client::complete`].
+    /// by [`Client::give_back`], or ended by [`Client::complete`].
     pub async fn slot(&self, request: &SlotRequest) -> Result<SlotAnswer, Error> {
         let within = request.wait_ms.map(|wait| self.timeout + Duration::from_millis(wait));
         self.call(Method::POST, ["api", "slots"]).body(request).within(within).send().await
+    }
+
+    /// Gives a slot back. Saying so again is no error.
+    pub async fn give_back(&self, slot: &str, fence: u64) -> Result<(), Error> {
+        let fence = fence.to_string();
+        self.call(Method::DELETE, ["api", "slots", slot]).query("fence", Some(fence.as_str())).send().await
     }
 }

@@ -204,6 +204,7 @@ async fn call(client: &Client, request: &Value) -> Result<Value, Error> {
         ("DELETE", ["api", "tasks", id]) => told(client.cancel(id).await),
         ("GET", ["api", "groups", group]) => told(client.group(group).await),
         ("POST", ["api", "slots"]) => told(client.slot(&body(request)).await),
+        ("DELETE", ["api", "slots", id]) => told(client.give_back(id, query["fence"].parse().unwrap()).await),
         ("POST", ["api", "claim"]) => told(client.claim(&body(request)).await),
         ("GET", ["api", "external-tasks"]) => told(client.external_tasks(None, None).await),
         ("GET", ["api", "workers"]) => told(client.workers().await),
