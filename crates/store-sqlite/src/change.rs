@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use laneway_core::BlobId;
 use laneway_store::{Append, BatchId, Head, Retention, StoreError, Version};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::schema::{id_bytes, joined};
 
@@ -126,19 +126,22 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
     let mut insert_result = db.prepare_cached("INSERT INTO result (task, record) VALUES (?, ?)")?;
     for (place, finished) in append.places().zip(&append.finished) {
         let task = id_bytes(finished.task.0);
-        let older = forget.execute([task])?;
-        if older > 0 {
-            forget_result.execute([task])?;
-        }
         let ended = finished.ended.0.min(i64::MAX as u64);
-        insert.execute(params![
-            place.version.0,
-            place.index,
-            task,
-            ended,
-            &finished.record[..],
-            joined(&finished.labels)
-        ])?;
+        let labels = joined(&finished.labels);
+        let mut keep = || {
+            let record = &finished.record[..];
+            insert.execute(params![place.version.0, place.index, task, ended, record, labels])
+        };
+        let older = match keep() {
+            // Seldom: to look for one first would cost every task as much as this costs those few.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                forget_result.execute([task])?;
+                let older = forget.execute([task])?;
+                keep()?;
+                older
+            }
+            kept => kept.map(|_| 0)?,
+        };
         if let Some(result) = &finished.result {
             insert_result.execute(params![task, &result[..]])?;
         }
