@@ -240,20 +240,24 @@ impl Engine {
         let known = self.head;
         let empty = Scheduler::new(self.tools.ids.seed());
         let before = std::mem::replace(&mut self.scheduler, empty);
-        if let Err(error) = self.take_up_anew().await {
+        let is_read = match self.take_up_anew().await {
+            Ok(()) => self.forget_kept().await,
+            error => error,
+        };
+        if let Err(error) = is_read {
             (self.head, self.scheduler) = (known, before);
             return Err(error);
         }
         let put_back = self.put_back(&before);
-        self.tell_missed_ends(&put_back).await?;
         let is_lost =
             |view: &TaskView| self.scheduler.task(view.id).is_none() && !put_back.contains(&view.id);
         let lost = before.tasks().filter(is_lost).map(|view| view.id).collect();
-        let mut put_back: Vec<TaskId> = put_back.into_iter().collect();
-        put_back.sort_unstable();
-        let update = Update::SetBack { known: known.version, found: self.head.version, lost, put_back };
+        let mut told: Vec<TaskId> = put_back.iter().copied().collect();
+        told.sort_unstable();
+        let update = Update::SetBack { known: known.version, found: self.head.version, lost, put_back: told };
         self.tools.watchers.tell(&update, |_| true);
-        Ok(())
+        drop(before);
+        self.tell_missed_ends(&put_back).await
     }
 
     /// What follows from the silence of others. Only after a look: we may be the one who was silent, and not have heard.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Block, Command, End, Reply, Scheduler, SessionCommand, TaskId};
+use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Wants};
@@ -30,6 +31,8 @@ pub(crate) struct Recent {
 
 struct Accepted {
     at: Instant,
+    /// The batch that says so.
+    head: Head,
     command: Command,
     payloads: Vec<(BlobId, Bytes)>,
 }
@@ -58,7 +61,11 @@ impl Accepted {
 
 impl Recent {
     /// Takes note of what was accepted, which the log has kept.
-    pub(crate) fn note<'a>(&mut self, answered: impl Iterator<Item = (&'a Ask, &'a Result<Reply, Error>)>) {
+    pub(crate) fn note<'a>(
+        &mut self,
+        head: Head,
+        answered: impl Iterator<Item = (&'a Ask, &'a Result<Reply, Error>)>,
+    ) {
         let at = Instant::now();
         for (ask, reply) in answered {
             let is_new = match (&ask.command, reply) {
@@ -68,7 +75,7 @@ impl Recent {
             };
             if is_new {
                 let (command, payloads) = (ask.command.clone(), ask.payloads.clone());
-                let accepted = Accepted { at, command, payloads };
+                let accepted = Accepted { at, head, command, payloads };
                 self.bytes += accepted.bytes();
                 self.accepted.push_back(accepted);
             }
@@ -79,9 +86,33 @@ impl Recent {
             self.bytes -= self.accepted.pop_front().map_or(0, |oldest| oldest.bytes());
         }
     }
+
+    /// Forgets what the log still says: whatever is not live of that has ended there.
+    async fn forget_kept(&mut self, log: &Log) -> Result<(), StoreError> {
+        // A log that went back has kept everything up to some batch, and nothing behind it.
+        let (mut kept, mut lost) = (0, self.accepted.len());
+        while kept < lost {
+            let middle = (kept + lost) / 2;
+            match log.read(self.accepted[middle].head).await {
+                Ok(_) | Err(StoreError::Trimmed { .. }) => kept = middle + 1,
+                Err(error) if error.kind() == ErrorKind::Conflict => lost = middle,
+                Err(error) => return Err(error),
+            }
+        }
+        self.bytes -= self.accepted.drain(..kept).map(|accepted| accepted.bytes()).sum::<usize>();
+        Ok(())
+    }
 }
 
 impl Engine {
+    /// Forgets of what was accepted lately whatever the log, as it is now, still says.
+    pub(crate) async fn forget_kept(&mut self) -> Result<(), StoreError> {
+        match (&mut self.replica, self.journal.log()) {
+            (Some(replica), Some(log)) => replica.recent.forget_kept(log).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Asks again, in the next turn, for what was accepted here, had not ended in the state `before`, and is not in the log any
     /// more; under the settings that held, and with fences above all that are known. Returns which tasks. What ran is treated as
     /// if whoever ran it had died.
