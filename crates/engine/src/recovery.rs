@@ -23,7 +23,7 @@ use crate::stop::Stopped;
 use crate::task::{SLOT_KIND, is_slot};
 
 /// How long to wait before the store is tried again, at first and at most.
-const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// The store cannot be reached: nothing is decided, what runs goes on.
 pub(crate) struct Outage {
