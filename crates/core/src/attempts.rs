@@ -9,6 +9,7 @@ use crate::rejection::Rejection;
 use crate::scheduler::Scheduler;
 use crate::settings::{Handler, STOP_GRACE};
 use crate::task::{Attempt, Phase};
+use crate::time::Millis;
 
 impl Scheduler {
     pub(crate) fn live(&self, task: TaskId) -> Result<u32, Rejection> {
@@ -113,12 +114,11 @@ impl Scheduler {
     /// The lease of an attempt lapsed: whoever ran it is silent.
     pub(crate) fn lapse(&mut self, slot: u32, events: &mut Vec<Event>) {
         let task = &self.tasks[slot];
-        let home = self.settings(self.lanes.route(task.route).home());
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
         if task.handler != Handler::External {
             self.fail(slot, "the lease lapsed".into(), true, End::Lost, events);
-        } else if task.redeliveries() < home.max_redelivery {
+        } else if self.may_redeliver(slot) {
             self.cancel_children(slot, events);
             self.emit(Event::Redelivered { task: id, fence }, events);
         } else {
@@ -127,15 +127,36 @@ impl Scheduler {
         }
     }
 
+    /// Whether a live task is done, although whoever ran it may have died: it was not begun, or another attempt follows.
+    pub fn survives_its_runner(&self, task: TaskId) -> bool {
+        let Some(slot) = self.tasks.find(task) else { return false };
+        let task = &self.tasks[slot];
+        match task.handler {
+            _ if task.attempt().is_none() => true,
+            Handler::External => self.may_redeliver(slot),
+            _ => self.next_delay(slot).is_some(),
+        }
+    }
+
+    fn may_redeliver(&self, slot: u32) -> bool {
+        let task = &self.tasks[slot];
+        task.redeliveries() < self.settings(self.lanes.route(task.route).home()).max_redelivery
+    }
+
+    /// After which pause another attempt follows one that failed, if any does.
+    fn next_delay(&self, slot: u32) -> Option<Millis> {
+        let task = &self.tasks[slot];
+        let retry = task.retry().unwrap_or(self.settings(self.lanes.route(task.route).home()).retry);
+        let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
+        retry.delay(task.retries() + 1, seed)
+    }
+
     /// An attempt did not succeed: another follows, or the task ends as `end` with a dead letter.
     fn fail(&mut self, slot: u32, error: Arc<str>, retryable: bool, end: End, events: &mut Vec<Event>) {
         self.cancel_children(slot, events);
         let task = &self.tasks[slot];
-        let home = self.settings(self.lanes.route(task.route).home());
-        let retry = task.retry().unwrap_or(home.retry);
-        let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
         let fence = task.attempt().map(|attempt| attempt.fence);
-        match (retry.delay(task.retries() + 1, seed).filter(|_| retryable), fence) {
+        match (self.next_delay(slot).filter(|_| retryable), fence) {
             (Some(delay), Some(fence)) => {
                 let retrying = Event::Retrying { task: task.id, fence, error, at: self.now + delay };
                 self.emit(retrying, events);

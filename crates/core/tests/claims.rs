@@ -3,7 +3,7 @@
 
 use laneway_core::{
     Block, Command, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Pattern, Rejection, Reply,
-    Scheduler, Switch, TaskId, TaskSpec, Timestamp,
+    Retry, Scheduler, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 fn step(lanes: &mut Scheduler, command: Command) -> Result<(Reply, Vec<Event>), Rejection> {
@@ -77,4 +77,52 @@ fn fences_rise_above_what_somebody_knows_of_and_never_fall() {
     assert_eq!(lanes.highest_fence(), Fence(7));
     let (_, events) = step(&mut lanes, claim(&[1], None)).unwrap();
     assert_eq!(fence(&events), Fence(8));
+}
+
+#[test]
+fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
+    for handler in [Handler::Internal, Handler::External] {
+        for (retry, redeliveries) in [(Retry::NONE, 0), (Retry::NONE, 2), (Retry::STANDARD, 0)] {
+            let mut lanes = Scheduler::new(1);
+            let settings = LaneSettings {
+                handler: Some(handler),
+                retry: Some(retry),
+                max_redelivery: Some(redeliveries),
+                ..LaneSettings::default()
+            };
+            let block = Block { lanes: Pattern::new("out").unwrap(), settings: Some(settings) };
+            step(&mut lanes, Command::Configure(vec![block])).unwrap();
+            assert!(!lanes.survives_its_runner(TaskId(1)), "there is no such task");
+            let spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("out").unwrap()]);
+            step(&mut lanes, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
+            let mut now = 1000;
+            for lapses in 0.. {
+                if lanes.task(TaskId(1)).unwrap().running.is_none() {
+                    assert!(lanes.survives_its_runner(TaskId(1)), "nobody has it");
+                    // Longer than any pause.
+                    now += 10_000_000;
+                    let mut wake = |command| lanes.step(Timestamp(now), command, &mut Vec::new()).unwrap();
+                    wake(Command::Tick);
+                    wake(claim(&[1], None));
+                }
+                let survives = lanes.survives_its_runner(TaskId(1));
+                // Longer than any lease.
+                now += 10_000_000;
+                lanes.step(Timestamp(now), Command::Tick, &mut Vec::new()).unwrap();
+                assert_eq!(
+                    lanes.status(TaskId(1)).is_some(),
+                    survives,
+                    "{handler:?} {retry:?} {redeliveries}"
+                );
+                if !survives {
+                    let expected = match handler {
+                        Handler::External => redeliveries,
+                        _ => retry.max_retries,
+                    };
+                    assert_eq!(lapses, expected);
+                    break;
+                }
+            }
+        }
+    }
 }

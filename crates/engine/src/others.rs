@@ -237,14 +237,12 @@ impl Engine {
     /// The log does not hold what we have read from it: the engine lost writes, or was restored from a backup. Never
     /// goes on as if nothing had happened: what was accepted here is put back, and everybody who watches is told what is gone.
     async fn set_back(&mut self) -> Result<(), StoreError> {
+        // First, because nothing has changed yet if the store does not answer.
+        self.forget_kept().await?;
         let known = self.head;
         let empty = Scheduler::new(self.tools.ids.seed());
         let before = std::mem::replace(&mut self.scheduler, empty);
-        let is_read = match self.take_up_anew().await {
-            Ok(()) => self.forget_kept().await,
-            error => error,
-        };
-        if let Err(error) = is_read {
+        if let Err(error) = self.take_up_anew().await {
             (self.head, self.scheduler) = (known, before);
             return Err(error);
         }

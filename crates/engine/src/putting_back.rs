@@ -5,7 +5,9 @@ use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Block, Command, End, Reply, Scheduler, SessionCommand, TaskId};
+use laneway_core::{
+    BlobId, Block, Command, End, LaneSettings, Pattern, Reply, Scheduler, SessionCommand, TaskId,
+};
 use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
 
@@ -13,16 +15,16 @@ use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::outbox::Told;
-use crate::recovery::changes;
 use crate::task::is_slot;
 
 /// A failover loses a moment, seldom more: what is older than this is taken for kept.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// The most tasks and messages, and bytes of payloads, that are remembered.
+/// The most tasks, messages and changes of settings, and bytes of payloads, that are remembered.
 const ACCEPTED_MAX: usize = 10_000;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The newest tasks and messages that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with at most [`BYTES_MAX`].
+/// The newest tasks, messages and changes of settings that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with
+/// at most [`BYTES_MAX`].
 #[derive(Default)]
 pub(crate) struct Recent {
     accepted: VecDeque<Accepted>,
@@ -59,6 +61,15 @@ impl Accepted {
     }
 }
 
+/// Whether it changes what holds for all.
+fn is_setting(command: &Command) -> bool {
+    match command {
+        Command::Configure(blocks) => !blocks.is_empty(),
+        Command::Session(command) => matches!(**command, SessionCommand::ConfigureMessages(_)),
+        _ => false,
+    }
+}
+
 impl Recent {
     /// Takes note of what was accepted, which the log has kept.
     pub(crate) fn note<'a>(
@@ -70,7 +81,8 @@ impl Recent {
         for (ask, reply) in answered {
             let is_new = match (&ask.command, reply) {
                 (Command::Submit { .. }, Ok(Reply::Accepted { joined, .. })) => !joined,
-                (Command::Session(command), Ok(_)) => matches!(**command, SessionCommand::Send(_)),
+                (Command::Session(command), Ok(_)) if matches!(**command, SessionCommand::Send(_)) => true,
+                (command, Ok(_)) => is_setting(command),
                 _ => false,
             };
             if is_new {
@@ -114,27 +126,28 @@ impl Engine {
     }
 
     /// Asks again, in the next turn, for what was accepted here, had not ended in the state `before`, and is not in the log any
-    /// more; under the settings that held, and with fences above all that are known. Returns which tasks. What ran is treated as
-    /// if whoever ran it had died.
+    /// more, with fences above all that are known. Returns which tasks. What ran is treated as if whoever ran it had died.
     pub(crate) fn put_back(&mut self, before: &Scheduler) -> HashSet<TaskId> {
         let Some(replica) = &mut self.replica else { return HashSet::new() };
         let recent = std::mem::take(&mut replica.recent);
-        let held = |scheduler: &Scheduler| -> Vec<_> {
-            scheduler.blocks().map(|(lanes, settings)| (lanes.clone(), settings.clone())).collect()
-        };
-        let block = |(lanes, settings)| Block { lanes, settings: Some(settings) };
-        let wanted: Vec<Block> = held(before).into_iter().map(block).collect();
-        let messages = Box::new(before.message_settings().clone());
-        // First of all, so that nothing is granted under others.
-        let mut commands = vec![
-            Command::RaiseFences { to: before.highest_fence() },
-            Command::Configure(changes(&held(&self.scheduler), &wanted)),
-        ];
-        if *messages != *self.scheduler.message_settings() {
+        let mut commands = vec![Command::RaiseFences { to: before.highest_fence() }];
+        let has_settings = self.scheduler.blocks().next().is_some();
+        if !has_settings {
+            // The log has lost everything: without settings nothing would have a limit.
+            let block = |(lanes, settings): (&Pattern, &LaneSettings)| Block {
+                lanes: lanes.clone(),
+                settings: Some(settings.clone()),
+            };
+            commands.push(Command::Configure(before.blocks().map(block).collect()));
+            let messages = Box::new(before.message_settings().clone());
             commands.push(Command::Session(Box::new(SessionCommand::ConfigureMessages(messages))));
         }
-        let asks = recent.accepted.into_iter().filter(|accepted| self.is_lost(accepted, before));
-        let asks: Vec<Ask> = asks.map(Accepted::into_ask).collect();
+        let asks = recent.accepted.into_iter().filter(|accepted| {
+            if is_setting(&accepted.command) { has_settings } else { self.is_wanted(accepted, before) }
+        });
+        let mut asks: Vec<Ask> = asks.map(Accepted::into_ask).collect();
+        // Settings first, so that nothing is granted under others.
+        asks.sort_by_key(|ask| !is_setting(&ask.command));
         let task = |ask: &Ask| if let Wants::PutBack(task) = ask.wants { Some(task) } else { None };
         let tasks = asks.iter().filter_map(task).collect();
         self.kept.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
@@ -152,26 +165,14 @@ impl Engine {
         }
     }
 
-    /// Whether something was there before and had not ended, is not there now, and is wanted again.
-    fn is_lost(&self, accepted: &Accepted, before: &Scheduler) -> bool {
+    /// Whether a task or message that the log has lost had not ended before, and is wanted again.
+    fn is_wanted(&self, accepted: &Accepted, before: &Scheduler) -> bool {
         match &accepted.command {
-            Command::Submit { task, .. } => before.task(*task).is_some_and(|view| {
-                let has_rule = || {
-                    let home = view.lanes.first();
-                    home.is_some_and(|home| before.settings_for(home).max_redelivery > 0)
-                };
-                let is_wanted = match view.running {
-                    // Somebody still waits for it; whoever had it hears that it was taken away.
-                    _ if is_slot(&view.kind) => self.slots.contains_key(task),
-                    None => true,
-                    Some(_) => has_rule(),
-                };
-                is_wanted && self.scheduler.task(*task).is_none()
-            }),
+            // Of slots only those that somebody still waits for: whoever had one hears that it was taken away.
+            Command::Submit { task, spec } if is_slot(&spec.kind) => self.slots.contains_key(task),
+            Command::Submit { task, .. } => before.survives_its_runner(*task),
             Command::Session(command) => match &**command {
-                SessionCommand::Send(message) => {
-                    before.live_message(message.id).is_some() && self.scheduler.message(message.id).is_none()
-                }
+                SessionCommand::Send(message) => before.live_message(message.id).is_some(),
                 _ => false,
             },
             _ => false,

@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, secs};
-use laneway_core::{End, MessageEnd, Retry, TaskId, Timestamp};
-use laneway_engine::{
-    Appends, Context, Error, Failure, Filter, Handle, Message, Options, RunError, Task, Update,
-};
+use laneway_core::{End, Retry, Timestamp};
+use laneway_engine::{Appends, Context, Error, Failure, Filter, Handle, Options, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
@@ -242,70 +240,6 @@ async fn a_reply_that_was_lost_is_found_out_whoever_went_on_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
-    let memory = Arc::new(Swapped::default());
-    let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
-    a.handler("work", |_: Context, (): ()| std::future::pending::<Result<(), Failure>>()).unwrap();
-    // What may have been done must not be done again here, so that nobody puts it back.
-    a.configure(vec![block("work", "max_redelivery=0")]).await.unwrap();
-    let lost: TaskId = a.submit(Task::new("work").kind("work")).await.unwrap().id();
-    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
-    memory.lose_everything();
-    assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
-    let Some(Update::SetBack { known, found, lost: told, put_back }) = updates.next().await else {
-        panic!("it is told")
-    };
-    assert_eq!((known, found, told, put_back), (Version(2), Version(0), vec![lost], vec![]));
-    assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
-    let memory = Arc::new(Swapped::default());
-    let store = || Arc::clone(&memory) as Arc<dyn Store>;
-    let [a, b] =
-        [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
-    for lanes in [&a, &b] {
-        lanes.handler("work", |_: Context, number: u32| async move { Ok::<_, Failure>(number + 1) }).unwrap();
-        lanes
-            .handler("talk", |_: Context, _: serde_json::Value| async { Ok::<_, Failure>("hello") })
-            .unwrap();
-    }
-    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
-    let held = a.slot(["work"]).await.unwrap();
-    let mine = a.submit(Task::new("work").kind("work").payload(1)).await.unwrap();
-    let theirs = b.submit(Task::new("work").kind("work").payload(2)).await.unwrap();
-    let message = Message::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
-    let message = a.send_message(message).await.unwrap().message;
-    let waits = tokio::spawn({
-        let a = a.clone();
-        async move { a.slot(["work"]).await.map(drop) }
-    });
-    until(&a, "work", 1, 4).await;
-    let fence = held.fence();
-    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
-    memory.lose_everything();
-    drop(a.slot(["elsewhere"]).await.unwrap());
-    let Some(Update::SetBack { lost, put_back, .. }) = updates.next().await else { panic!("it is told") };
-    assert!(put_back.contains(&mine.id()) && put_back.len() == 2 && !lost.contains(&mine.id()));
-    assert!(
-        lost.contains(&theirs.id()) && lost.contains(&held.task()),
-        "the other's, and slots that were held"
-    );
-    drop(held);
-    let (mine, theirs) = (mine.id(), theirs.id());
-    assert_eq!(a.wait_for(mine).await.unwrap().into_result().unwrap(), 2);
-    drop(b.slot(["elsewhere"]).await.unwrap());
-    assert_eq!(b.wait_for(theirs).await.unwrap().into_result().unwrap(), 3);
-    waits.await.unwrap().unwrap();
-    assert!(matches!(a.message_ended(message).await, Ok(MessageEnd::Delivered { .. })));
-    // Under the limit that held, and with fences that nobody had.
-    let slot = a.slot(["work"]).await.unwrap();
-    assert!(slot.fence() > fence);
-    assert!(b.try_slot(["work"]).await.is_err());
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_older_program_stops_at_what_a_newer_one_wrote() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
@@ -466,74 +400,4 @@ async fn a_replica_that_was_away_for_long_begins_anew_with_the_snapshot() {
     until_answers(&a).await;
     assert_eq!(waited.wait().await.unwrap(), json!(7));
     assert_eq!(a.tasks().await.unwrap(), vec![]);
-}
-
-/// A store that can lose everything, as an engine without a disk does.
-#[derive(Default)]
-struct Swapped(std::sync::Mutex<MemoryStore>);
-
-impl Swapped {
-    fn lose_everything(&self) {
-        *self.0.lock().unwrap() = MemoryStore::new();
-    }
-
-    fn now(&self) -> MemoryStore {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-/// Passes a question on to the store of the moment.
-macro_rules! pass {
-    ($self:ident, $store:ident => $answer:expr) => {{
-        let $store = $self.now();
-        Box::pin(async move { $answer.await })
-    }};
-}
-
-impl Store for Swapped {
-    fn name(&self) -> &str {
-        "swapped"
-    }
-    fn durability(&self) -> laneway_store::Durability {
-        laneway_store::Durability::Memory
-    }
-    fn head(&self) -> laneway_store::Answer<'_, laneway_store::Head> {
-        pass!(self, store => store.head())
-    }
-    fn append(&self, append: laneway_store::Append) -> laneway_store::Answer<'_, laneway_store::Head> {
-        pass!(self, store => store.append(append))
-    }
-    fn read(&self, after: Version) -> laneway_store::Answer<'_, Vec<laneway_store::StoredBatch>> {
-        pass!(self, store => store.read(after))
-    }
-    fn tail(&self, after: Version) -> laneway_store::Answer<'_, Version> {
-        pass!(self, store => store.tail(after))
-    }
-    fn snapshot(&self) -> laneway_store::Answer<'_, Option<laneway_store::StoredSnapshot>> {
-        pass!(self, store => store.snapshot())
-    }
-    fn save_snapshot(&self, snapshot: laneway_store::StoredSnapshot) -> laneway_store::Answer<'_, ()> {
-        pass!(self, store => store.save_snapshot(snapshot))
-    }
-    fn trim(&self, through: Version) -> laneway_store::Answer<'_, ()> {
-        pass!(self, store => store.trim(through))
-    }
-    fn blob(&self, id: laneway_core::BlobId) -> laneway_store::Answer<'_, Option<bytes::Bytes>> {
-        pass!(self, store => store.blob(id))
-    }
-    fn remove_blobs(&self, ids: Vec<laneway_core::BlobId>) -> laneway_store::Answer<'_, ()> {
-        pass!(self, store => store.remove_blobs(ids))
-    }
-    fn finished(&self, task: TaskId) -> laneway_store::Answer<'_, Option<laneway_store::StoredFinished>> {
-        pass!(self, store => store.finished(task))
-    }
-    fn history(
-        &self,
-        asked: laneway_store::HistoryQuery,
-    ) -> laneway_store::Answer<'_, Vec<laneway_store::StoredFinished>> {
-        pass!(self, store => store.history(asked))
-    }
-    fn trim_history(&self, keep: laneway_store::Retention) -> laneway_store::Answer<'_, u64> {
-        pass!(self, store => store.trim_history(keep))
-    }
 }

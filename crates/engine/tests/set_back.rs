@@ -1,0 +1,210 @@
+//! A log that went back, as after a failover or from a backup: it is told, and what was accepted here is put back.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::{block, lane, numbers, secs};
+use laneway_core::{BlobId, MessageEnd, Retry, TaskId};
+use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Options, Task, Update};
+use laneway_store::{
+    Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
+};
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.replica_lease = secs(5);
+    options
+}
+
+/// Waits until an engine sees a lane so.
+async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
+    let mut updates = lanes.subscribe(Filter::default());
+    while numbers(lanes, name).await != (running, waiting) {
+        tokio::time::timeout(secs(600), updates.next()).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
+    let memory = Arc::new(Lossy::default());
+    let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
+    a.handler("work", |_: Context, (): ()| std::future::pending::<Result<(), Failure>>()).unwrap();
+    // What may have been done is not done again, unless it may be.
+    let lost = a.submit(Task::new("work").kind("work")).await.unwrap().id();
+    let again = a.submit(Task::new("others").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
+    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
+    memory.go_back(0).await;
+    assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
+    let Some(Update::SetBack { known, found, lost: told, put_back }) = updates.next().await else {
+        panic!("it is told")
+    };
+    assert_eq!((known, found, told, put_back), (Version(2), Version(0), vec![lost], vec![again]));
+    assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
+    let memory = Arc::new(Lossy::default());
+    let store = || Arc::clone(&memory) as Arc<dyn Store>;
+    let [a, b] =
+        [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
+    for lanes in [&a, &b] {
+        lanes.handler("work", |_: Context, number: u32| async move { Ok::<_, Failure>(number + 1) }).unwrap();
+        lanes
+            .handler("talk", |_: Context, _: serde_json::Value| async { Ok::<_, Failure>("hello") })
+            .unwrap();
+    }
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let held = a.slot(["work"]).await.unwrap();
+    let mine = a.submit(Task::new("work").kind("work").payload(1)).await.unwrap();
+    let theirs = b.submit(Task::new("work").kind("work").payload(2)).await.unwrap();
+    let message = Message::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
+    let message = a.send_message(message).await.unwrap().message;
+    let waits = tokio::spawn({
+        let a = a.clone();
+        async move { a.slot(["work"]).await.map(drop) }
+    });
+    until(&a, "work", 1, 4).await;
+    let fence = held.fence();
+    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
+    memory.go_back(0).await;
+    drop(a.slot(["elsewhere"]).await.unwrap());
+    let Some(Update::SetBack { lost, put_back, .. }) = updates.next().await else { panic!("it is told") };
+    assert!(put_back.contains(&mine.id()) && put_back.len() == 2 && !lost.contains(&mine.id()));
+    assert!(
+        lost.contains(&theirs.id()) && lost.contains(&held.task()),
+        "the other's, and slots that were held"
+    );
+    drop(held);
+    let (mine, theirs) = (mine.id(), theirs.id());
+    assert_eq!(a.wait_for(mine).await.unwrap().into_result().unwrap(), 2);
+    drop(b.slot(["elsewhere"]).await.unwrap());
+    assert_eq!(b.wait_for(theirs).await.unwrap().into_result().unwrap(), 3);
+    waits.await.unwrap().unwrap();
+    assert!(matches!(a.message_ended(message).await, Ok(MessageEnd::Delivered { .. })));
+    // Under the limit that held, and with fences that nobody had.
+    let slot = a.slot(["work"]).await.unwrap();
+    assert!(slot.fence() > fence);
+    assert!(b.try_slot(["work"]).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_a_log_lost_are_put_back_and_nobody_s_newer_ones_replaced() {
+    let memory = Arc::new(Lossy::default());
+    let store = || Arc::clone(&memory) as Arc<dyn Store>;
+    let [a, b] =
+        [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
+    // How many slots there are.
+    let limit = async |lanes: &Handle, name: &str| {
+        let mut slots = Vec::new();
+        while let Ok(slot) = lanes.try_slot([name]).await {
+            slots.push(slot);
+        }
+        slots.len()
+    };
+    let blocks = |limit: u32| ["one", "two"].map(|name| block(name, &format!("max_concurrency={limit}")));
+    a.configure(blocks(1).to_vec()).await.unwrap();
+    let kept = memory.len();
+    let [one, two] = blocks(2);
+    a.configure(vec![one]).await.unwrap();
+    b.configure(vec![two]).await.unwrap();
+    memory.go_back(kept).await;
+    // Whoever notices first knows of both, but answers only for its own.
+    drop(a.slot(["one"]).await.unwrap());
+    assert_eq!((limit(&a, "one").await, limit(&a, "two").await), (2, 1));
+    drop(b.slot(["two"]).await.unwrap());
+    assert_eq!((limit(&b, "one").await, limit(&b, "two").await), (2, 2));
+}
+
+/// A store that can lose its newest batches, or all of them, as an engine without a disk does.
+#[derive(Default)]
+struct Lossy {
+    store: Mutex<MemoryStore>,
+    appended: Mutex<Vec<Append>>,
+}
+
+impl Lossy {
+    /// How many batches were appended.
+    fn len(&self) -> usize {
+        self.appended.lock().unwrap().len()
+    }
+
+    /// Loses all batches but the first ones.
+    async fn go_back(&self, kept: usize) {
+        let older = MemoryStore::new();
+        let first = self.appended.lock().unwrap()[..kept].to_vec();
+        for append in first {
+            older.append(append).await.unwrap();
+        }
+        self.appended.lock().unwrap().truncate(kept);
+        *self.store.lock().unwrap() = older;
+    }
+
+    fn now(&self) -> MemoryStore {
+        self.store.lock().unwrap().clone()
+    }
+}
+
+/// Passes a question on to the store of the moment.
+macro_rules! pass {
+    ($self:ident, $store:ident => $answer:expr) => {{
+        let $store = $self.now();
+        Box::pin(async move { $answer.await })
+    }};
+}
+
+impl Store for Lossy {
+    fn name(&self) -> &str {
+        "lossy"
+    }
+    fn durability(&self) -> Durability {
+        Durability::Memory
+    }
+    fn head(&self) -> Answer<'_, Head> {
+        pass!(self, store => store.head())
+    }
+    fn append(&self, append: Append) -> Answer<'_, Head> {
+        let store = self.now();
+        Box::pin(async move {
+            let head = store.append(append.clone()).await?;
+            self.appended.lock().unwrap().push(append);
+            Ok(head)
+        })
+    }
+    fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
+        pass!(self, store => store.read(after))
+    }
+    fn tail(&self, after: Version) -> Answer<'_, Version> {
+        pass!(self, store => store.tail(after))
+    }
+    fn snapshot(&self) -> Answer<'_, Option<StoredSnapshot>> {
+        pass!(self, store => store.snapshot())
+    }
+    fn save_snapshot(&self, snapshot: StoredSnapshot) -> Answer<'_, ()> {
+        pass!(self, store => store.save_snapshot(snapshot))
+    }
+    fn trim(&self, through: Version) -> Answer<'_, ()> {
+        pass!(self, store => store.trim(through))
+    }
+    fn blob(&self, id: BlobId) -> Answer<'_, Option<Bytes>> {
+        pass!(self, store => store.blob(id))
+    }
+    fn remove_blobs(&self, ids: Vec<BlobId>) -> Answer<'_, ()> {
+        pass!(self, store => store.remove_blobs(ids))
+    }
+    fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>> {
+        pass!(self, store => store.finished(task))
+    }
+    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {
+        pass!(self, store => store.history(asked))
+    }
+    fn trim_history(&self, keep: Retention) -> Answer<'_, u64> {
+        pass!(self, store => store.trim_history(keep))
+    }
+}
