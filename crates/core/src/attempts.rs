@@ -140,7 +140,8 @@ impl Scheduler {
 
     fn may_redeliver(&self, slot: u32) -> bool {
         let task = &self.tasks[slot];
-        task.redeliveries() < self.settings(self.lanes.route(task.route).home()).max_redelivery
+        let home = self.settings(self.lanes.route(task.route).home());
+        task.redeliveries() < home.max_redelivery
     }
 
     /// After which pause another attempt follows one that failed, if any does.
