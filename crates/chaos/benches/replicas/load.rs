@@ -13,8 +13,24 @@ use tokio::task::JoinSet;
 
 use crate::counts::commands;
 
-/// How many callers each wait for their task before they bring the next.
-const CALLERS: usize = 256;
+/// How much work there is at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    /// How many slots the lane has.
+    pub(crate) slots: u32,
+    /// How many callers each wait for their task before they bring the next.
+    pub(crate) callers: usize,
+}
+
+impl Load {
+    /// What keeps one replica busy.
+    pub(crate) const ONE: Load = Load { slots: 50, callers: 256 };
+
+    /// What keeps so many busy. A slot is held until its replica has its next turn, so that each needs slots of its own.
+    pub(crate) fn of(replicas: usize) -> Load {
+        Load { slots: Load::ONE.slots * replicas as u32, callers: Load::ONE.callers * replicas }
+    }
+}
 
 pub(crate) fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
@@ -22,25 +38,30 @@ pub(crate) fn median(numbers: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// An engine with a lane of 50 slots.
+/// An engine with a lane that has slots for one replica.
 pub(crate) async fn replica(store: Arc<dyn Store>) -> Handle {
     let options = Options::default().handler("noop", |_: Context, (): ()| async { Ok(()) }).unwrap();
     let lanes = Handle::join(store, options).await.unwrap();
-    let mut settings = LaneSettings::default();
-    settings.set("max_concurrency", "50").unwrap();
-    settings.set("max_queued", "100000").unwrap();
-    let block = Block { lanes: Pattern::new("work").unwrap(), settings: Some(settings) };
-    lanes.configure(vec![block]).await.unwrap();
+    set_slots(&lanes, Load::ONE.slots).await;
     lanes
 }
 
+async fn set_slots(lanes: &Handle, slots: u32) {
+    let mut settings = LaneSettings::default();
+    settings.set("max_concurrency", &slots.to_string()).unwrap();
+    settings.set("max_queued", "100000").unwrap();
+    let block = Block { lanes: Pattern::new("work").unwrap(), settings: Some(settings) };
+    lanes.configure(vec![block]).await.unwrap();
+}
+
 /// Tasks a second, submitted, run and finished.
-pub(crate) async fn throughput(replicas: &[Handle], tasks: usize) -> f64 {
+pub(crate) async fn throughput(replicas: &[Handle], load: Load, tasks: usize) -> f64 {
+    set_slots(&replicas[0], load.slots).await;
     let start = Instant::now();
     let mut callers = JoinSet::new();
-    for caller in 0..CALLERS {
+    for caller in 0..load.callers {
         let lanes = replicas[caller % replicas.len()].clone();
-        let share = tasks / CALLERS + usize::from(caller < tasks % CALLERS);
+        let share = tasks / load.callers + usize::from(caller < tasks % load.callers);
         callers.spawn(async move {
             for _ in 0..share {
                 let task = lanes.submit(Task::new("work").kind("noop")).await.unwrap();

@@ -1,6 +1,7 @@
 //! Namespaces of one Postgres, as tests need them.
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use laneway_servers::Postgres;
@@ -15,8 +16,10 @@ pub(crate) struct Namespace {
     number: u32,
 }
 
+/// With patience for a machine that has other things to do.
 pub(crate) fn options(namespace: &str) -> Options {
-    Options { namespace: namespace.to_owned(), ..Options::default() }
+    let patience = Duration::from_secs(30);
+    Options { namespace: namespace.to_owned(), patience, ..Options::default() }
 }
 
 impl Namespace {

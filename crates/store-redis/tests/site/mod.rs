@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use laneway_servers::Redis;
 use laneway_store::conformance::Site;
@@ -17,8 +18,10 @@ pub(crate) struct Namespace {
     small: OnceLock<Redis>,
 }
 
+/// With patience for a machine that has other things to do.
 pub(crate) fn options(namespace: &str) -> Options {
-    Options { namespace: namespace.to_owned(), ..Options::default() }
+    let patience = Duration::from_secs(30);
+    Options { namespace: namespace.to_owned(), patience, ..Options::default() }
 }
 
 impl Namespace {
