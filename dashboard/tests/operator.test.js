@@ -1,8 +1,8 @@
 // What an operator needs: why something stands still, what would happen before it does, and the way back.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { act, leave, open, settles, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { act, closeAll, leave, open, settles, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 const CONFIG = `
@@ -10,6 +10,7 @@ server { drain_grace = "100ms" }
 lane "global"  { max_concurrency = 50 }
 lane "forge"   { max_concurrency = 1 }
 lane "desk"    { max_concurrency = 4 }
+lane "agent:*" { wait_timeout = "1h" }
 lane "crowded" { max_concurrency = 1  alerts { warning = 3  critical = 50 } }
 lane "retries" { retry { strategy = "fixed"  max_retries = 5  fixed_delay = "10m" } }
 
@@ -36,6 +37,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 
@@ -243,7 +245,7 @@ test("a message that was set aside is seen with what went wrong, and sent again 
     const path = "/api/sessions/odd/messages";
     const { id } = await server.ask("POST", path, { agent: "builder", text });
     for (let tries = 1; tries <= 7; tries += 1) {
-      const { tasks: [task] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+      const { tasks: [task] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
       await server.ask("POST", `/api/tasks/${task.id}/complete`, { fence: task.fence, success: false, error: "no model" });
       if (tries < 7) await server.ask("POST", `${path}/${id}/send-now`, {});
     }
@@ -257,7 +259,7 @@ test("a message that was set aside is seen with what went wrong, and sent again 
   await row("Forget it").waitFor({ state: "detached" });
   await act(page, button(row("Fix it"), "Send again"), "Send again");
   await page.getByRole("status").getByText("The message: started.").waitFor();
-  const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+  const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
   assert.equal(turn.payload.text, "Fix it");
   await aside.waitFor({ state: "detached" });
   await server.ask("POST", `/api/tasks/${turn.id}/complete`, { fence: turn.fence, success: true });

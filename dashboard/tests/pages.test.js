@@ -1,8 +1,8 @@
 // Every page shows what a real server has, at both widths and in both schemes, without one error.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { leave, load, open, settles, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { closeAll, leave, load, open, settles, visit } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -16,6 +16,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 /** What has to be read on each page. */
 const PAGES = [
@@ -136,7 +137,7 @@ test("a lane's line stands in its own order, those at home elsewhere included", 
 
 test("a worker's heartbeat shows", async () => {
   await server.task("beats", ["external"]);
-  const { tasks } = await server.ask("POST", "/api/claim", { worker: "beater", lanes: ["external"], kinds: ["beats"], lease_ms: 60000 });
+  const { tasks } = await server.ask("POST", "/api/claim", { worker: "beater", lanes: ["external"], kinds: ["beats"], lease_ms: 3600000 });
   const before = (await server.ask("GET", "/api/workers")).items.find((one) => one.worker === "beater").last_heartbeat;
   const page = await visit(browser, `${server.url}/#/workers`);
   const exact = page.getByRole("row", { name: /beater/ }).locator("time").first();

@@ -1,8 +1,8 @@
 // Data never becomes markup, a token sees only the buttons that would work, and nothing is kept that should not be.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { leave, open, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { closeAll, leave, open, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 const HOSTILE = [
@@ -22,6 +22,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 test("hostile strings are shown as the text that they are", async () => {
   for (const [index, text] of HOSTILE.entries()) {

@@ -22,6 +22,7 @@ lane "global"       { max_concurrency = 10 }
 lane "main"         { max_concurrency = 4 }
 lane "provider:llm" { max_concurrency = 8 }
 lane "tools"        { max_concurrency = 2  max_queued = 20000 }
+lane "agent:*"      { wait_timeout = "1h" }
 
 agent "echo"    { echo = true }
 agent "coder"   { command = ["sh", "-c", "echo thinking; exec sleep 600"]  lanes = ["main", "provider:llm"] }
@@ -43,7 +44,7 @@ export async function traffic(server) {
   for (const name of ["ann", "bob"]) await server.ask("POST", "/api/agents/echo/chat", { message: `hello ${name}`, session: name });
   await server.chat("builder", "Build the release");
   await server.chat("builder", "Build the manual");
-  await server.ask("POST", "/api/claim", { worker: "worker-1", lanes: ["agent:builder"], max: 1, lease_ms: 60000 });
+  await server.ask("POST", "/api/claim", { worker: "worker-1", lanes: ["agent:builder"], max: 1, lease_ms: 3600000 });
   for (const text of ["Plan the trip", "By train", "With a dog"]) {
     await server.ask("POST", "/api/sessions/trip/messages", { agent: "writer", text, sender_name: "Ann", channel: "web" });
   }
