@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { act, closeAll, leave, open, settles, visit } from "./browser.js";
+import { act, closeAll, leave, open, settles, visit, goTo as come } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -30,7 +30,7 @@ afterEach(async () => {
   }
 });
 
-const goTo = (place) => page.goto(`${server.url}/#/${place}`);
+const goTo = (place) => come(page, server, place);
 const button = (name, within = page.locator("main")) => within.getByRole("button", { name, exact: true });
 const dialog = () => page.getByRole("dialog");
 const said = (text) => page.getByRole("status").getByText(text).first().waitFor();

@@ -10,7 +10,7 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
   "--disable-component-update", "--disable-sync"];
 
 export function open() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS, timeout: WAIT_MAX_MS });
 }
 
 /** A page that remembers every error of its console; `allowed` are those that the test itself causes. */
@@ -28,6 +28,15 @@ export async function visit(browser, url, { width = 1280, height = 800, scheme =
   if (token) await page.addInitScript((kept) => sessionStorage.setItem("laneway-token", kept), token);
   await page.goto(url);
   return page;
+}
+
+/** Goes to a place of the dashboard that the page shows, and waits until it is the one that is drawn: until then it is the one before. */
+export async function goTo(page, server, place) {
+  await page.goto(`${server.url}/#/${place}`);
+  await page.waitForFunction(() => {
+    const wanted = location.hash.replace(/^#\/?/, "").split("?")[0].split("/").filter(Boolean).map(decodeURIComponent).join("/");
+    return document.getElementById("main")?.dataset.place === wanted;
+  });
 }
 
 /** Closes a page in which nothing may have gone wrong. */

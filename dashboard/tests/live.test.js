@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, afterEach, before, test } from "node:test";
-import { closeAll, leave, open, settles, visit } from "./browser.js";
+import { closeAll, goTo, leave, open, settles, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 let server;
@@ -111,7 +111,7 @@ test("ten thousand waiting tasks are listed with a hundred rows drawn", async ()
   });
   await page.getByText(`#${LONG}`, { exact: true }).waitFor();
   assert.ok(steps[steps.length / 2] < 250, `half of the steps of scrolling took more than ${steps[steps.length / 2]} ms`);
-  await page.goto(`${server.url}/#/tasks?status=queued&lane=long`);
+  await goTo(page, server, "tasks?status=queued&lane=long");
   await page.getByText("200 shown; scroll for more").waitFor();
   for (const shown of ["400", "600"]) {
     await page.locator(".scroll").evaluate((box) => { box.scrollTop = box.scrollHeight; });

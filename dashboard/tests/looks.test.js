@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { closeAll, leave, open, settles, visit } from "./browser.js";
+import { closeAll, goTo, leave, open, settles, visit } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -30,7 +30,7 @@ async function places() {
 }
 
 async function come(page, place) {
-  await page.goto(`${server.url}/#/${place}`);
+  await goTo(page, server, place);
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => !document.querySelector("main .loading"));
 }

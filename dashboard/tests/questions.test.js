@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { act, closeAll, freeze, leave, open, visit } from "./browser.js";
+import { act, closeAll, freeze, leave, open, visit, goTo as come } from "./browser.js";
 import { Server } from "./server.js";
 
 const CONFIG = `
@@ -36,7 +36,7 @@ afterEach(async () => {
   }
 });
 
-const goTo = (place) => page.goto(`${server.url}/#/${place}`);
+const goTo = (place) => come(page, server, place);
 const dialog = () => page.getByRole("dialog");
 const button = (name, within = page.locator("main")) => within.getByRole("button", { name, exact: true });
 const asked = (text) => dialog().getByText(text).waitFor();
