@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use served::{laneway, serve};
 
 /// How long a screen may take to show what it must.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal of its own, which ends with the test.
 struct Terminal {
