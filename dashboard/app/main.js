@@ -73,7 +73,7 @@ function Frame({ me, signOut }) {
         <${Connection} /><button type="button" class="plain" aria-label="Keyboard help" title="Keyboard help ( ? )" onClick=${() => setHelp(true)}>?</button></div>
     </header>
     ${state === "lost" && html`<div class="banner" role="alert">The connection to the server is lost. What you see may be old; it is tried again by itself.</div>`}
-    <main id="main" tabindex="-1" data-subject=${me.subject}><${Page} parts=${parts} signOut=${signOut} /></main>
+    <main id="main" tabindex="-1" data-subject=${me.subject} data-place=${place}><${Page} parts=${parts} signOut=${signOut} /></main>
     <${Help} open=${help} close=${() => setHelp(false)} />`;
 }
 

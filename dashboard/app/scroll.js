@@ -3,7 +3,9 @@
 import { useEffect } from "./view.js";
 
 /** How long a page that is gone back to may take until it is as long as it was. */
-const GROWS_MAX_MS = 3000;
+const GROWS_MAX_MS = 60000;
+/** How long it is held where it was left from then on, while the rest of it comes. */
+const SETTLES_MAX_MS = 3000;
 
 history.scrollRestoration = "manual";
 
@@ -22,9 +24,16 @@ export function useScroll(page) {
     const top = history.state?.top ?? 0;
     window.scrollTo(0, top);
     // What it shows comes later; until somebody scrolls, it is waited for.
-    const grown = new ResizeObserver(() => window.scrollTo(0, top));
+    let hasGrown = false;
+    const grown = new ResizeObserver(() => {
+      window.scrollTo(0, top);
+      if (hasGrown || window.scrollY < top) return;
+      hasGrown = true;
+      clearTimeout(waited);
+      waited = setTimeout(enough, SETTLES_MAX_MS);
+    });
     const enough = () => grown.disconnect();
-    const waited = setTimeout(enough, top ? GROWS_MAX_MS : 0);
+    let waited = setTimeout(enough, top ? GROWS_MAX_MS : 0);
     if (top) grown.observe(document.getElementById("main"));
     for (const sign of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(sign, enough, { once: true, passive: true });
     window.addEventListener("scroll", moved, { passive: true });

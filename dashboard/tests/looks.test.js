@@ -1,8 +1,8 @@
 // Everybody can use it: contrast, keyboard, screen readers, narrow windows, long and foreign names, little motion.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { leave, open, settles, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { closeAll, goTo, leave, open, settles, visit } from "./browser.js";
 import { Server, traffic } from "./server.js";
 
 let server;
@@ -21,6 +21,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 async function places() {
   const task = async (status) => (await server.ask("GET", `/api/tasks?status=${status}`)).items[0].id;
@@ -29,7 +30,7 @@ async function places() {
 }
 
 async function come(page, place) {
-  await page.goto(`${server.url}/#/${place}`);
+  await goTo(page, server, place);
   await page.locator("main h1").waitFor();
   await page.waitForFunction(() => !document.querySelector("main .loading"));
 }

@@ -1,8 +1,8 @@
 // What an operator needs: why something stands still, what would happen before it does, and the way back.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { act, leave, open, settles, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { act, closeAll, goTo, leave, open, settles, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 const CONFIG = `
@@ -10,6 +10,8 @@ server { drain_grace = "100ms" }
 lane "global"  { max_concurrency = 50 }
 lane "forge"   { max_concurrency = 1 }
 lane "desk"    { max_concurrency = 4 }
+lane "dock"    { ageing = "off" }
+lane "agent:*" { wait_timeout = "1h" }
 lane "crowded" { max_concurrency = 1  alerts { warning = 3  critical = 50 } }
 lane "retries" { retry { strategy = "fixed"  max_retries = 5  fixed_delay = "10m" } }
 
@@ -36,6 +38,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 const button = (within, name) => within.getByRole("button", { name, exact: true });
 
@@ -44,7 +47,7 @@ test("a server that is new says what to do first", async () => {
   await page.getByText("laneway chat echo hello").waitFor();
   await server.ask("POST", "/api/agents/echo/chat", { message: "hello" });
   await page.getByText("laneway chat echo hello").waitFor({ state: "detached" });
-  await page.goto(`${server.url}/#/dead-letters`);
+  await goTo(page, server, "dead-letters");
   await page.getByText("No dead letters.").waitFor();
   await settles(() => page.locator("main button").count(), 0);
   await leave(page);
@@ -63,7 +66,7 @@ test("a lane that is held up says by what: on the overview, on its own page, on 
   await first.getByText(why).waitFor();
   await first.getByRole("link", { name: "see the lane" }).click();
   await page.waitForURL(/#\/lanes\/forge/);
-  await page.goto(`${server.url}/#/agents`);
+  await goTo(page, server, "agents");
   const card = page.getByRole("article", { name: "Agent coder" });
   await card.getByText("held up").waitFor();
   await card.getByText(why).waitFor();
@@ -169,7 +172,7 @@ test("the number said before a bulk cancel is the number cancelled, those betwee
     await server.task("slow", [lane]);
   }
   const { waiting } = await server.ask("GET", "/api/status");
-  await page.goto(`${server.url}/#/tasks`);
+  await goTo(page, server, "tasks");
   await act(page, button(page.locator("main"), "Cancel all…"), `Cancel ${waiting} tasks`);
   await server.until("/api/status", ({ waiting: now }) => now === 0);
   await leave(page);
@@ -180,7 +183,7 @@ test("what failed is run again in bulk from the list of tasks, with its number f
   const { items: old } = await server.until("/api/dead-letters", ({ items }) => items.filter(({ lane }) => lane === "heap").length === 3);
   const page = await visit(browser, `${server.url}/#/tasks?status=failed`);
   await page.getByText("filter by a home lane or a kind alone").waitFor();
-  await page.goto(`${server.url}/#/tasks?status=failed&lane=heap`);
+  await goTo(page, server, "tasks?status=failed&lane=heap");
   await button(page.locator("main"), "Run all again…").click();
   await page.getByRole("dialog").getByText("3 dead letters now").waitFor();
   await button(page.getByRole("dialog"), "Run 3 dead letters again").click();
@@ -232,7 +235,7 @@ test("a conversation tells what was asked and answered, and how it is set, also 
   // A turn that waits for a slot is not called running.
   await server.ask("POST", "/api/lanes/desk/pause");
   await server.chat("writer", "Not yet", { session: "patient" });
-  await page.goto(`${server.url}/#/sessions/patient`);
+  await goTo(page, server, "sessions/patient");
   await page.getByRole("region", { name: "The turn that runs" }).locator(".state.queued").waitFor();
   await server.ask("POST", "/api/lanes/desk/resume");
   await leave(page);
@@ -243,7 +246,7 @@ test("a message that was set aside is seen with what went wrong, and sent again 
     const path = "/api/sessions/odd/messages";
     const { id } = await server.ask("POST", path, { agent: "builder", text });
     for (let tries = 1; tries <= 7; tries += 1) {
-      const { tasks: [task] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+      const { tasks: [task] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
       await server.ask("POST", `/api/tasks/${task.id}/complete`, { fence: task.fence, success: false, error: "no model" });
       if (tries < 7) await server.ask("POST", `${path}/${id}/send-now`, {});
     }
@@ -257,7 +260,7 @@ test("a message that was set aside is seen with what went wrong, and sent again 
   await row("Forget it").waitFor({ state: "detached" });
   await act(page, button(row("Fix it"), "Send again"), "Send again");
   await page.getByRole("status").getByText("The message: started.").waitFor();
-  const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 10000 });
+  const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
   assert.equal(turn.payload.text, "Fix it");
   await aside.waitFor({ state: "detached" });
   await server.ask("POST", `/api/tasks/${turn.id}/complete`, { fence: turn.fence, success: true });

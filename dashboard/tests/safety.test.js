@@ -1,8 +1,8 @@
 // Data never becomes markup, a token sees only the buttons that would work, and nothing is kept that should not be.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { leave, open, visit } from "./browser.js";
+import { after, afterEach, before, test } from "node:test";
+import { closeAll, goTo, leave, open, visit } from "./browser.js";
 import { Server } from "./server.js";
 
 const HOSTILE = [
@@ -22,6 +22,7 @@ after(async () => {
   await browser?.close();
   await server?.end();
 });
+afterEach(() => closeAll(browser));
 
 test("hostile strings are shown as the text that they are", async () => {
   for (const [index, text] of HOSTILE.entries()) {
@@ -37,7 +38,7 @@ test("hostile strings are shown as the text that they are", async () => {
   const isWhole = async () => assert.deepEqual(await page.evaluate(() => [window.pwned ?? null,
     document.querySelectorAll("main script, main img, main iframe, main svg, main style, main base, main math").length]), [null, 0]);
   const letters = (await server.ask("GET", "/api/dead-letters")).items;
-  await page.goto(`${server.url}/#/dead-letters`);
+  await goTo(page, server, "dead-letters");
   await page.locator("article").nth(HOSTILE.length - 1).waitFor();
   await page.locator("summary").evaluateAll((all) => all.forEach((one) => one.click()));
   for (const letter of letters) {
@@ -47,19 +48,19 @@ test("hostile strings are shown as the text that they are", async () => {
   }
   await isWhole();
   const waiting = (await server.ask("GET", "/api/sessions/hostile")).messages;
-  await page.goto(`${server.url}/#/sessions/hostile`);
+  await goTo(page, server, "sessions/hostile");
   await page.locator(".messages li").nth(waiting.length - 1).waitFor();
   const clean = (text) => text.replaceAll("\u0000", "\ufffd");
   assert.deepEqual((await page.locator(".messages .message").allTextContents()).map(clean), waiting.map(({ text }) => clean(text)));
   await isWhole();
   for (const task of (await server.ask("GET", "/api/tasks?status=completed&limit=100")).items) {
-    await page.goto(`${server.url}/#/tasks/${task.id}`);
+    await goTo(page, server, `tasks/${task.id}`);
     await page.getByText("Result").click();
     await page.locator("details pre").waitFor();
     await isWhole();
   }
   for (const place of ["schedules", "lanes", "tasks", "audit", `lanes/${encodeURIComponent(HOSTILE[1])}`, `tasks?lane=${encodeURIComponent(HOSTILE[0])}`, `sessions/${encodeURIComponent(HOSTILE[2])}`]) {
-    await page.goto(`${server.url}/#/${place}`);
+    await goTo(page, server, place);
     await page.locator("h1").waitFor();
     await page.waitForFunction(() => !document.querySelector("main .loading"));
     await isWhole();
@@ -103,7 +104,7 @@ test("a token that may only read sees everything and no button that would fail",
   const waiting = (await server.ask("GET", "/api/tasks?status=running")).items[0];
   const harmless = /^(lane|running|waiting|p99 wait|p50 run|completed|failed).*|^\?$|^Show more$|^(all|running|waiting|retrying|completed|failed|timed out|cancelled|expired|waited too long|lost|5 min|1 h|24 h|Sign out)$/;
   for (const place of ["", "lanes", "lanes/main", "tasks", `tasks/${waiting.id}`, "sessions", "sessions/hostile", "agents", "dead-letters", "schedules", "workers", "audit", "settings"]) {
-    await page.goto(`${server.url}/#/${place}`);
+    await goTo(page, server, place);
     await page.locator("main h1").waitFor();
     await page.waitForFunction(() => !document.querySelector("main .loading"));
     const buttons = await page.locator("main button").allTextContents();

@@ -1,4 +1,6 @@
 # Agents that ask themselves, through `laneway mcp`.
 store = "./data"
 
-agent "deep" { command = ["python3", "chain.py"]  timeout = "1m" }
+server { mcp_answer_within = "10m" }
+
+agent "deep" { command = ["python3", "chain.py"]  timeout = "10m" }

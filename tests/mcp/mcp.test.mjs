@@ -10,26 +10,33 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { PROGRAM, serve } from "./serving.mjs";
 
 let server;
+let impatient;
 before(async () => {
-  server = await serve();
+  [server, impatient] = await Promise.all([serve(), serve({ isImpatient: true })]);
 });
-after(() => server.stop());
+after(() => {
+  server?.stop();
+  impatient?.stop();
+});
 
-function transport(kind, token) {
+/** What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds. */
+const patience = { timeout: 180_000 };
+
+function transport(kind, { url }, token) {
   if (kind === "stdio") {
     const env = { PATH: process.env.PATH, LANEWAY_TOKEN: token };
-    return new StdioClientTransport({ command: PROGRAM, args: ["mcp", "--url", server.url], env });
+    return new StdioClientTransport({ command: PROGRAM, args: ["mcp", "--url", url], env });
   }
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
-  return new StreamableHTTPClientTransport(new URL("/mcp", server.url), { requestInit });
+  return new StreamableHTTPClientTransport(new URL("/mcp", url), { requestInit });
 }
 
-async function connected(kind, subject, use) {
+async function connected(kind, subject, use, where = server) {
   const client = new Client({ name: "tests", version: "1" });
-  await client.connect(transport(kind, server.tokens[subject] ?? subject));
+  await client.connect(transport(kind, where, where.tokens[subject] ?? subject), patience);
   try {
     // What tools answer is checked against their schemas from here on.
-    await client.listTools();
+    await client.listTools(undefined, patience);
     return await use(client);
   } finally {
     await client.close();
@@ -42,12 +49,12 @@ function call(client, agent, message, options = {}) {
   const stands = new Promise((resolve) => (tell = resolve));
   const params = { name: "chat_with_agent", arguments: { agent_name: agent, message } };
   const onprogress = (progress) => tell(progress.message);
-  const result = client.callTool(params, undefined, { onprogress, ...options });
+  const result = client.callTool(params, undefined, { onprogress, ...patience, ...options });
   result.catch(() => {});
   return { stands, result };
 }
 
-const tool = (client, name, args) => client.callTool({ name, arguments: args });
+const tool = (client, name, args) => client.callTool({ name, arguments: args }, undefined, patience);
 
 for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
   describe(kind, () => {
@@ -106,12 +113,13 @@ for (const [kind, gate] of [["http", "gate-1"], ["stdio", "gate-2"]]) {
         const { task_id } = going.structuredContent;
         const again = call(client, gate, message);
         assert.equal(await again.stands, "running");
-        server.open(message);
+        impatient.open(message);
         assert.equal((await again.result).structuredContent.execution.id, task_id);
+        await impatient.ended(task_id);
         const found = await tool(client, "get_task", { task_id });
         assert.equal(found.structuredContent.result, `answer of ${message}`);
-        assert.equal(server.runs(message), 1);
-      }));
+        assert.equal(impatient.runs(message), 1);
+      }, impatient));
 
     test("a cancelled call cancels its run", () =>
       connected(kind, "user", async (client) => {

@@ -9,9 +9,14 @@ import { createInterface } from "node:readline";
 export const PROGRAM = process.env.LANEWAY_BINARY;
 const SCOPES = { user: ["read", "submit"], reader: ["read"], admin: ["admin"] };
 
-export async function serve() {
+/** An impatient one soon answers a call with its task. */
+export async function serve({ isImpatient = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "laneway-mcp-"));
   for (const name of ["laneway.hcl", "gate.sh"]) copyFileSync(join(import.meta.dirname, name), join(folder, name));
+  if (isImpatient) {
+    const config = join(folder, "laneway.hcl");
+    writeFileSync(config, readFileSync(config, "utf8").replace('"10m"', '"1s"'));
+  }
   const tokens = {};
   for (const [subject, scopes] of Object.entries(SCOPES)) {
     const wanted = scopes.flatMap((scope) => ["--scope", scope]);

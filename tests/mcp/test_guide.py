@@ -13,7 +13,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from serving import HERE, PROGRAM, Server
+from serving import HERE, PROGRAM, WAIT_MAX_S, Server
 from ways import LEGACY, MODERN, TOOLS, Way, text
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def test_the_samples_of_the_guide_work(server: Server, tmp_path_factory: p
             async with way as client:
                 assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS[:6]
         else:
-            async with httpx2.AsyncClient(headers=told["headers"]) as http:
+            async with httpx2.AsyncClient(headers=told["headers"], timeout=WAIT_MAX_S) as http:
                 async with Client(streamable_http_client(told["url"], http_client=http)) as client:
                     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS[:6]
     made = server.run(*samples[0][1].split()[1:], "--config", server.config)

@@ -58,10 +58,10 @@ class Tasks(ClientExtension):
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
-async def test_a_client_that_knows_tasks_gets_one(server: Server, transport: Literal["http", "stdio"]) -> None:
+async def test_a_client_that_knows_tasks_gets_one(impatient_server: Server, transport: Literal["http", "stdio"]) -> None:
     name = f"task-{transport}"
-    way = Way(server, transport, MODERN, "gate-1")
-    tasks = Tasks(server, name)
+    way = Way(impatient_server, transport, MODERN, "gate-1")
+    tasks = Tasks(impatient_server, name)
     async with way.client(extensions=[tasks]) as client:
         result = await client.call_tool("chat_with_agent", {"agent_name": way.gate, "message": name})
     assert tasks.seen == ["working", "working", "completed"]

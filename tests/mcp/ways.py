@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from serving import PROGRAM, Server
+from serving import PROGRAM, WAIT_MAX_S, Server
 
 MODERN, LEGACY = "2026-07-28", "legacy"
 TOOLS = [
@@ -61,7 +61,7 @@ class Way:
             return
         headers = {"authorization": f"Bearer {secret}"} | ({"x-source-agent": agent} if agent else {})
         hooks = {"request": [name_the_task], "response": [self.note]}
-        async with httpx2.AsyncClient(headers=headers, timeout=30, event_hooks=hooks) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=WAIT_MAX_S, event_hooks=hooks) as http:
             transport = streamable_http_client(f"{self.server.url}/mcp", http_client=http)
             async with Client(transport, mode=self.mode, **more) as client:
                 yield client
@@ -91,7 +91,7 @@ class Call:
             self.result = await call
 
     async def stands(self) -> str:
-        with anyio.fail_after(20):
+        with anyio.fail_after(WAIT_MAX_S):
             await self.heard.wait()
         return self.told[0]
 

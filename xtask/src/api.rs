@@ -75,7 +75,14 @@ pub(crate) fn fuzz() -> Result<(), String> {
     let bearer = format!("Authorization: Bearer {token}");
     let checks = "status_code_conformance,content_type_conformance,response_schema_conformance";
     let mut arguments = vec!["run", &document, "--header", &bearer, "--checks", checks];
-    arguments.extend(["--phases", "coverage,fuzzing", "--max-examples", EXAMPLES, "--request-timeout", "10"]);
+    arguments.extend([
+        "--phases",
+        "coverage,fuzzing",
+        "--max-examples",
+        EXAMPLES,
+        "--request-timeout",
+        "120",
+    ]);
     arguments.extend(["--exclude-path", "/api/tokens", "--warnings", "off"]);
     arguments.extend(LEFT_OUT);
     let status = Command::new(schemathesis)

@@ -35,7 +35,7 @@ impl Served {
     /// The status and the body of an answer.
     fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
             self.address,
@@ -169,7 +169,7 @@ fn signals_reload_and_drain() {
     std::fs::write(&file, "store = \"memory\"\nagent \"a\" { echo = true }\nagent \"b\" { echo = true }")
         .unwrap();
     served.signal("-HUP");
-    let patience = std::time::Instant::now() + Duration::from_secs(20);
+    let patience = std::time::Instant::now() + Duration::from_secs(120);
     while served.get("/api/agents/b").0 != 200 {
         assert!(patience > std::time::Instant::now(), "the file was not read again");
     }

@@ -53,7 +53,12 @@ async fn a_program_gets_its_payload_and_its_task_and_what_it_writes_is_told_and_
 }
 
 /// Three processes that do not listen, and a lane of one slot: whoever gets the slot next finds none of them.
-async fn next_in_line_finds_nothing(lanes: &Handle, stop: impl AsyncFnOnce(&Handle, TaskId), expected: End) {
+async fn next_in_line_finds_nothing(
+    lanes: &Handle,
+    timeout: Duration,
+    stop: impl AsyncFnOnce(&Handle, TaskId),
+    expected: End,
+) {
     lanes.configure(vec![block("one", "max_concurrency=1")]).await.unwrap();
     let deaf = "trap '' TERM; sleep 1000 & a=$!; sleep 1000 & echo $$ $a $!; wait";
     lanes.command("deaf", sh(deaf).grace(Duration::from_millis(100))).unwrap();
@@ -63,7 +68,7 @@ async fn next_in_line_finds_nothing(lanes: &Handle, stop: impl AsyncFnOnce(&Hand
         })
         .unwrap();
     let mut updates = lanes.subscribe(Filter::default());
-    let task = Task::new("one").kind("deaf").timeout(Duration::from_millis(700));
+    let task = Task::new("one").kind("deaf").timeout(timeout);
     let task = lanes.submit(task).await.unwrap();
     let told = delta(&mut updates, task.id()).await;
     let pids: Vec<&str> = told.split_whitespace().collect();
@@ -78,12 +83,13 @@ async fn next_in_line_finds_nothing(lanes: &Handle, stop: impl AsyncFnOnce(&Hand
 async fn a_cancelled_program_is_gone_before_its_slot_is_free() {
     let reason = laneway_core::CancelReason::Caller;
     let cancel = async |lanes: &Handle, task| drop(lanes.cancel(task).await.unwrap());
-    next_in_line_finds_nothing(&lanes(), cancel, End::Cancelled { reason }).await;
+    next_in_line_finds_nothing(&lanes(), Duration::from_secs(600), cancel, End::Cancelled { reason }).await;
 }
 
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_gone_before_its_slot_is_free() {
-    next_in_line_finds_nothing(&lanes(), async |_, _| {}, End::TimedOut).await;
+    // Long enough for three processes to be started.
+    next_in_line_finds_nothing(&lanes(), Duration::from_secs(3), async |_, _| {}, End::TimedOut).await;
 }
 
 #[tokio::test]

@@ -136,7 +136,7 @@ async fn a_notification_that_is_lost_is_not_missed_for_long() {
 #[tokio::test]
 async fn a_table_that_is_locked_is_away_after_a_while_and_a_snapshot_half_saved_leaves_nothing() {
     let postgres = shared();
-    let options = Options { patience: Duration::from_millis(300), ..options("locked") };
+    let options = Options { patience: Duration::from_secs(3), ..options("locked") };
     let log = Log::new(Arc::new(PostgresStore::open_with(&postgres.url(), options).await.unwrap()));
     let head = log.append(Head::EMPTY, &entry(1)).await.unwrap();
     let other = connect(&postgres).await;

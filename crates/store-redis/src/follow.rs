@@ -11,7 +11,7 @@ use crate::failure::closed;
 use crate::keys::entry_id;
 use crate::link::Link;
 use crate::log::{batches_of_stream, too_far};
-use crate::store::Shared;
+use crate::store::{Ended, Shared};
 
 /// How long Redis holds a blocking read open when nothing comes. In between we look whether it still has what it had.
 const BLOCK: Duration = Duration::from_secs(4);
@@ -39,7 +39,7 @@ impl Shared {
                 Some(Ok(version)) if version > after => return Ok(version),
                 // The follower knows less than the caller, which may only be because it is late.
                 Some(Ok(version)) if version < after => {
-                    let head = self.reaching(after).await?;
+                    let head = self.reaching_apart(after).await?;
                     if head.version > after {
                         return Ok(head.version);
                     }
@@ -49,6 +49,14 @@ impl Shared {
             }
             known.changed().await.map_err(|_| closed(&self.link.name))?;
         }
+    }
+
+    /// Whether the log reaches so far, asked by a task of its own: whoever waits for the log to grow may turn to something else and
+    /// look again when that is done, and for that something the connection must not be in the hands of one who stands still.
+    async fn reaching_apart(self: &Arc<Self>, after: Version) -> Result<Head, StoreError> {
+        let shared = Arc::clone(self);
+        let asked = Ended(self.runtime.spawn(async move { shared.reaching(after).await }));
+        asked.await.unwrap_or_else(|| Err(closed(&self.link.name)))
     }
 
     /// The one who follows, started for the first who waits.

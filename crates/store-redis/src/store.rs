@@ -136,7 +136,7 @@ impl Shared {
 }
 
 /// A task that ends with whoever waits for it. Its answer is `None` when the runtime has gone.
-struct Ended<T>(JoinHandle<T>);
+pub(crate) struct Ended<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Future for Ended<T> {
     type Output = Option<T>;

@@ -141,10 +141,40 @@ async fn a_redis_that_was_killed_is_away_and_then_back_with_everything() {
     assert_eq!(tail_of(&log, Version(1)).await, Ok(Version(2)));
 }
 
+/// Ends the connections over which commands go, and not the one over which the log is followed.
+fn end_connections(redis: &Redis) {
+    let mut connection = connect(redis);
+    let list: String = cmd("CLIENT").arg("LIST").query(&mut connection).unwrap();
+    let others =
+        list.lines().filter(|client| !client.contains("cmd=xread") && !client.contains("cmd=client|list"));
+    for id in others.filter_map(|client| client.strip_prefix("id=")?.split(' ').next()) {
+        cmd("CLIENT").arg("KILL").arg("ID").arg(id).exec(&mut connection).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_the_log_and_looks_elsewhere_meanwhile_keeps_nobody_from_redis() {
+    let redis = Redis::start();
+    let proxy = Proxy::to(redis.port());
+    let log = open(&format!("redis://127.0.0.1:{}/0", proxy.port())).await;
+    log.append(Head::EMPTY, &entry(1)).await.unwrap();
+    assert_eq!(log.store().tail(Version(0)).await, Ok(Version(1)));
+    proxy.delay(Duration::from_millis(200));
+    end_connections(&redis);
+    // Further than the one who follows knows: Redis is asked, over a connection that has to be made anew.
+    let store = Arc::clone(log.store());
+    let mut tail = std::pin::pin!(store.tail(Version(9)));
+    let is_asking = tokio::time::timeout(Duration::from_millis(300), tail.as_mut()).await.is_err();
+    assert!(is_asking, "a new connection takes several answers");
+    let head = tokio::time::timeout(Duration::from_secs(60), log.store().head()).await;
+    assert_eq!(head.unwrap().unwrap().version, Version(1));
+    assert_eq!(kind(tail.await), Err(ErrorKind::Conflict));
+}
+
 #[tokio::test]
 async fn a_redis_that_does_not_answer_is_away_after_a_while() {
     let redis = Redis::start();
-    let options = Options { patience: Duration::from_millis(200), ..Options::default() };
+    let options = Options { patience: Duration::from_secs(2), ..Options::default() };
     let log = Log::new(Arc::new(RedisStore::open_with(&redis.url(), options).await.unwrap()));
     redis.signal(Signal::Stop);
     let answer = log.append(Head::EMPTY, &entry(1)).await;
@@ -229,7 +259,7 @@ async fn the_clock_is_that_of_redis() {
 #[tokio::test]
 async fn with_replicas_an_append_is_done_when_they_have_it() {
     let redis = Redis::start();
-    let options = Options { replicas: 1, patience: Duration::from_millis(300), ..Options::default() };
+    let options = Options { replicas: 1, patience: Duration::from_secs(2), ..Options::default() };
     let log = Log::new(Arc::new(RedisStore::open_with(&redis.url(), options).await.unwrap()));
     assert_eq!(log.store().durability(), Durability::Replicated);
     // Nobody is there to have it: its fate is unknown, and nobody is told that it is safe.

@@ -215,6 +215,9 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until the log has grown beyond a version and returns how far. It may be late by as much as the
     /// engine needs to tell, and it may wait for ever. A log that does not reach so far is a
     /// [`Conflict`](StoreError::Conflict).
+    ///
+    /// Whoever waits may leave it alone for a while, not dropped and not polled, and ask other things meanwhile: it holds
+    /// nothing that an answer to those needs.
     fn tail(&self, after: Version) -> Answer<'_, Version>;
 
     /// The newest snapshot.

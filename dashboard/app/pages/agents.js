@@ -5,7 +5,7 @@ import { ask, may, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { usePlace, refine } from "../route.js";
 import { count, many } from "../words.js";
-import { Act } from "../parts/dialog.js";
+import { Act, nothing } from "../parts/dialog.js";
 import { Slots } from "../parts/lanebar.js";
 import { Empty, Filter, LaneLink, Priority, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Since } from "../parts/time.js";
@@ -34,18 +34,27 @@ function Runs({ runs }) {
 
 function Card({ agent, queue, why, after }) {
   const path = `api/agents/${part(agent.name)}`;
-  const clear = {
-    title: `Clear the queue of ${agent.name}?`, danger: true, action: `Cancel ${many(agent.waiting, "turn")}`,
-    what: [`The ${many(agent.waiting, "turn")} that wait for ${agent.name} are cancelled; whoever asked is told so.`, "What runs is not touched."],
+  const clear = async () => {
+    const { cancelled } = await ask("POST", "api/tasks/cancel", { body: { lane: agent.lane, dry_run: true } });
+    if (cancelled === 0) return nothing(`Nobody waits for ${agent.name}.`);
+    const turns = many(cancelled, "turn");
+    return {
+      title: `Clear the queue of ${agent.name}?`, danger: true, action: `Cancel ${turns}`,
+      what: [`What waits for ${agent.name} is cancelled: ${turns}. Whoever asked is told so.`, "What runs is not touched."],
+    };
   };
   const doClear = async () => `${many((await ask("POST", `${path}/queue/clear`)).cleared_count, "turn")} of ${agent.name} cancelled.`;
-  const release = {
-    title: `Force release of ${agent.name}?`, danger: true, action: "Force release",
-    what: [
-      `The slots of ${many(agent.running, "turn")} are taken away at once, and the next in line starts.`,
-      "The old run is told to stop, but may still be going: two could work side by side for a while. Whatever the old one reports is refused.",
-      "Use it when a run hangs and does not heed Cancel.",
-    ],
+  const release = async () => {
+    const { running } = await ask("GET", path);
+    if (running === 0) return nothing(`${agent.name} is not busy.`);
+    return {
+      title: `Force release of ${agent.name}?`, danger: true, action: "Force release",
+      what: [
+        `The slots of ${many(running, "turn")} are taken away at once, and the next in line starts.`,
+        "The old run is told to stop, but may still be going: two could work side by side for a while. Whatever the old one reports is refused.",
+        "Use it when a run hangs and does not heed Cancel.",
+      ],
+    };
   };
   const doRelease = async () => {
     const { released } = await ask("POST", `${path}/queue/release`);
@@ -78,8 +87,8 @@ function Card({ agent, queue, why, after }) {
     ${queue.queue_length > QUEUE_SHOWN && html`<p class="faint small">and ${count(queue.queue_length - QUEUE_SHOWN)} more: <${LaneLink} lane=${agent.lane} /></p>`}
     <footer class="actions">
       ${may("submit") && html`<${Act} label="Ask…" ask=${talk} run=${doTalk} after=${after} />`}
-      ${may("admin") && html`<${Act} label="Clear queue" danger disabled=${agent.waiting === 0} ask=${clear} run=${doClear} after=${after} />
-        <${Act} label="Force release" danger disabled=${!agent.is_busy} ask=${release} run=${doRelease} after=${after} />`}
+      ${may("admin") && html`<${Act} label="Clear queue" danger ask=${clear} run=${doClear} after=${after} />
+        <${Act} label="Force release" danger ask=${release} run=${doRelease} after=${after} />`}
     </footer>
   </article>`;
 }

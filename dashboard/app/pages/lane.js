@@ -5,7 +5,7 @@ import { ask, may, pages, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { Link } from "../route.js";
 import { about, count, length, lengthTyped, many, shortId } from "../words.js";
-import { Act, note } from "../parts/dialog.js";
+import { Act, note, nothing } from "../parts/dialog.js";
 import { Line, Slots, laneWord } from "../parts/lanebar.js";
 import { LongList } from "../parts/list.js";
 import { Empty, Facts, Priority, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
@@ -16,6 +16,8 @@ const LINE_PAGES_MAX = 20;
 
 const path = (lane) => `api/lanes/${part(lane)}`;
 
+const whatRuns = ({ running }, fate) => (running ? `What runs ${fate}: ${many(running, "task")}.` : "Nothing runs here now.");
+
 function Actions({ lane, after }) {
   if (!may("admin")) return null;
   const name = lane.lane;
@@ -23,17 +25,27 @@ function Actions({ lane, after }) {
     await ask("POST", `${path(name)}/${verb}`);
     return { pause: `Lane ${name} is paused.`, resume: `Lane ${name} is open.`, drain: `Lane ${name} drains.` }[verb];
   };
-  const pause = {
+  const now = () => ask("GET", path(name));
+  const pause = async () => ({
     title: `Pause ${name}?`, action: "Pause",
-    what: ["Nothing more starts in this lane until somebody resumes it.", `The ${many(lane.running, "task")} that run go on. New work still joins the line.`],
+    what: ["Nothing more starts in this lane until somebody resumes it.", `${whatRuns(await now(), "goes on")} New work still joins the line.`],
+  });
+  const drain = async () => {
+    const found = await now();
+    const waiting = found.waiting + found.retrying;
+    return {
+      title: `Drain ${name}?`, action: "Drain", danger: true,
+      what: ["New work in this lane is refused until somebody resumes it.", whatRuns(found, "goes on"), waiting ? `What waits is still done: ${many(waiting, "task")}.` : "Nobody waits."],
+    };
   };
-  const drain = {
-    title: `Drain ${name}?`, action: "Drain", danger: true,
-    what: ["New work in this lane is refused until somebody resumes it.", `The ${many(lane.running, "task")} that run and the ${count(lane.waiting)} that wait are still done.`],
-  };
-  const clear = {
-    title: `Clear the line of ${name}?`, action: `Cancel ${many(lane.waiting, "task")}`, danger: true,
-    what: [`The ${many(lane.waiting, "task")} that wait here are cancelled. They cannot be brought back.`, `The ${many(lane.running, "task")} that run are not touched.`],
+  const clear = async () => {
+    const [{ cancelled }, found] = await Promise.all([ask("POST", "api/tasks/cancel", { body: { lane: name, dry_run: true } }), now()]);
+    if (cancelled === 0) return nothing(`Nobody waits in ${name}.`);
+    const tasks = many(cancelled, "task");
+    return {
+      title: `Clear the line of ${name}?`, action: `Cancel ${tasks}`, danger: true,
+      what: [`What waits here, for a slot or for its next attempt, is cancelled: ${tasks}. It cannot be brought back.`, whatRuns(found, "is not touched")],
+    };
   };
   const doClear = async () => {
     const { cancelled } = await ask("POST", `${path(name)}/clear`);
@@ -44,7 +56,7 @@ function Actions({ lane, after }) {
       ? html`<${Act} label="Resume" primary run=${gate("resume")} after=${after} />`
       : html`<${Act} label="Pause" ask=${pause} run=${gate("pause")} after=${after} />
         <${Act} label="Drain" ask=${drain} run=${gate("drain")} after=${after} />`}
-    <${Act} label="Clear" danger disabled=${lane.waiting === 0} ask=${clear} run=${doClear} after=${after} />`;
+    <${Act} label="Clear" danger ask=${clear} run=${doClear} after=${after} />`;
 }
 
 /** What one changes most comes first. */

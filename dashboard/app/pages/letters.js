@@ -1,22 +1,31 @@
 // Tasks that could not be done: look at why, run them again, throw them away.
 
-import { html, useState } from "../view.js";
+import { html, useRef, useState } from "../view.js";
 import { ask, may, pages, part, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
 import { go, pick, refine, usePlace } from "../route.js";
 import { count, many } from "../words.js";
-import { Act } from "../parts/dialog.js";
+import { Act, nothing } from "../parts/dialog.js";
 import { Empty, Filter, Folded, LaneLink, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
 
 const everyLetter = (signal) => pages("api/dead-letters", { signal });
 const SHOWN_AT_ONCE = 100;
 
+/** The letters that are meant, the newest first: what broke last is looked for first. */
+function fitting(letters, query) {
+  const wanted = (query.filter ?? "").toLowerCase();
+  const fits = (letter) => (!query.lane || letter.lane === query.lane) && (!query.kind || letter.kind === query.kind)
+    && `${letter.error} ${letter.kind} ${letter.lane} ${letter.id}`.toLowerCase().includes(wanted);
+  return letters.filter(fits).reverse();
+}
+
 /**
- * What a bulk action takes. What is filtered by lane or kind goes to the server as such, which counts it; everything, kind by kind; what was
- * searched for, letter by letter, as it is shown.
+ * What a bulk action takes, of the letters there are when its button is pressed. What is filtered by lane or kind goes to the server as such,
+ * which counts it; everything, kind by kind; what was searched for, letter by letter.
  */
-function chosenBy(query, shown) {
+async function chosenBy(query) {
+  const shown = fitting((await everyLetter()).items, query);
   const said = [query.lane && `home lane “${query.lane}”`, query.kind && `kind “${query.kind}”`, query.filter && `text “${query.filter}”`].filter(Boolean).join(" and ");
   const kinds = [...new Set(shown.map((letter) => letter.kind))];
   const which = query.lane || query.kind ? [{ lane: query.lane, kind: query.kind }] : kinds.map((kind) => ({ kind }));
@@ -48,19 +57,24 @@ function chosenBy(query, shown) {
 }
 
 function Bulk({ shown, query, after }) {
+  // What was asked about is what is done, although the page may be drawn anew meanwhile.
+  const asked = useRef(null);
   if (!may("admin") || shown.length === 0) return null;
-  const { said: given, number, redrive, discard } = chosenBy(query, shown);
-  const said = given ? ` of ${given}` : "";
-  const again = async () => {
-    const letters = many(await number(), "dead letter");
-    return { title: `Run ${letters} again?`, action: `Run ${letters} again`, what: [`Every dead letter${said} becomes a new task with the same payload and joins its line.`, "If a line gets full, the rest stay here."] };
+  const about = (words) => async () => {
+    asked.current = await chosenBy(query);
+    const number = await asked.current.number();
+    const said = asked.current.said ? ` of ${asked.current.said}` : "";
+    return number === 0 ? nothing(`No dead letter${said} is left.`) : words(many(number, "dead letter"), said);
   };
-  const away = async () => {
-    const letters = many(await number(), "dead letter");
-    return { title: `Throw ${letters} away?`, action: `Throw ${letters} away`, danger: true, what: [`Every dead letter${said} is gone for good, payload included.`] };
-  };
-  return html`<${Act} label=${`Run ${count(shown.length)} again`} primary ask=${again} run=${async () => `${many(await redrive(), "task")} run again.`} after=${after} />
-    <${Act} label=${`Throw ${count(shown.length)} away`} danger ask=${away} run=${async () => `${many(await discard(), "dead letter")} thrown away.`} after=${after} />`;
+  const again = about((letters, said) => ({
+    title: `Run ${letters} again?`, action: `Run ${letters} again`,
+    what: [`Every dead letter${said} becomes a new task with the same payload and joins its line.`, "If a line gets full, the rest stay here."],
+  }));
+  const away = about((letters, said) => ({
+    title: `Throw ${letters} away?`, action: `Throw ${letters} away`, danger: true, what: [`Every dead letter${said} is gone for good, payload included.`],
+  }));
+  return html`<${Act} label=${`Run ${count(shown.length)} again`} primary ask=${again} run=${async () => `${many(await asked.current.redrive(), "task")} run again.`} after=${after} />
+    <${Act} label=${`Throw ${count(shown.length)} away`} danger ask=${away} run=${async () => `${many(await asked.current.discard(), "dead letter")} thrown away.`} after=${after} />`;
 }
 
 function Letter({ letter, after }) {
@@ -90,11 +104,7 @@ export function Letters() {
   const { query } = usePlace();
   const [most, setMost] = useState(SHOWN_AT_ONCE);
   const { data, error, refresh } = useAnswer(everyLetter, { concerns: ({ name }) => ["dead_lettered", "accepted"].includes(name), every: 10000 });
-  const wanted = (query.filter ?? "").toLowerCase();
-  const fits = (letter) => (!query.lane || letter.lane === query.lane) && (!query.kind || letter.kind === query.kind);
-  // What broke last is looked for first.
-  const chosen = (data?.items ?? []).filter(fits).reverse();
-  const shown = chosen.filter((letter) => `${letter.error} ${letter.kind} ${letter.lane} ${letter.id}`.toLowerCase().includes(wanted));
+  const shown = fitting(data?.items ?? [], query);
   const choices = (key) => [...new Set((data?.items ?? []).map((letter) => letter[key]))].sort();
   const choice = (key) => html`<label><span>${key}</span><select value=${query[key] ?? ""} onChange=${(event) => pick({ [key]: event.target.value })}>
     <option value="">any</option>${choices(key).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;

@@ -4,7 +4,7 @@ import { html, useCallback, useEffect, useState } from "../view.js";
 import { ask, may, pages, part } from "../api.js";
 import { useAnswer } from "../live.js";
 import { isOver, many, stateWord } from "../words.js";
-import { Act, note } from "../parts/dialog.js";
+import { Act, note, nothing } from "../parts/dialog.js";
 import { Empty, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Time } from "../parts/time.js";
 import { Turns, pastTurns } from "../parts/turns.js";
@@ -151,16 +151,30 @@ async function conversation(name, signal) {
   return { session, turns, past, stats };
 }
 
+/**
+ * What a clear would cancel now: the messages that wait, and a turn of messages that waits for its slot or its next attempt with those that are
+ * its own. A message that was said to the turn and waits in line as well is one.
+ */
+async function clearing(name) {
+  const { session, turns } = await conversation(name);
+  const turn = session?.current_turn;
+  const isTurnToo = turn?.messages.length > 0 && ["queued", "retrying"].includes(turns.find(({ id }) => id === turn.task_id)?.status);
+  const told = isTurnToo ? [...turn.messages, ...turn.pending, ...turn.steered] : [];
+  const found = new Set([...(session?.messages ?? []).map(({ id }) => id), ...told]).size;
+  if (found === 0) return nothing("No message waits.");
+  const number = many(found, "message");
+  const ofTurn = isTurnToo ? "The turn that has not started yet is cancelled with its own." : "A turn that is under way is not touched.";
+  return { title: "Cancel all messages that wait?", danger: true, action: `Cancel ${number}`, what: [`What waits is cancelled and never reaches the agent: ${number}.`, ofTurn] };
+}
+
 export function Session({ name }) {
   const question = useCallback((signal) => conversation(name, signal), [name]);
   const { data, error, refresh } = useAnswer(question, { every: 5000 });
   if (!data) return html`<${Title}><span class="name">${name}</span><//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
   const { session, turns, past, stats } = data;
   const messages = session?.messages ?? [];
-  const number = many(messages.length, "message");
-  const clear = { title: "Cancel all messages that wait?", danger: true, action: `Cancel ${number}`, what: [`The ${number} that wait are cancelled. The turn that is under way is not touched.`] };
   const doClear = async () => `${many((await ask("POST", `${path(name)}/clear`)).cancelled, "message")} cancelled.`;
-  const actions = may("submit") && html`<${Act} label="Clear" danger disabled=${messages.length === 0} ask=${clear} run=${doClear} after=${refresh} />`;
+  const actions = may("submit") && html`<${Act} label="Clear" danger ask=${() => clearing(name)} run=${doClear} after=${refresh} />`;
   return html`<${Title} actions=${actions}><span class="name">${name}</span><//>
     <${Trouble} error=${error} />
     <div class="columns"><div>

@@ -23,17 +23,18 @@ function Secret({ made, forget }) {
 
 function Tokens({ tokens, after }) {
   const [made, setMade] = useState(null);
-  const create = {
+  const isFirst = async () => (await ask("GET", "api/tokens")).items.length === 0;
+  const create = async () => ({
     title: "A new token", action: "Make it",
-    what: [tokens.length === 0 ? "From then on every request needs a token, this page included." : "Whoever has it may do what its scopes allow."],
+    what: [(await isFirst()) ? "From then on every request needs a token, this page included." : "Whoever has it may do what its scopes allow."],
     fields: [{ name: "subject", label: "Who uses it" }, ...SCOPES.map((scope) => ({ name: scope, label: `may ${scope}`, type: "check", checked: scope === "read" }))],
-  };
+  });
   const doCreate = async ({ subject: who, ...chosen }) => {
     const scopes = SCOPES.filter((scope) => chosen[scope]);
-    const isFirst = tokens.length === 0;
+    const isOnly = await isFirst();
     const token = await ask("POST", "api/tokens", { body: { subject: who, scopes } });
     setMade(token);
-    if (isFirst && scopes.includes("admin")) setToken(token.token);
+    if (isOnly && scopes.includes("admin")) setToken(token.token);
     return `${who} has a token.`;
   };
   const remove = (token) => ({ title: `Take the token of ${token.subject} away?`, action: "Take away", danger: true, what: [`Whoever uses ${token.id} is refused from now on. It cannot be brought back.`] });

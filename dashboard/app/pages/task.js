@@ -5,7 +5,7 @@ import { ask, may, part, send, withQuery } from "../api.js";
 import { read, useAnswer } from "../live.js";
 import { Link, go } from "../route.js";
 import { about, isOver, length, many, stateWord } from "../words.js";
-import { Act } from "../parts/dialog.js";
+import { Act, nothing } from "../parts/dialog.js";
 import { Empty, Facts, Folded, LaneLink, Priority, State, TaskLink, Title, Trouble, Waiting } from "../parts/shown.js";
 import { Exact, Time } from "../parts/time.js";
 import { Blockers, explain } from "../parts/why.js";
@@ -14,6 +14,7 @@ const TEXT_MAX = 200000;
 const EVENTS_MAX = 200;
 const CHILDREN_SHOWN = 100;
 const QUIET = new Set(["done", "delta", "position", "queued", "accepted", "typing"]);
+const isWaiting = (status) => ["queued", "retrying"].includes(status);
 const DEAD = ["failed", "timed_out", "lost"];
 
 /** The text and the events of a task, as they come. */
@@ -91,23 +92,30 @@ function Why({ id, task }) {
 
 function Actions({ task, isDead, after }) {
   const id = task.id;
-  const cancel = {
-    title: "Cancel this task?", danger: true, action: "Cancel it",
-    what: task.status === "running"
-      ? ["It is told to stop now. What it has done so far is not undone."]
-      : ["It leaves the line and never runs. It cannot be brought back."],
+  const path = `api/tasks/${part(id)}`;
+  const cancel = async () => {
+    const { status } = await ask("GET", path);
+    if (isOver(status)) return nothing(`There is nothing to cancel: the task is over (${stateWord(status)}).`);
+    return {
+      title: "Cancel this task?", danger: true, action: "Cancel it",
+      what: [status === "running" ? "It is told to stop now. What it has done so far is not undone." : "It leaves the line and never runs. It cannot be brought back."],
+    };
   };
   const doCancel = async () => {
-    const { status } = await ask("DELETE", `api/tasks/${part(id)}`);
+    const { status } = await ask("DELETE", path);
     return `The task: ${stateWord(status)}.`;
   };
-  const raise = {
-    title: "Change its priority?", action: "Change",
-    what: ["A task of a higher priority goes before those of a lower one in every lane it waits for."],
-    fields: [{ name: "priority", label: "Priority, 0 to 9", type: "number", value: task.priority }],
+  const raise = async () => {
+    const { status, priority } = await ask("GET", path);
+    if (!isWaiting(status)) return nothing(`It no longer waits (${stateWord(status)}): a priority changes nothing.`);
+    return {
+      title: "Change its priority?", action: "Change",
+      what: ["A task of a higher priority goes before those of a lower one in every lane it waits for."],
+      fields: [{ name: "priority", label: "Priority, 0 to 9", type: "number", value: priority }],
+    };
   };
   const doRaise = async ({ priority }) => {
-    await ask("PATCH", `api/tasks/${part(id)}`, { body: { priority: Number(priority) } });
+    await ask("PATCH", path, { body: { priority: Number(priority) } });
     return `Its priority is ${priority} now.`;
   };
   const redrive = { title: "Run it again?", action: "Run again", what: ["A new task with the same payload joins the line. The dead letter goes away."] };
@@ -117,7 +125,7 @@ function Actions({ task, isDead, after }) {
     return "It runs again, as a new task.";
   };
   return html`
-    ${!isOver(task.status) && may("submit") && html`<${Act} label="Priority…" ask=${raise} run=${doRaise} after=${after} disabled=${task.status === "running"} />`}
+    ${!isOver(task.status) && may("submit") && html`<${Act} label="Priority…" ask=${raise} run=${doRaise} after=${after} />`}
     ${!isOver(task.status) && may("submit") && html`<${Act} label="Cancel" danger ask=${cancel} run=${doCancel} after=${after} disabled=${task.cancel_requested} />`}
     ${isDead && may("admin") && html`<${Act} label="Run again" primary ask=${redrive} run=${doRedrive} />`}`;
 }
@@ -137,12 +145,11 @@ export function Task({ id }) {
   const { text, events } = useStory(id, isLive);
   if (!data) return html`<${Title}>Task<//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
   const { task, letter, children } = data;
-  const isWaiting = ["queued", "retrying"].includes(task.status);
   return html`<${Title} actions=${html`<${Actions} task=${task} isDead=${Boolean(letter)} after=${refresh} />`}>
       <span class="name">${task.kind}</span> <${State} status=${task.status} /><//>
     <p class="id selectable">${task.id}</p>
     <${Trouble} error=${error} />
-    ${isWaiting && html`<section class="card why" aria-label="Why it waits"><h2>Why it waits</h2><${Why} id=${id} task=${task} /></section>`}
+    ${isWaiting(task.status) && html`<section class="card why" aria-label="Why it waits"><h2>Why it waits</h2><${Why} id=${id} task=${task} /></section>`}
     <div class="columns">
       <div>
         <section class="card" aria-label="Its life"><h2>Its life</h2><${Timeline} task=${task} events=${events} /></section>

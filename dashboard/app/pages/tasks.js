@@ -5,7 +5,7 @@ import { ask, may, withQuery } from "../api.js";
 import { useAnswer } from "../live.js";
 import { Link, pick, usePlace } from "../route.js";
 import { about, count, many } from "../words.js";
-import { Act, note } from "../parts/dialog.js";
+import { Act, nothing } from "../parts/dialog.js";
 import { LongList } from "../parts/list.js";
 import { Empty, TASK_HEAD, Tabs, TaskRow, Title, Trouble, Waiting, isOver } from "../parts/shown.js";
 import { Since, Time } from "../parts/time.js";
@@ -53,12 +53,6 @@ function useTasks(query) {
     if (number > 1) found.refresh();
   }, [number]);
   return { ...found, items: found.data?.items ?? [], cursor: found.data?.cursor, more };
-}
-
-/** There is nothing to ask about: it is said, and that was all. */
-function nothing(text) {
-  note(text, "refused");
-  return null;
 }
 
 /** Dead letters of what is filtered, run again; the server counts them first. */

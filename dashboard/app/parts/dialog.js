@@ -18,6 +18,12 @@ export function note(text, kind = "done") {
   showNote({ text, kind, key: Math.random() });
 }
 
+/** What `ask` of an action returns when there is nothing to do: it is said, and that was all. */
+export function nothing(text) {
+  note(text, "refused");
+  return null;
+}
+
 function Field({ field }) {
   const shared = { name: field.name, required: field.required !== false };
   const input = field.choices
@@ -81,7 +87,10 @@ function Note({ text, kind, gone }) {
     <button class="plain" aria-label="Dismiss" onClick=${gone}>×</button></p>`;
 }
 
-/** A button that asks, does, and tells. `run(values)` returns what to say. It is not there for tokens that may not. */
+/**
+ * A button that asks, does, and tells. `run(values)` returns what to say. It is not there for tokens that may not. What is drawn may be old:
+ * a question that names a number, or a state, is a function that asks the server for it when the button is pressed.
+ */
 export function Act({ label, ask, run, after, danger, primary, title, disabled, ...rest }) {
   const [busy, setBusy] = useState(false);
   const click = async (event) => {

@@ -15,6 +15,9 @@ from laneway import AsyncClient, Client, Laneway, Local
 
 T = TypeVar("T")
 
+WAIT_MAX_S = 180
+"""What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds."""
+
 CONFIG: dict[str, Any] = {
     "lane": {
         "main": {"max_concurrency": 4},
@@ -91,6 +94,6 @@ def run(url: str, test: Callable[[AsyncClient], Awaitable[T]], **how: Any) -> T:
 
     async def with_client() -> T:
         async with AsyncClient(url, **how) as client:
-            return await asyncio.wait_for(test(client), 60)
+            return await asyncio.wait_for(test(client), WAIT_MAX_S)
 
     return asyncio.run(with_client())

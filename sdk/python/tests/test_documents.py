@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import WAIT_MAX_S
 
 from laneway import Local
 
@@ -37,6 +38,6 @@ def test_the_samples_are_typed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_sample_runs_and_says_something(server: Local, sample: str) -> None:
     environment = {**os.environ, "LANEWAY_URL": server.url}
-    done = subprocess.run([sys.executable, "-c", sample], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", sample], env=environment, capture_output=True, text=True, timeout=WAIT_MAX_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout

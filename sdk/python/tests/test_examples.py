@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from conftest import WAIT_MAX_S
 
 from laneway import Client, Laneway, Local
 
@@ -30,7 +31,7 @@ def own() -> Iterator[Local]:
 
 
 def example(name: str, *words: str) -> str:
-    done = subprocess.run([sys.executable, EXAMPLES / name, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, EXAMPLES / name, *words], capture_output=True, text=True, timeout=WAIT_MAX_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -76,7 +77,7 @@ def test_a_chat_handler_in_fastapi_is_protected(own: Local) -> None:
 
 def ask(url: str, own: Local) -> None:
     def chat(n: int) -> Any:
-        return httpx2.post(f"{url}/chat", json={"user": f"user-{n}", "message": f"hi {n}"}, timeout=30)
+        return httpx2.post(f"{url}/chat", json={"user": f"user-{n}", "message": f"hi {n}"}, timeout=WAIT_MAX_S)
 
     with ThreadPoolExecutor(6) as pool, own.client() as client:
         client.lane("main").pause()

@@ -109,7 +109,7 @@ def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None
             if isinstance(event, events.Progress) and told is None:
                 told = event.progress
                 assert (await client.cancel(task.id)).status == "cancelling"
-        await asyncio.wait_for(stopped.wait(), 10)
+        await stopped.wait()
         assert told == {"percent": 40}
         assert await ended(client, task.id) == ["cancelled"]
         worker.drain()
@@ -245,12 +245,12 @@ def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
         client.set_lane_handler("execute", "external", session=session, timeout_ms=60_000)
         lane = f"session:{session}/execute"
         tasks = [
-            client.submit("tool", {"n": n}, lanes=[lane], wait_timeout_ms=(5000 if n else 30_000)).id
+            client.submit("tool", {"n": n}, lanes=[lane], wait_timeout_ms=(60_000 if n else 120_000)).id
             for n in range(3)
         ]
         pending = client.pending_external_tasks(session=session)
         assert [task.id for task in pending] == tasks
-        assert not pending[1].is_timed_out() and 0 < (pending[1].remaining_ms or 0) <= 5000
+        assert not pending[1].is_timed_out() and 0 < (pending[1].remaining_ms or 0) <= 60_000
         stats = client.queue_stats(session)
         assert (stats.external_pending, stats.lanes["execute"].handler_mode) == (3, "external")
         assert client.queue_stats().external_pending >= 3

@@ -8,7 +8,7 @@ import time
 from typing import Any, Optional
 
 import pytest
-from conftest import run
+from conftest import WAIT_MAX_S, run
 from proxy import proxy, the_first
 
 from laneway import AsyncClient, Local, TaskRun, Worker
@@ -42,7 +42,7 @@ def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
         await client.lane("wide").change(max_concurrency=40, handler="external")
         worker = Worker(client, lanes=["wide"], concurrency=40, poll=0.1)
-        met = threading.Barrier(40, timeout=30)
+        met = threading.Barrier(40, timeout=WAIT_MAX_S)
 
         @worker.handler("meet")
         def meet(task: TaskRun) -> bool:
@@ -59,7 +59,7 @@ def test_as_many_threads_run_as_the_worker_may_have(server: Local) -> None:
 
 def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(server: Local) -> None:
     async def test(client: AsyncClient) -> None:
-        worker = Worker(client, lease_ms=1500, poll=0.1)
+        worker = Worker(client, lease_ms=3000, poll=0.1)
         told, may_end = threading.Event(), threading.Event()
 
         @worker.handler("stubborn")
@@ -67,7 +67,7 @@ def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(serv
             while not task.is_cancelled:
                 threading.Event().wait(0.01)
             told.set()
-            may_end.wait(30)
+            may_end.wait(WAIT_MAX_S)
 
         running = asyncio.ensure_future(worker.run())
         task = await client.submit("stubborn")
@@ -75,7 +75,7 @@ def test_a_thread_that_was_told_to_stop_holds_its_slot_until_it_has_stopped(serv
             if event.name == "started":
                 break
         await client.cancel(task.id)
-        assert await asyncio.to_thread(told.wait, 10)
+        assert await asyncio.to_thread(told.wait, WAIT_MAX_S)
         assert (await client.task(task.id)).ended_at is None
         may_end.set()
         assert (await client.wait(task.id)).status == "cancelled"
@@ -94,7 +94,7 @@ def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(s
         async def endless(task: TaskRun) -> None:
             started.set()
             try:
-                await asyncio.sleep(60)
+                await asyncio.sleep(WAIT_MAX_S)
             finally:
                 stopped.set()
 
@@ -112,7 +112,7 @@ def test_a_worker_that_is_cancelled_claims_nothing_more_and_tells_its_handlers(s
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await asyncio.wait_for(stopped.wait(), 10)
+        await stopped.wait()
         then = asyncio.ensure_future(after.run())
         assert (await client.wait((await client.submit("late")).id)).result == "the one that runs"
         after.drain()

@@ -10,7 +10,7 @@ import { type IncomingMessage, type ServerResponse, createServer, request as for
 import { after, before, test } from "node:test";
 import { type Browser, type Page, chromium } from "playwright-core";
 import { Laneway, type Local } from "../src/index.js";
-import { CONFIG } from "./server.js";
+import { CONFIG, WAIT_MAX_MS } from "./server.js";
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update"];
 const BUILT = new URL("../../dist/", import.meta.url);
@@ -44,8 +44,9 @@ before(async () => {
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-  browser = await chromium.launch({ executablePath, headless: true, args: FLAGS });
+  browser = await chromium.launch({ executablePath, headless: true, args: FLAGS, timeout: WAIT_MAX_MS });
   page = await browser.newPage();
+  page.setDefaultTimeout(WAIT_MAX_MS);
   page.on("pageerror", (error) => errors.push(String(error)));
   await page.goto(`http://127.0.0.1:${(proxy.address() as { port: number }).port}/`);
 });

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import ts from "typescript";
 import { Laneway } from "../src/index.js";
-import { CONFIG } from "./server.js";
+import { CONFIG, WAIT_MAX_MS } from "./server.js";
 
 const root = new URL("../../", import.meta.url);
 const guides = new URL("../../docs/coming-from/", root);
@@ -39,7 +39,7 @@ test("every sample is strict, runs and says something", async () => {
   assert.ok(samples.length > 10);
   const runs = compiled(samples).map(async (file, number) => {
     const env = { ...process.env, LANEWAY_URL: server.url };
-    const { stdout } = await promisify(execFile)(process.execPath, [file], { env, timeout: 60_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env, timeout: WAIT_MAX_MS });
     assert.notEqual(stdout, "", samples[number]);
   });
   await Promise.all(runs);

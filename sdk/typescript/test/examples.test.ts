@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Laneway, type Local } from "../src/index.js";
+import { WAIT_MAX_MS } from "./server.js";
 
 let server: Local;
 before(async () => {
@@ -21,7 +22,7 @@ after(() => server.close());
 
 const program = (name: string) => fileURLToPath(new URL(`../examples/${name}`, import.meta.url));
 async function example(name: string): Promise<string> {
-  return (await promisify(execFile)(process.execPath, [program(name), server.url], { timeout: 60_000 })).stdout;
+  return (await promisify(execFile)(process.execPath, [program(name), server.url], { timeout: WAIT_MAX_MS })).stdout;
 }
 
 test("moving from p-queue", async () => {

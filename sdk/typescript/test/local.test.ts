@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { Laneway, LocalFailed } from "../src/index.js";
+import { WAIT_MAX_MS } from "./server.js";
 
 const index = new URL("../src/index.js", import.meta.url).href;
 const startsOne = `
@@ -38,7 +39,7 @@ for (const how of ["ends", "SIGTERM", "SIGKILL"] as const) {
       program.kill(how);
     }
     await exited;
-    const until = performance.now() + 30_000;
+    const until = performance.now() + WAIT_MAX_MS;
     while (isAlive(pid) && performance.now() < until) await setTimeout(20);
     assert.equal(isAlive(pid), false);
   });

@@ -22,19 +22,19 @@ after(() => server.close());
 for (const what of ["502", "lose"] as const) {
   test(`a release that is not heard is said again (${what})`, async () => {
     await using between = await proxy(server.url, theFirst(2, what, "POST", "/complete"));
-    await new Client(between.url).withSlot(["one"], { lease_ms: 20_000 }, () => undefined);
+    await new Client(between.url).withSlot(["one"], { lease_ms: 600_000 }, () => undefined);
     // Long before the lease would end.
-    await client.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
+    await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
   });
 }
 
 for (const afterMs of [0, 1, 5, 50]) {
   test(`a wait may be aborted after ${afterMs} ms and leaves the line`, async () => {
     {
-      await using _ = await client.slot(["one"]);
-      await assert.rejects(client.slot(["one"], { signal: AbortSignal.timeout(afterMs) }), { name: "TimeoutError" });
+      await using _ = await client.slot(["one"], { lease_ms: 600_000 });
+      await assert.rejects(client.slot(["one"], { lease_ms: 600_000, signal: AbortSignal.timeout(afterMs) }), { name: "TimeoutError" });
     }
-    await client.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
+    await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
   });
 }
 

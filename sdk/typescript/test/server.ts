@@ -7,6 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Laneway, type Local } from "../src/index.js";
 
+/** What takes longer than this does not happen. Where nothing else is going on it takes some milliseconds. */
+export const WAIT_MAX_MS = 180_000;
+
 export const CONFIG = {
   lane: {
     main: { max_concurrency: 4 },

@@ -11,7 +11,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { AtCapacity, type Client, Laneway, LeaseLost, type Local, Lost, WaitTimeout } from "../src/index.js";
 import { leaseLength } from "../src/leases.js";
-import { CONFIG, Restarting } from "./server.js";
+import { CONFIG, Restarting, WAIT_MAX_MS } from "./server.js";
 
 let server: Local;
 let client: Client;
@@ -43,32 +43,32 @@ test("200 blocks of 4 processes are never more than 3 inside", async () => {
 });
 
 test("the slot of a killed process is back after its lease", async () => {
-  const holder = guarded(server.url, "one", "hold", "3000");
+  const holder = guarded(server.url, "one", "hold", "6000");
   await once(holder.stdout, "data");
   await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
   holder.kill("SIGKILL");
   await once(holder, "exit");
   // Not at once: its last sign of life is no older than a third of its lease.
   await assert.rejects(client.slot(["one"], { wait_ms: 0 }), AtCapacity);
-  await client.withSlot(["one"], { wait_ms: 13_000 }, () => undefined);
+  await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
 });
 
 test("a lease is renewed for as long as the block runs", async () => {
-  await using held = await client.slot(["one"], { lease_ms: 1200 });
-  await assert.rejects(client.slot(["one"], { wait_ms: 2500 }), WaitTimeout);
+  await using held = await client.slot(["one"], { lease_ms: 4000 });
+  await assert.rejects(client.slot(["one"], { wait_ms: 6000 }), WaitTimeout);
   assert.equal(held.isLost, false);
 });
 
 test("a lost lease rejects the block and aborts its signal", async () => {
   let signal: AbortSignal | undefined;
-  const block = client.withSlot(["one"], { lease_ms: 300 }, async (slot) => {
+  const block = client.withSlot(["one"], { lease_ms: 3000 }, async (slot) => {
     signal = slot.signal;
     await client.cancel(slot.id);
-    await setTimeout(30_000, undefined, { signal: slot.signal });
+    await setTimeout(WAIT_MAX_MS, undefined, { signal: slot.signal });
   });
   await assert.rejects(block, LeaseLost);
   assert.ok(signal?.reason instanceof LeaseLost);
-  await client.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
+  await client.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
 });
 
 test("the caller's own signal ends the block too, and the slot is given back", async () => {
@@ -82,7 +82,7 @@ test("the caller's own signal ends the block too, and the slot is given back", a
   });
   await assert.rejects(block, /enough/);
   assert.match(String(seen?.reason), /enough/);
-  const free = await client.slot(["one"], { wait_ms: 0, signal: AbortSignal.timeout(60_000) });
+  const free = await client.slot(["one"], { wait_ms: 0, signal: AbortSignal.timeout(WAIT_MAX_MS) });
   assert.deepEqual([free.signal.aborted, free.isLost], [false, false]);
   await free.release();
 });
@@ -119,10 +119,10 @@ test("a server that is killed takes the slots with it", async () => {
   const block = other.withSlot(["one"], { lease_ms: 1000 }, async (slot) => {
     await restarting.kill();
     await restarting.again();
-    await setTimeout(30_000, undefined, { signal: slot.signal });
+    await setTimeout(WAIT_MAX_MS, undefined, { signal: slot.signal });
   });
   await assert.rejects(block, LeaseLost);
-  await other.withSlot(["one"], { wait_ms: 10_000 }, () => undefined);
+  await other.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
   await restarting.running.close();
 });
 

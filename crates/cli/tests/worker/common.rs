@@ -11,7 +11,7 @@ use laneway_client::{Client, Watch};
 use serde_json::Value;
 
 /// Patience of the tests: only what hangs takes so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn laneway(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));

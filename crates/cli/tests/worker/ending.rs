@@ -14,7 +14,7 @@ fn file(dir: &Path) -> String {
                   sleep 1002 & echo $$ $! > \"$1\"\nwait\nwait\nwait\n";
     std::fs::write(&stubborn, script).unwrap();
     format!(
-        "lease = \"1s\"\nhandler \"stubborn\" {{ command = [\"sh\", \"{}\", \"{{{{payload.pipe}}}}\"]  grace = \"300ms\" }}",
+        "lease = \"3s\"\nhandler \"stubborn\" {{ command = [\"sh\", \"{}\", \"{{{{payload.pipe}}}}\"]  grace = \"300ms\" }}",
         stubborn.display()
     )
 }
@@ -68,7 +68,7 @@ async fn a_task_that_takes_too_long_is_ended_here_and_there() {
     let _worker = worker(dir.path(), &served, "w", &file(dir.path()));
     let pipe = fifo(dir.path(), "pipe");
     let mut asked = task("stubborn", json!({ "pipe": pipe }));
-    asked.timeout_ms = Some(1500);
+    asked.timeout_ms = Some(5000);
     asked.retry = serde_json::from_value(json!({ "strategy": "none" })).unwrap();
     let accepted = served.client.submit(&asked, None).await.unwrap();
     let group = group(&pipe);

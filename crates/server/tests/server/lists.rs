@@ -72,7 +72,7 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
     for (worker, end) in
         [("w1", json!({"success": false, "error": "no disk"})), ("w2", json!({"success": true}))]
     {
-        let claim = json!({"worker": worker, "lanes": ["external"], "wait_ms": 5000});
+        let claim = json!({"worker": worker, "lanes": ["external"], "wait_ms": 60_000});
         let fence = server.post("/api/claim", claim).await.json()["tasks"][0]["fence"].clone();
         let running =
             server.get(&path).await.json()["attempt_list"].as_array().unwrap().last().unwrap().clone();

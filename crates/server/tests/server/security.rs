@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::common::{Events, Running, serve, serve_in};
+use crate::common::{Events, PATIENCE, Running, serve, serve_in};
 
-/// Sends bytes as they are and returns what comes back until the server closes, or nothing more comes for a while.
+/// Sends bytes as they are and returns what comes back until the server closes, or nothing more comes.
 async fn raw(server: &Running, bytes: &str) -> String {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        match tokio::time::timeout(Duration::from_secs(5), stream.read(&mut piece)).await {
+        match tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await {
             Ok(Ok(read)) if read > 0 => answer.extend_from_slice(&piece[..read]),
             _ => break,
         }
@@ -175,7 +175,7 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
 #[tokio::test]
 async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
     let server =
-        serve("server { body_bytes_max = 2048  body_timeout = \"200ms\"  header_timeout = \"200ms\" }").await;
+        serve("server { body_bytes_max = 2048  body_timeout = \"1s\"  header_timeout = \"1s\" }").await;
     let large = json!({"message": "x".repeat(4096)});
     let refused = server.post("/api/agents/echo/chat", large).await;
     assert_eq!((refused.status, &refused.json()["code"]), (413, &json!("TOO_LARGE")));

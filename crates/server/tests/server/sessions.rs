@@ -157,7 +157,7 @@ async fn a_directive_is_obeyed_once_and_answered_as_often_as_it_is_sent() {
 async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
     let server = serve("agent \"bot\" { external = true }").await;
     let body = json!({"agent": "bot", "text": "hello", "message_id": "m-1"});
-    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 10_000});
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 60_000});
     let mut ids = Vec::new();
     for key in ["ann", "bob"] {
         let path = format!("/api/sessions/{key}/messages");
@@ -206,7 +206,7 @@ async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_messag
     let dropped = events.next_named("message").await.data;
     assert_eq!((&dropped["message_id"], &dropped["outcome"]), (&second["id"], &json!("dropped")));
     assert_eq!(dropped["detail"], "latest");
-    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 10_000});
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 60_000});
     let fence = server.post("/api/claim", claim).await.json()["tasks"][0]["fence"].clone();
     let done = json!({"fence": fence, "success": true});
     let turn = first["task_id"].as_str().unwrap();

@@ -13,7 +13,7 @@ async fn a_worker_claims_beats_and_completes_and_an_old_fence_is_stale() {
     let id = accepted.json()["execution"]["id"].as_str().unwrap().to_owned();
     let pending = server.get("/api/external-tasks").await.json();
     assert_eq!((&pending["items"][0]["id"], &pending["items"][0]["attempt"]), (&json!(id), &json!(1)));
-    let claim = json!({"worker": "w1", "lanes": ["agent:*"], "wait_ms": 1000});
+    let claim = json!({"worker": "w1", "lanes": ["agent:*"], "wait_ms": 60_000});
     let (one, two) = futures_util::future::join(
         server.post("/api/claim", claim.clone()),
         server.post("/api/claim", json!({"worker": "w2", "lanes": ["agent:*"]})),
@@ -122,7 +122,7 @@ async fn a_slot_guards_code_of_the_callers_own() {
     let brief = server.post("/api/slots", json!({"lanes": ["brief"], "lease_ms": 30})).await;
     assert_eq!(brief.status, 200);
     // Nobody renews it: the next one has it when the lease is over.
-    assert_eq!(server.post("/api/slots", json!({"lanes": ["brief"], "wait_ms": 10_000})).await.status, 200);
+    assert_eq!(server.post("/api/slots", json!({"lanes": ["brief"], "wait_ms": 60_000})).await.status, 200);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
         server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text, "mode": "steer"}))
     };
     let first = say("hello").await.json();
-    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 5000});
+    let claim = json!({"worker": "w", "lanes": ["agent:*"], "wait_ms": 60_000});
     let claimed = server.post("/api/claim", claim.clone()).await.json()["tasks"][0].clone();
     let (id, fence) = (claimed["id"].as_str().unwrap().to_owned(), claimed["fence"].clone());
     assert_eq!(first["task_id"], json!(id));
