@@ -21,8 +21,10 @@ print(queue.pid, queue._home, flush=True)
 time.sleep(60)
 """
 INTERRUPTED = """
-import sys, time
+import signal, time
 from laneway import Laneway
+# Whoever started the tests in the background has them ignore it, and their programs with them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with Laneway.local() as queue, queue.client() as client:
     try:
         with client.slot(["main"]):

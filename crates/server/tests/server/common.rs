@@ -215,7 +215,7 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.buffer.contains("\r\n0\r\n\r\n") || !self.read().await {
+            if self.buffer.ends_with("\r\n0\r\n\r\n") || !self.read().await {
                 self.parse();
                 return self.ready.pop_front();
             }

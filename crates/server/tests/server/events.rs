@@ -90,7 +90,9 @@ async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
     let server = serve("").await;
     let task = json!({"kind": "job", "lanes": ["external"], "payload": {}});
     let id = server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
-    let claimed = server.post("/api/claim", json!({"worker": "w", "lanes": ["external"]})).await.json();
+    // It is kept for as long as the reader takes.
+    let claim = json!({"worker": "w", "lanes": ["external"], "lease_ms": 3_600_000});
+    let claimed = server.post("/api/claim", claim).await.json();
     let fence = &claimed["tasks"][0]["fence"];
     let mut slow = server.events(&format!("/api/events?task={id}")).await;
     let beat = async |progress: serde_json::Value| {

@@ -1,7 +1,5 @@
 //! What hostile, broken and slow clients get.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
