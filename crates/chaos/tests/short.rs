@@ -21,7 +21,7 @@ fn survives(kind: Kind) {
     let findings = &summary.findings;
     assert!(findings.violations.is_empty(), "{summary}");
     // It was not idle, and the faults were felt.
-    assert!(findings.completed as u64 > 10 * seconds && findings.lapsed > 0, "{summary}");
+    assert!(findings.completed as u64 > seconds && findings.lapsed > 0, "{summary}");
 }
 
 #[test]
