@@ -106,7 +106,7 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
         &append.record[..]
     ])?;
     let mut insert_blob = db.prepare_cached("INSERT OR REPLACE INTO blob (id, record) VALUES (?, ?)")?;
-    for (id, record) in &append.blobs {
+    for (id, record) in append.blobs.iter() {
         insert_blob.execute(params![id_bytes(id.0.get()), &record[..]])?;
     }
     remove_blobs(db, &append.dropped)?;
@@ -124,7 +124,7 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
         "INSERT INTO finished (version, position, task, ended, record, labels) VALUES (?, ?, ?, ?, ?, ?)",
     )?;
     let mut insert_result = db.prepare_cached("INSERT INTO result (task, record) VALUES (?, ?)")?;
-    for (place, finished) in append.places().zip(&append.finished) {
+    for (place, finished) in append.places().zip(append.finished.iter()) {
         let task = id_bytes(finished.task.0);
         let ended = finished.ended.0.min(i64::MAX as u64);
         let labels = joined(&finished.labels);

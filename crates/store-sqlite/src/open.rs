@@ -21,6 +21,8 @@ const LOCK: &str = "laneway.lock";
 /// What SQLite puts beside a database.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 const PAGE_BYTES: u64 = 4096;
+/// About how long the write-ahead log gets.
+const WAL_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How to open a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,8 +150,11 @@ fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError>
 fn prepare(writer: &Connection, options: &Options) -> rusqlite::Result<()> {
     writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     writer.pragma_update(None, "synchronous", "FULL")?;
+    // What was written is put in its place in the database when there is so much of it: a page that many batches have
+    // written goes there once. The writer does so itself, and nothing is appended meanwhile, hence not more.
+    writer.pragma_update_and_check(None, "wal_autocheckpoint", WAL_BYTES / PAGE_BYTES, |_| Ok(()))?;
     // After a large append the write-ahead log shrinks to this again.
-    writer.pragma_update_and_check(None, "journal_size_limit", 16 * 1024 * 1024, |_| Ok(()))?;
+    writer.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))?;
     // The limit is the connection's and not the file's, so that a larger one helps at the next open.
     let pages = options.bytes_max.map_or(u64::from(u32::MAX) - 1, |bytes| (bytes / PAGE_BYTES).max(1));
     writer.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
