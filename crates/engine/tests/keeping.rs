@@ -242,7 +242,8 @@ async fn each_task_of_a_turn_gets_its_own_payload_whichever_of_them_start() {
     }
     // Asked for while the store writes, so decided together. Lanes take one at a time: of each pair one waits.
     let pairs = ["a", "a", "b", "b", "c", "c"].into_iter().enumerate();
-    let mut tasks: Vec<_> = pairs.map(|(at, lane)| submit(Task::new(lane).payload(json!([lane, at])))).collect();
+    let mut tasks: Vec<_> =
+        pairs.map(|(at, lane)| submit(Task::new(lane).payload(json!([lane, at])))).collect();
     tasks.push(submit(Task::new("none")));
     // On one thread all of them have asked when this task has its turn again.
     tokio::task::yield_now().await;

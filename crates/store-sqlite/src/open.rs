@@ -9,11 +9,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use laneway_store::{BatchId, Damage, Head, StoreError, Version};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
 
 use crate::failure::{damaged, from_io, from_sqlite, unreadable};
 use crate::lock::DirLock;
-use crate::schema::{APPLICATION_ID, LAYOUT, TABLES};
+use crate::schema::{APPLICATION_ID, LAYOUT, STEPS, TABLES};
 
 const DATABASE: &str = "laneway.db";
 const UNFINISHED: &str = "laneway.db.new";
@@ -57,8 +57,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
         Err(error) => return Err(from_io(&name, &path, &error)),
     }
     let failed = |error: rusqlite::Error| from_sqlite(&name, &error);
-    let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-    check_identity(&name, &writer)?;
+    let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let layout = check_identity(&name, &writer)?;
+    bring_up_to_date(&mut writer, layout).map_err(failed)?;
     prepare(&writer, options).map_err(failed)?;
     let head = find_head(&name, &writer)?;
     Ok(Opened { name, path, lock, writer, head })
@@ -130,7 +131,8 @@ fn make_tables(path: &Path) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError> {
+/// Whether this is a database of ours that this program can read; if so, its layout.
+fn check_identity(name: &str, connection: &Connection) -> Result<usize, StoreError> {
     let number = |pragma| {
         let read = connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
         read.map_err(|error| from_sqlite(name, &error))
@@ -139,12 +141,24 @@ fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError>
         return Err(unreadable(name, &format!("{DATABASE} is a SQLite database, but not one of Laneway's")));
     }
     match number("user_version")? {
-        LAYOUT => Ok(()),
+        found @ 1..=LAYOUT => Ok(found.unsigned_abs() as usize),
         found => {
             let (found, known) = (u32::try_from(found).unwrap_or(0), LAYOUT.unsigned_abs());
             Err(damaged(name, Damage::UnknownFormat { found, known }))
         }
     }
+}
+
+/// Brings an older layout to that of this program, in one step.
+fn bring_up_to_date(writer: &mut Connection, layout: usize) -> rusqlite::Result<()> {
+    let steps = STEPS.get(layout - 1..).unwrap_or_default();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
+    transaction.pragma_update(None, "user_version", LAYOUT)?;
+    transaction.commit()
 }
 
 fn prepare(writer: &Connection, options: &Options) -> rusqlite::Result<()> {
