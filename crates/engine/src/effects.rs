@@ -231,7 +231,9 @@ impl Engine {
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;
         }
-        let at_hand = payloads.iter().find(|(id, _)| Some(*id) == view.payload);
+        // What starts when it is accepted starts in the order in which it came, most often.
+        let (before, after) = payloads.split_at(self.starts.len().min(payloads.len()));
+        let at_hand = after.iter().chain(before).find(|(id, _)| Some(*id) == view.payload);
         let payload = match at_hand {
             Some((_, payload)) => Payload::Ready(payload.clone()),
             None => self.payload_of(task, view.payload),

@@ -220,6 +220,52 @@ async fn what_starts_when_it_is_accepted_has_its_payload_whatever_becomes_of_the
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn each_task_of_a_turn_gets_its_own_payload_whichever_of_them_start() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(store.clone(), Options::default()).await.unwrap();
+    let (tell, mut ran) = mpsc::unbounded_channel();
+    lanes
+        .handler("work", move |context: Context, payload: Value| {
+            let tell = tell.clone();
+            async move { tell.send((context.lanes()[0].to_string(), payload)).map_err(Failure::new) }
+        })
+        .unwrap();
+    store.plan(Fault::Slow);
+    let submit = |task: Task| {
+        let lanes = lanes.clone();
+        tokio::spawn(async move { lanes.submit(task.kind("work")).await })
+    };
+    let first = submit(Task::new("first").payload("first"));
+    while store.planned() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // Asked for while the store writes, so decided together. Lanes take one at a time: of each pair one waits.
+    let pairs = ["a", "a", "b", "b", "c", "c"].into_iter().enumerate();
+    let mut tasks: Vec<_> =
+        pairs.map(|(at, lane)| submit(Task::new(lane).payload(json!([lane, at])))).collect();
+    tasks.push(submit(Task::new("none")));
+    // On one thread all of them have asked when this task has its turn again.
+    tokio::task::yield_now().await;
+    let is_answered = |task: &tokio::task::JoinHandle<_>| task.is_finished();
+    assert!(!is_answered(&first) && !tasks.iter().any(is_answered), "nothing is answered before it is kept");
+    assert_eq!(ran.try_recv().ok(), None, "nor does it run");
+    store.go_on();
+    for task in std::iter::once(first).chain(tasks) {
+        task.await.unwrap().unwrap().wait().await.unwrap();
+    }
+    let mut seen = Vec::new();
+    while let Ok(run) = ran.try_recv() {
+        seen.push(run);
+    }
+    let own = |lane: &str, at: usize| (lane.to_owned(), json!([lane, at]));
+    let mut expected = vec![("first".to_owned(), json!("first")), ("none".to_owned(), Value::Null)];
+    expected.extend(["a", "a", "b", "b", "c", "c"].into_iter().enumerate().map(|(at, lane)| own(lane, at)));
+    seen.sort_by_key(|(_, payload)| payload.to_string());
+    expected.sort_by_key(|(_, payload)| payload.to_string());
+    assert_eq!(seen, expected);
+}
+
 #[tokio::test]
 async fn the_log_stays_short_and_nothing_is_forgotten() {
     let store = memory();

@@ -61,7 +61,7 @@ impl Shared {
         call.number(MISSED_MAX);
         call.number(u8::from(append.again));
         append.blobs.iter().for_each(|(_, record)| call.argument(&record[..]));
-        for (place, finished) in append.places().zip(&append.finished) {
+        for (place, finished) in append.places().zip(append.finished.iter()) {
             let member = Member { place, ended: finished.ended, task: finished.task };
             call.argument(member.bytes());
             call.argument(&finished.record[..]);

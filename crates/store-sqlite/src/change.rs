@@ -5,7 +5,7 @@ use laneway_core::BlobId;
 use laneway_store::{Append, BatchId, Head, Retention, StoreError, Version};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
-use crate::schema::{id_bytes, joined};
+use crate::schema::{SHORT_BYTES_MAX, id_bytes, joined};
 
 /// At most so many rows go in one step, so that appends never wait long for a clearing.
 const ROWS_PER_STEP: u64 = 512;
@@ -106,7 +106,7 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
         &append.record[..]
     ])?;
     let mut insert_blob = db.prepare_cached("INSERT OR REPLACE INTO blob (id, record) VALUES (?, ?)")?;
-    for (id, record) in &append.blobs {
+    for (id, record) in append.blobs.iter() {
         insert_blob.execute(params![id_bytes(id.0.get()), &record[..]])?;
     }
     remove_blobs(db, &append.dropped)?;
@@ -121,16 +121,19 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
     let mut forget = db.prepare_cached("DELETE FROM finished WHERE task = ?")?;
     let mut forget_result = db.prepare_cached("DELETE FROM result WHERE task = ?")?;
     let mut insert = db.prepare_cached(
-        "INSERT INTO finished (version, position, task, ended, record, labels) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO finished (version, position, task, ended, record, labels, result) VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut insert_result = db.prepare_cached("INSERT INTO result (task, record) VALUES (?, ?)")?;
-    for (place, finished) in append.places().zip(&append.finished) {
+    for (place, finished) in append.places().zip(append.finished.iter()) {
         let task = id_bytes(finished.task.0);
         let ended = finished.ended.0.min(i64::MAX as u64);
         let labels = joined(&finished.labels);
+        let result = finished.result.as_deref();
+        let (short, long) =
+            (result.filter(|result| is_short(result)), result.filter(|result| !is_short(result)));
         let mut keep = || {
             let record = &finished.record[..];
-            insert.execute(params![place.version.0, place.index, task, ended, record, labels])
+            insert.execute(params![place.version.0, place.index, task, ended, record, labels, short])
         };
         let older = match keep() {
             // Seldom: to look for one first would cost every task as much as this costs those few.
@@ -142,12 +145,17 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
             }
             kept => kept.map(|_| 0)?,
         };
-        if let Some(result) = &finished.result {
-            insert_result.execute(params![task, &result[..]])?;
+        if let Some(result) = long {
+            insert_result.execute(params![task, result])?;
         }
         known.finished = known.finished.map(|count| count + 1 - older as u64);
     }
     Ok(())
+}
+
+/// Whether a result lies beside what is told of its task.
+fn is_short(result: &[u8]) -> bool {
+    result.len() <= SHORT_BYTES_MAX
 }
 
 fn batch_at(db: &Connection, version: Version) -> rusqlite::Result<Option<BatchId>> {

@@ -9,11 +9,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use laneway_store::{BatchId, Damage, Head, StoreError, Version};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
 
 use crate::failure::{damaged, from_io, from_sqlite, unreadable};
 use crate::lock::DirLock;
-use crate::schema::{APPLICATION_ID, LAYOUT, TABLES};
+use crate::schema::{APPLICATION_ID, LAYOUT, STEPS, TABLES};
 
 const DATABASE: &str = "laneway.db";
 const UNFINISHED: &str = "laneway.db.new";
@@ -21,6 +21,8 @@ const LOCK: &str = "laneway.lock";
 /// What SQLite puts beside a database.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 const PAGE_BYTES: u64 = 4096;
+/// About how long the write-ahead log gets.
+const WAL_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How to open a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,8 +57,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
         Err(error) => return Err(from_io(&name, &path, &error)),
     }
     let failed = |error: rusqlite::Error| from_sqlite(&name, &error);
-    let writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-    check_identity(&name, &writer)?;
+    let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let layout = check_identity(&name, &writer)?;
+    bring_up_to_date(&mut writer, layout).map_err(failed)?;
     prepare(&writer, options).map_err(failed)?;
     let head = find_head(&name, &writer)?;
     Ok(Opened { name, path, lock, writer, head })
@@ -128,7 +131,8 @@ fn make_tables(path: &Path) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError> {
+/// Whether this is a database of ours that this program can read; if so, its layout.
+fn check_identity(name: &str, connection: &Connection) -> Result<usize, StoreError> {
     let number = |pragma| {
         let read = connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
         read.map_err(|error| from_sqlite(name, &error))
@@ -137,7 +141,7 @@ fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError>
         return Err(unreadable(name, &format!("{DATABASE} is a SQLite database, but not one of Laneway's")));
     }
     match number("user_version")? {
-        LAYOUT => Ok(()),
+        found @ 1..=LAYOUT => Ok(found.unsigned_abs() as usize),
         found => {
             let (found, known) = (u32::try_from(found).unwrap_or(0), LAYOUT.unsigned_abs());
             Err(damaged(name, Damage::UnknownFormat { found, known }))
@@ -145,11 +149,26 @@ fn check_identity(name: &str, connection: &Connection) -> Result<(), StoreError>
     }
 }
 
+/// Brings an older layout to that of this program, in one step.
+fn bring_up_to_date(writer: &mut Connection, layout: usize) -> rusqlite::Result<()> {
+    let steps = STEPS.get(layout - 1..).unwrap_or_default();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    steps.iter().try_for_each(|step| transaction.execute_batch(step))?;
+    transaction.pragma_update(None, "user_version", LAYOUT)?;
+    transaction.commit()
+}
+
 fn prepare(writer: &Connection, options: &Options) -> rusqlite::Result<()> {
     writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     writer.pragma_update(None, "synchronous", "FULL")?;
+    // What was written is put in its place in the database when there is so much of it: a page that many batches have
+    // written goes there once. The writer does so itself, and nothing is appended meanwhile, hence not more.
+    writer.pragma_update_and_check(None, "wal_autocheckpoint", WAL_BYTES / PAGE_BYTES, |_| Ok(()))?;
     // After a large append the write-ahead log shrinks to this again.
-    writer.pragma_update_and_check(None, "journal_size_limit", 16 * 1024 * 1024, |_| Ok(()))?;
+    writer.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))?;
     // The limit is the connection's and not the file's, so that a larger one helps at the next open.
     let pages = options.bytes_max.map_or(u64::from(u32::MAX) - 1, |bytes| (bytes / PAGE_BYTES).max(1));
     writer.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;

@@ -79,7 +79,7 @@ pub(crate) fn blob(db: &mut Connection, id: BlobId) -> Answer<Option<Bytes>> {
 
 pub(crate) fn finished(db: &mut Connection, task: TaskId) -> Answer<Option<StoredFinished>> {
     let mut statement = db.prepare_cached(
-        "SELECT version, position, finished.task, ended, finished.record, result.record
+        "SELECT version, position, finished.task, ended, finished.record, ifnull(finished.result, result.record)
          FROM finished LEFT JOIN result ON result.task = finished.task WHERE finished.task = ?",
     )?;
     let found = statement.query_row([id_bytes(task.0)], |row| {

@@ -65,11 +65,11 @@ fn a_file_that_is_no_database_is_refused() {
 fn a_database_of_another_program_or_a_newer_version_is_refused() {
     let other = refusal(|dir| execute(dir, "PRAGMA application_id = 7"));
     assert_eq!(other, "store DIR cannot be read: laneway.db is a SQLite database, but not one of Laneway's");
-    let newer = refusal(|dir| execute(dir, "PRAGMA user_version = 2"));
+    let newer = refusal(|dir| execute(dir, "PRAGMA user_version = 3"));
     assert_eq!(
         newer,
-        "store DIR cannot be read: it was written in format 2 by a newer version of Laneway, and this one reads \
-         formats up to 1"
+        "store DIR cannot be read: it was written in format 3 by a newer version of Laneway, and this one reads \
+         formats up to 2"
     );
 }
 

@@ -74,7 +74,7 @@ impl Log {
             batch: entry.batch.id,
             record: seal_batch(name, expected, &entry.batch)?,
             blobs: entry.payloads.iter().map(blob).collect(),
-            dropped: entry.dropped.clone(),
+            dropped: entry.dropped.as_slice().into(),
             finished: entry.finished.iter().map(finished).collect::<Result<_, StoreError>>()?,
             again: false,
         })

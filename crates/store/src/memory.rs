@@ -190,9 +190,9 @@ impl Kept {
             self.want_baton(append.batch.author());
         }
         self.log.push_back(Logged { batch: append.batch, record: append.record, baton });
-        self.blobs.extend(append.blobs);
+        self.blobs.extend(append.blobs.iter().cloned());
         append.dropped.iter().for_each(|id| drop(self.blobs.remove(id)));
-        for (place, finished) in places.zip(append.finished) {
+        for (place, finished) in places.zip(append.finished.iter().cloned()) {
             if let Some(older) = self.places.insert(finished.task, place) {
                 self.history.remove(&older);
             }

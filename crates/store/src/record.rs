@@ -94,7 +94,10 @@ pub struct Try {
 impl Finished {
     /// What it can be listed by.
     pub fn labels(&self) -> Vec<Box<str>> {
-        let mut labels = vec![label("state", state_word(&self.end)), label("kind", self.kind.as_str())];
+        // Room for all that there can be: this is done for every task that ends.
+        let mut labels = Vec::with_capacity(4 + 2 * self.lanes.len());
+        labels.push(label("state", state_word(&self.end)));
+        labels.push(label("kind", self.kind.as_str()));
         labels.extend(self.lanes.iter().map(|lane| label("lane", lane.as_str())));
         labels.extend(self.group.as_ref().map(|group| label("group", group.as_str())));
         labels.extend(self.parent.map(|parent| label("parent", &parent.to_string())));
@@ -107,7 +110,7 @@ impl Finished {
 /// What a task can be listed by: `state`, `kind`, `lane`, `group`, `parent` or `session` (as it stands in the names of
 /// its lanes).
 pub fn label(what: &str, name: &str) -> Box<str> {
-    format!("{what}={name}").into()
+    [what, "=", name].concat().into()
 }
 
 /// The word for an end, as every surface says it.

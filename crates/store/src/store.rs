@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
@@ -44,7 +45,8 @@ pub struct Head {
 
 /// What becomes part of a store in one step, or not at all.
 ///
-/// All values are sealed records (see [`Log`](crate::Log)), which a store keeps as they are.
+/// All values are sealed records (see [`Log`](crate::Log)), which a store keeps as they are. A clone costs the same
+/// however much there is in it, because an append whose fate is unknown is made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
     /// Where the log must end for this to follow.
@@ -54,11 +56,11 @@ pub struct Append {
     /// The batch.
     pub record: Bytes,
     /// Payloads that its events refer to. One that is there already is replaced.
-    pub blobs: Vec<(BlobId, Bytes)>,
+    pub blobs: Arc<[(BlobId, Bytes)]>,
     /// Payloads that nobody needs after this batch. One that is not there is none the worse.
-    pub dropped: Vec<BlobId>,
+    pub dropped: Arc<[BlobId]>,
     /// Tasks that ended with this batch, in that order.
-    pub finished: Vec<StoredFinished>,
+    pub finished: Arc<[StoredFinished]>,
     /// Its author will have more to append, and stands in line for the baton at once: see [`Store::want_baton`].
     pub again: bool,
 }

@@ -128,9 +128,9 @@ fn every_format_of_batches_can_be_read() {
                 expected: Head::EMPTY,
                 batch: BatchId(1 << 100),
                 record,
-                blobs: vec![],
-                dropped: vec![],
-                finished: vec![],
+                blobs: [].into(),
+                dropped: [].into(),
+                finished: [].into(),
                 again: false,
             };
             log.store().append(append).await.unwrap();
@@ -230,7 +230,7 @@ fn every_format_of_finished_tasks_can_be_read() {
     let batch = || Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
     let seal = |finished: Finished| {
         let entry = Entry { finished: vec![(finished, None)], ..Entry::of(batch()) };
-        log().seal(Head::EMPTY, &entry).unwrap().finished.remove(0).record
+        log().seal(Head::EMPTY, &entry).unwrap().finished[0].record.clone()
     };
     check_formats("finished", FINISHED_FORMAT, &seal(finished.clone()), |record| {
         block_on(async {
@@ -244,7 +244,7 @@ fn every_format_of_finished_tasks_can_be_read() {
                 labels: Vec::new(),
             };
             let append = log.seal(Head::EMPTY, &Entry::of(batch())).unwrap();
-            log.store().append(Append { finished: vec![stored], ..append }).await.unwrap();
+            log.store().append(Append { finished: [stored].into(), ..append }).await.unwrap();
             Ok(seal(log.finished(finished.task).await?.unwrap().0))
         })
     });

@@ -142,7 +142,7 @@ async fn unseal(place: Record, record: Bytes) -> Result<String, StoreError> {
             Ok("a snapshot".to_owned())
         }
         Record::Payload(id) => {
-            append.blobs.push((id, record));
+            append.blobs = [(id, record)].into();
             log.store().append(append).await?;
             Ok(format!("a payload {}", log.payload(id).await?.is_some()))
         }
@@ -153,14 +153,8 @@ async fn unseal(place: Record, record: Bytes) -> Result<String, StoreError> {
             let (record, result) = if is_result { (sample, Some(record)) } else { (record, None) };
             let labels = Vec::new();
             let ended = Timestamp(0);
-            append.finished.push(StoredFinished {
-                task: TASK,
-                ended,
-                place: Place::default(),
-                record,
-                result,
-                labels,
-            });
+            let place = Place::default();
+            append.finished = [StoredFinished { task: TASK, ended, place, record, result, labels }].into();
             log.store().append(append).await?;
             let finished = log.finished(TASK).await?;
             Ok(format!("finished, with a result {}", finished.is_some_and(|(_, result)| result.is_some())))
