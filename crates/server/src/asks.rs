@@ -283,7 +283,7 @@ pub(crate) async fn hand_in(app: &App, asked: Asked) -> Answer<Submitted> {
 }
 
 fn check_open(app: &App, asked: Asked) -> Answer<Asked> {
-    match app.draining.is_cancelled() {
+    match app.draining.is_given() {
         true => Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work")),
         false => Ok(asked),
     }

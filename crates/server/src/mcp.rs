@@ -104,7 +104,7 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(app.limits.body_bytes_max)
-        .with_cancellation_token(app.closing.clone());
+        .with_cancellation_token(app.closing.token());
     let tools = Tools::new(Arc::clone(app));
     let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);
     let mcp = Mcp { service, sessions, open: Arc::default() };

@@ -99,7 +99,7 @@ struct Frame {
 impl Client {
     async fn serve(&mut self, mut telling: Telling) {
         let (mut heard, mut ping_at) = (Instant::now(), Instant::now() + PING_EVERY);
-        let closing = self.app.closing.clone();
+        let closing = self.app.closing.token();
         loop {
             let is_fine = tokio::select! {
                 message = self.socket.recv() => match message {
