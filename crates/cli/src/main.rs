@@ -53,6 +53,11 @@ use crate::arguments::{Arguments, AuditCommand, Command, ConfigCommand, TokenCom
 use crate::connection::block_on;
 use crate::trouble::Trouble;
 
+/// Every request takes and gives back memory on whatever thread it happens to run; the allocator of the C library makes
+/// threads wait for each other at that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     if let Some(asked) = worker_limits::asked() {
         return worker_limits::limited(asked)

@@ -19,6 +19,15 @@ impl Scheduler {
         matches!(self.tasks[slot].phase, Phase::Waiting).then(|| self.ahead(slot) + 1)
     }
 
+    /// The same with when it will probably start; `None` there: nothing to judge by.
+    pub fn prospect(&self, task: TaskId) -> Option<(usize, Option<Millis>)> {
+        let slot = self.tasks.find(task)?;
+        matches!(self.tasks[slot].phase, Phase::Waiting).then(|| {
+            let ahead = self.ahead(slot);
+            (ahead + 1, self.starts_in(slot, ahead))
+        })
+    }
+
     pub(crate) fn ahead(&self, slot: u32) -> usize {
         let task = &self.tasks[slot];
         self.position_in(self.lanes.route(task.route).home(), task.place())
@@ -31,8 +40,7 @@ impl Scheduler {
 
     /// When a waiting task will probably start; `None` when there is nothing to judge by.
     pub fn estimated_start(&self, task: TaskId) -> Option<Millis> {
-        let slot = self.tasks.find(task)?;
-        matches!(self.tasks[slot].phase, Phase::Waiting).then(|| self.starts_in(slot, self.ahead(slot)))?
+        self.prospect(task)?.1
     }
 
     /// The latest of what each lane that has no slot says; `None` if one of them cannot say.

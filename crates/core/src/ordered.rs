@@ -45,17 +45,40 @@ impl<K> Default for Ordered<K> {
 
 type Chunk<K> = VecDeque<(K, u32)>;
 
-/// Boxed, because most lists have none. Cheap at its front, where chunks are used up.
-#[allow(clippy::box_collection)]
-struct Rest<K>(Option<Box<VecDeque<Chunk<K>>>>);
+/// Boxed, because most lists have none.
+struct Rest<K>(Option<Box<Chunks<K>>>);
+
+/// Cheap at its front, where chunks are used up.
+struct Chunks<K> {
+    list: VecDeque<Chunk<K>>,
+    /// How many entries there are in all of them, so that places can be counted from the end.
+    entries: usize,
+}
+
+impl<K> Default for Chunks<K> {
+    fn default() -> Chunks<K> {
+        Chunks { list: VecDeque::new(), entries: 0 }
+    }
+}
 
 impl<K> Rest<K> {
     fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |chunks| chunks.len())
+        self.0.as_ref().map_or(0, |chunks| chunks.list.len())
+    }
+
+    fn entries(&self) -> usize {
+        self.0.as_ref().map_or(0, |chunks| chunks.entries)
     }
 
     fn iter(&self) -> impl Iterator<Item = &Chunk<K>> {
-        self.0.iter().flat_map(|chunks| chunks.iter())
+        self.0.iter().flat_map(|chunks| chunks.list.iter())
+    }
+
+    fn pop_front(&mut self) -> Option<Chunk<K>> {
+        let chunks = self.0.as_mut()?;
+        let chunk = chunks.list.pop_front()?;
+        chunks.entries -= chunk.len();
+        Some(chunk)
     }
 }
 
@@ -72,7 +95,7 @@ impl<K: Ord + Copy> Ordered<K> {
     /// Asks for the place where the next one in order will stand.
     pub(crate) fn foresee_end(&self) {
         let last = match &self.rest.0 {
-            Some(rest) => rest.back().unwrap_or(&self.first),
+            Some(rest) => rest.list.back().unwrap_or(&self.first),
             None => &self.first,
         };
         let (front, back) = last.as_slices();
@@ -81,7 +104,7 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.first.len() + self.rest.iter().map(VecDeque::len).sum::<usize>()
+        self.first.len() + self.rest.entries()
     }
 
     pub(crate) fn contains(&self, place: K) -> bool {
@@ -116,19 +139,24 @@ impl<K: Ord + Copy> Ordered<K> {
     /// Which chunk `place` belongs to: 0 is the first, n is `rest[n - 1]`.
     fn chunk_of(&self, place: K) -> usize {
         let Some(rest) = &self.rest.0 else { return 0 };
-        rest.partition_point(|chunk| chunk.front().is_some_and(|(front, _)| *front <= place))
+        let begins_before = |chunk: &Chunk<K>| chunk.front().is_some_and(|(front, _)| *front <= place);
+        // Most are asked for when they have just come.
+        if rest.list.back().is_some_and(begins_before) {
+            return rest.list.len();
+        }
+        rest.list.partition_point(begins_before)
     }
 
     fn chunk(&self, number: usize) -> Option<&Chunk<K>> {
         match number.checked_sub(1) {
             None => Some(&self.first),
-            Some(number) => self.rest.0.as_ref()?.get(number),
+            Some(number) => self.rest.0.as_ref()?.list.get(number),
         }
     }
 
     fn chunk_mut(&mut self, number: usize) -> &mut Chunk<K> {
         match &mut self.rest.0 {
-            Some(rest) if number > 0 => &mut rest[number - 1],
+            Some(rest) if number > 0 => &mut rest.list[number - 1],
             _ => &mut self.first,
         }
     }
@@ -137,13 +165,19 @@ impl<K: Ord + Copy> Ordered<K> {
     #[inline]
     pub(crate) fn insert(&mut self, place: K, task: u32) -> bool {
         // Most come in order.
-        let last = match &mut self.rest.0 {
-            Some(rest) => rest.back_mut().unwrap_or(&mut self.first),
-            None => &mut self.first,
+        let (last, entries) = match &mut self.rest.0 {
+            Some(rest) => match rest.list.back_mut() {
+                Some(last) => (last, Some(&mut rest.entries)),
+                None => (&mut self.first, None),
+            },
+            None => (&mut self.first, None),
         };
         if last.len() < CHUNK_MAX && last.back().is_none_or(|(other, _)| *other < place) {
             let is_first = last.is_empty();
             last.push_back((place, task));
+            if let Some(entries) = entries {
+                *entries += 1;
+            }
             is_first
         } else {
             self.insert_between(place, task);
@@ -160,8 +194,13 @@ impl<K: Ord + Copy> Ordered<K> {
         debug_assert!(chunk.get(index).is_none_or(|(other, _)| *other != place), "two tasks in one place");
         if chunk.len() < CHUNK_MAX {
             chunk.insert(index, (place, task));
+            if let (Some(rest), true) = (&mut self.rest.0, number > 0) {
+                rest.entries += 1;
+            }
         } else if is_last && index == chunk.len() {
-            self.rest.0.get_or_insert_default().push_back(VecDeque::from([(place, task)]));
+            let rest = self.rest.0.get_or_insert_default();
+            rest.list.push_back(VecDeque::from([(place, task)]));
+            rest.entries += 1;
         } else {
             const HALF: usize = CHUNK_MAX / 2;
             let mut upper = chunk.split_off(HALF);
@@ -169,7 +208,10 @@ impl<K: Ord + Copy> Ordered<K> {
                 Some(index) if index > 0 => upper.insert(index, (place, task)),
                 _ => chunk.insert(index, (place, task)),
             }
-            self.rest.0.get_or_insert_default().insert(number, upper);
+            let of_rest = if number > 0 { 1 } else { upper.len() };
+            let rest = self.rest.0.get_or_insert_default();
+            rest.list.insert(number, upper);
+            rest.entries += of_rest;
         }
     }
 
@@ -190,7 +232,7 @@ impl<K: Ord + Copy> Ordered<K> {
     /// The first chunk is used up: the next one takes its place.
     #[inline(never)]
     fn move_up(&mut self) {
-        if let Some(next) = self.rest.0.as_mut().and_then(|rest| rest.pop_front()) {
+        if let Some(next) = self.rest.pop_front() {
             self.first = next;
         }
     }
@@ -203,16 +245,16 @@ impl<K: Ord + Copy> Ordered<K> {
             return false;
         };
         chunk.remove(index);
-        if chunk.is_empty() {
-            match &mut self.rest.0 {
-                Some(rest) if number > 0 => drop(rest.remove(number - 1)),
-                Some(rest) => {
-                    if let Some(next) = rest.pop_front() {
-                        self.first = next;
-                    }
+        let is_empty = chunk.is_empty();
+        match &mut self.rest.0 {
+            Some(rest) if number > 0 => {
+                rest.entries -= 1;
+                if is_empty {
+                    drop(rest.list.remove(number - 1));
                 }
-                None => {}
             }
+            Some(_) if is_empty => self.move_up(),
+            _ => {}
         }
         true
     }
@@ -230,13 +272,18 @@ impl<K: Ord + Copy> Ordered<K> {
         }
     }
 
-    /// How many entries stand before `place`.
+    /// How many entries stand before `place`. Counted from the nearer end: most who ask have just come, or go next.
     pub(crate) fn position(&self, place: K) -> usize {
         let number = self.chunk_of(place);
-        let chunks = std::iter::once(&self.first).chain(self.rest.iter());
-        let full: usize = chunks.take(number).map(VecDeque::len).sum();
-        let within = |chunk: &Chunk<K>| chunk.partition_point(|(other, _)| *other < place);
-        full + self.chunk(number).map_or(0, within)
+        let Some(chunk) = self.chunk(number) else { return self.len() };
+        let within = chunk.partition_point(|(other, _)| *other < place);
+        let chunks = self.rest.len();
+        if number <= chunks / 2 {
+            let before = std::iter::once(&self.first).chain(self.rest.iter()).take(number);
+            return before.map(VecDeque::len).sum::<usize>() + within;
+        }
+        let after = self.rest.0.iter().flat_map(|rest| rest.list.range(number..));
+        self.len() - after.map(VecDeque::len).sum::<usize>() - (chunk.len() - within)
     }
 }
 
@@ -270,10 +317,21 @@ mod tests {
             assert_eq!(list.first(), plain.first().copied());
             let at_most = plain.partition_point(|(other, _)| *other < place);
             assert_eq!(list.before(place), at_most.checked_sub(1).map(|index| plain[index]));
-            assert_eq!(list.position(place), at.min(plain.partition_point(|(other, _)| *other < place)));
+            assert_eq!(list.position(place), at_most);
+            assert_eq!(list.len(), plain.len());
             grown = grown.max(list.rest.len());
         }
         assert!(list.iter().eq(plain.iter().copied()));
+        for (at, (place, _)) in plain.iter().enumerate() {
+            assert_eq!(list.position(*place), at);
+        }
+        // Used up from the front, as lines are.
+        while let Some((place, task)) = list.first() {
+            assert_eq!((place, task), plain.remove(0));
+            assert!(list.remove(place));
+            assert_eq!(list.len(), plain.len());
+        }
+        assert_eq!(list.position(Place::new(0, 0)), 0);
         assert!(grown > 5, "the list never had more than {grown} chunks");
     }
 }

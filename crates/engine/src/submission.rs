@@ -26,12 +26,8 @@ pub struct Standing {
 impl Standing {
     /// How a task stands now.
     pub fn of(lanes: &Scheduler, task: TaskId) -> Standing {
-        let position = lanes.position(task);
-        Standing {
-            status: lanes.status(task),
-            position,
-            starts_in: position.and_then(|_| lanes.estimated_start(task)),
-        }
+        let (position, starts_in) = lanes.prospect(task).unzip();
+        Standing { status: lanes.status(task), position, starts_in: starts_in.flatten() }
     }
 }
 

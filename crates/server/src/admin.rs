@@ -21,7 +21,7 @@ use crate::tasks::{PageQuery, bad_cursor, page_size};
 #[utoipa::path(get, path = "/api/me", tag = "operations", responses((status = 200, body = Me)))]
 pub(crate) async fn me(caller: Caller) -> Json<Me> {
     let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).collect();
-    Json(Me { subject: caller.subject, scopes })
+    Json(Me { subject: caller.subject.into_owned(), scopes })
 }
 
 /// All tokens, without their secrets.

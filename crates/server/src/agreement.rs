@@ -156,7 +156,7 @@ pub(crate) async fn watch(app: Arc<App>, reconfigured: Arc<Notify>) {
             () = reconfigured.notified() => {}
             // A log that cannot be read any more makes no event.
             () = tokio::time::sleep(LOOK_EVERY) => {}
-            () = app.closing.cancelled() => return,
+            () = app.closing.given() => return,
         }
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use laneway_config::Config;
 use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
-use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::bus::Bus;
@@ -15,6 +14,7 @@ use crate::charts::Charts;
 use crate::limits::{Callers, Limits};
 use crate::runners::Runners;
 use crate::schedules::Schedules;
+use crate::signal::Signal;
 use crate::slots::Slots;
 use crate::tokens::Tokens;
 
@@ -35,10 +35,12 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) overrides: crate::lanes::Overrides,
     pub(crate) clock: SteadyClock,
+    /// Only this machine can reach the server. To listen elsewhere takes a restart.
+    pub(crate) is_loopback: bool,
     /// No new work is taken.
-    pub(crate) draining: CancellationToken,
+    pub(crate) draining: Signal,
     /// Streams end and sockets close.
-    pub(crate) closing: CancellationToken,
+    pub(crate) closing: Signal,
     /// The configuration file, to be read again.
     pub(crate) config_file: Option<PathBuf>,
     /// What stands above the environment when it is.

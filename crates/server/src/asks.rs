@@ -1,6 +1,10 @@
 //! From a request to what is asked of the queue.
 
-use axum::http::HeaderMap;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, header};
 use laneway_config::Agent;
 use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec};
 use laneway_engine::{Submitted, TaskHandle};
@@ -13,8 +17,15 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::envelope::{Envelope, Turn};
 use crate::extract::{header_text, task_id};
+use crate::front::TRACEPARENT;
 use crate::problem::{Answer, Refusal};
 use crate::runners::agent_kind;
+
+const SOURCE_AGENT: HeaderName = HeaderName::from_static("x-source-agent");
+const PARENT: HeaderName = HeaderName::from_static("x-laneway-parent");
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const DETACH: HeaderName = HeaderName::from_static("x-detach");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// What the headers of a request say about the task that it asks for.
 #[derive(Clone, Debug, Default)]
@@ -48,21 +59,30 @@ pub(crate) struct Asked {
     pub(crate) envelope: Envelope,
 }
 
+/// Read where they are: a copy of all headers costs more than to look at these.
+impl FromRequestParts<Arc<App>> for Manner {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Answer<Manner> {
+        Manner::of(&parts.headers)
+    }
+}
+
 impl Manner {
     pub(crate) fn of(headers: &HeaderMap) -> Answer<Manner> {
-        let source_agent = header_text(headers, "x-source-agent")?.map(str::to_owned);
+        let source_agent = header_text(headers, &SOURCE_AGENT)?.map(str::to_owned);
         if let Some(name) = &source_agent {
             Name::new(name.as_str()).map_err(|error| Refusal::invalid(format!("X-Source-Agent: {error}")))?;
         }
-        let parent = header_text(headers, "x-laneway-parent")?
+        let parent = header_text(headers, &PARENT)?
             .map(task_id)
             .transpose()
             .map_err(|_| Refusal::invalid("X-Laneway-Parent must be the id of a running task"))?;
-        let key = header_text(headers, "idempotency-key")?.map(key).transpose()?;
-        let detach = header_text(headers, "x-detach")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
-        let prefer = header_text(headers, "prefer")?.unwrap_or_default();
+        let key = header_text(headers, &KEY)?.map(key).transpose()?;
+        let detach = header_text(headers, &DETACH)?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let prefer = header_text(headers, &PREFER)?.unwrap_or_default();
         let is_async = prefer.split([',', ';']).any(|word| word.trim().eq_ignore_ascii_case("respond-async"));
-        let accept = header_text(headers, "accept")?.unwrap_or_default();
+        let accept = header_text(headers, &header::ACCEPT)?.unwrap_or_default();
         Ok(Manner {
             source_agent,
             parent,
@@ -111,7 +131,7 @@ pub(crate) fn key(text: &str) -> Answer<String> {
 
 /// The trace that a request belongs to; one that is not shaped as it should be is nobody's.
 fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
-    let text = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let text = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
     let is_shaped = |text: &&str| {
         let parts: Vec<&str> = text.split('-').collect();
         let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
@@ -170,7 +190,10 @@ pub(crate) fn turn(
     };
     spec.idempotency = idempotency(caller, manner, &route, &request);
     let user = request.user.clone().or_else(|| {
-        caller.token.as_ref().map(|_| laneway_protocol::UserRef { id: caller.subject.clone(), email: None })
+        caller
+            .token
+            .as_ref()
+            .map(|_| laneway_protocol::UserRef { id: caller.subject.to_string(), email: None })
     });
     let turn = Turn {
         agent: name.to_owned(),
@@ -260,7 +283,7 @@ pub(crate) async fn hand_in(app: &App, asked: Asked) -> Answer<Submitted> {
 }
 
 fn check_open(app: &App, asked: Asked) -> Answer<Asked> {
-    match app.draining.is_cancelled() {
+    match app.draining.is_given() {
         true => Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work")),
         false => Ok(asked),
     }

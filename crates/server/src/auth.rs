@@ -1,5 +1,6 @@
 //! Who asks, and may they? Decided before anything else of a request is looked at.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::routes::{Access, access_of};
 pub(crate) struct Caller {
     /// The token's id; `None`: there are no tokens, and everybody who can reach the server may do everything.
     pub(crate) token: Option<String>,
-    pub(crate) subject: String,
+    pub(crate) subject: Cow<'static, str>,
     scopes: Vec<Scope>,
     pub(crate) speaks_for_others: bool,
 }
@@ -46,11 +47,11 @@ impl Caller {
 
     /// A schedule asks by itself.
     pub(crate) fn schedule(name: &str) -> Caller {
-        Caller { subject: format!("schedule:{name}"), ..Caller::local() }
+        Caller { subject: format!("schedule:{name}").into(), ..Caller::local() }
     }
 
     fn local() -> Caller {
-        Caller { token: None, subject: "local".to_owned(), scopes: Vec::new(), speaks_for_others: true }
+        Caller { token: None, subject: Cow::Borrowed("local"), scopes: Vec::new(), speaks_for_others: true }
     }
 }
 
@@ -115,7 +116,7 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Calle
     let bearer = shown.or(in_query).and_then(|shown| app.tokens.bearer(shown)).ok_or_else(unauthorized)?;
     Ok(Caller {
         token: Some(bearer.id),
-        subject: bearer.subject,
+        subject: bearer.subject.into(),
         scopes: bearer.scopes,
         speaks_for_others: bearer.speaks_for_others,
     })
@@ -125,13 +126,10 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Calle
 /// own.
 fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> Answer<()> {
     let text = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = match (text, authority) {
-        (Some(text), _) => text.parse::<Authority>().ok().map(|host| host.host().to_owned()),
-        (None, Some(authority)) => Some(authority.host().to_owned()),
-        (None, None) => None,
-    };
+    let written = text.map(|text| text.parse::<Authority>().ok());
+    let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);
     let Some(host) = host else { return Err(Refusal::invalid("the request needs a Host header")) };
-    match is_known_host(app, &host) {
+    match is_known_host(app, host) {
         true => Ok(()),
         false => Err(Refusal::forbidden(
             "this server does not answer to that Host; name it in server { hosts = [...] }",
@@ -171,6 +169,6 @@ fn check_origin(app: &App, headers: &HeaderMap) -> Answer<()> {
 impl App {
     /// Whether everybody who can reach the server may do everything: there are no tokens, and only this machine can.
     pub(crate) fn is_open(&self) -> bool {
-        self.config().listen.is_loopback() && self.tokens.is_empty()
+        self.is_loopback && self.tokens.is_empty()
     }
 }

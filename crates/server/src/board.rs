@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use laneway_core::{LaneName, TaskId, Timestamp};
 use tokio::sync::mpsc;
 
@@ -12,6 +13,9 @@ use crate::happening::Happening;
 
 /// How many events are kept for clients that come back.
 pub(crate) const KEPT_MAX: usize = 8192;
+
+/// Things of tasks. Their ids are made by servers, not by callers, so that a fast hash will do.
+type ByTask<V> = HashMap<TaskId, V, FixedState>;
 
 /// The state of the bus.
 pub(crate) struct Board {
@@ -23,14 +27,16 @@ pub(crate) struct Board {
     heard: Option<u64>,
     kept: VecDeque<Arc<Happening>>,
     /// By the task that they watch.
-    of_task: HashMap<TaskId, Vec<Watcher>>,
+    of_task: ByTask<Vec<Watcher>>,
     of_all: Vec<Watcher>,
     pub(crate) watchers: u64,
     /// How many are about to watch a task whose id they do not know yet.
     pub(crate) expecting: usize,
-    notes: HashMap<TaskId, Note>,
+    notes: ByTask<Note>,
+    /// The lanes of the task that was noted last: those that come together often name the same.
+    lanes: Arc<[LaneName]>,
     /// Tasks that wait, that somebody watches, and the place in line that was told last.
-    in_line: HashMap<TaskId, Option<usize>>,
+    in_line: ByTask<Option<usize>>,
     pub(crate) groups: Groups,
     pub(crate) closed: bool,
 }
@@ -57,12 +63,13 @@ impl Board {
             next: 1,
             heard: None,
             kept: VecDeque::new(),
-            of_task: HashMap::new(),
+            of_task: ByTask::default(),
             of_all: Vec::new(),
             watchers: 0,
             expecting: 0,
-            notes: HashMap::new(),
-            in_line: HashMap::new(),
+            notes: ByTask::default(),
+            lanes: Arc::new([]),
+            in_line: ByTask::default(),
             groups: Groups::default(),
             closed: false,
         }
@@ -157,6 +164,14 @@ impl Board {
     /// Remembers a task that was accepted.
     pub(crate) fn note(&mut self, task: TaskId, note: Note) {
         self.notes.insert(task, note);
+    }
+
+    /// These lanes, as they are kept in notes.
+    pub(crate) fn shared_lanes(&mut self, lanes: &[LaneName]) -> Arc<[LaneName]> {
+        if *self.lanes != *lanes {
+            self.lanes = lanes.into();
+        }
+        Arc::clone(&self.lanes)
     }
 
     /// What is known of a task, which is over now.

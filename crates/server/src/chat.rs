@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_config::Agent;
 use laneway_core::{End, TaskId, TaskStatus};
@@ -40,10 +40,10 @@ pub(crate) async fn chat(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(agent): Path<String>,
-    headers: HeaderMap,
+    manner: Answer<Manner>,
     Body(request): Body<ChatRequest>,
 ) -> Answer<Response> {
-    ask(app, caller, &agent, Form::Chat, headers, request).await
+    ask(app, caller, &agent, Form::Chat, manner, request).await
 }
 
 /// One stateless task: parallel to all others.
@@ -61,10 +61,10 @@ pub(crate) async fn task(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(agent): Path<String>,
-    headers: HeaderMap,
+    manner: Answer<Manner>,
     Body(request): Body<ChatRequest>,
 ) -> Answer<Response> {
-    ask(app, caller, &agent, Form::Task, headers, request).await
+    ask(app, caller, &agent, Form::Task, manner, request).await
 }
 
 pub(crate) fn agent_named(app: &App, name: &str) -> Answer<Agent> {
@@ -76,11 +76,11 @@ async fn ask(
     caller: Caller,
     name: &str,
     form: Form,
-    headers: HeaderMap,
+    manner: Answer<Manner>,
     request: ChatRequest,
 ) -> Answer<Response> {
     let agent = agent_named(&app, name)?;
-    let manner = Manner::of(&headers)?;
+    let manner = manner?;
     let asked = asks::turn(&app, &caller, &agent, form, request, &manner)?;
     let expecting = manner.stream.then(|| app.bus.expect());
     let task = asks::submit(&app, asked).await.map_err(|refusal| refusal.of_agent(name))?;

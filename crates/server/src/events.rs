@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::asks;
 use crate::bus::{Filter, From};
-use crate::extract::{Query, header_text, task_id};
+use crate::extract::{LAST_EVENT_ID, Query, header_text, task_id};
 use crate::problem::{Answer, Refusal};
 use crate::streams::Telling;
 
@@ -64,7 +64,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let filter = query.filter()?;
-    let last = header_text(&headers, "last-event-id")?.or(query.last_event_id.as_deref());
+    let last = header_text(&headers, &LAST_EVENT_ID)?.or(query.last_event_id.as_deref());
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     app.bus.caught_up().await;
     let watch = app.bus.watch(filter, from);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use laneway_core::TaskId;
 use laneway_protocol::Code;
@@ -159,8 +159,11 @@ pub(crate) fn task_id(text: &str) -> Answer<TaskId> {
     u128::from_str_radix(&text.replace('-', ""), 16).map(TaskId).map_err(|_| missing())
 }
 
+/// What a client that comes back says it saw last.
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
 /// A header that must be readable, if it is there.
-pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &'static str) -> Answer<Option<&'a str>> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Answer<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text =
         value.to_str().map_err(|_| Refusal::invalid(format!("the header {name} must be plain ASCII")))?;

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::auth::admit;
 use crate::problem::Refused;
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Stands before every route.
 #[derive(Clone)]

@@ -6,7 +6,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs` |
+//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs`, `signal.rs` |
 //! | which routes are there, and who may use them? | `routes.rs`, `front.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
 //! | reading requests, refusing them | `extract.rs`, `problem.rs` |
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
@@ -60,6 +60,7 @@ mod schedule_routes;
 mod schedules;
 mod server;
 mod sessions;
+mod signal;
 mod slots;
 mod socket;
 mod status;

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use laneway_protocol::Code;
@@ -49,7 +49,7 @@ const SESSION_IDLE: Duration = Duration::from_secs(3600);
 /// When to come back if there is no room for another session.
 const SESSION_RETRY_MS: u64 = 5000;
 
-const SESSION_ID: &str = "mcp-session-id";
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Answers `/mcp`.
 #[derive(Clone)]
@@ -104,7 +104,7 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(app.limits.body_bytes_max)
-        .with_cancellation_token(app.closing.clone());
+        .with_cancellation_token(app.closing.token());
     let tools = Tools::new(Arc::clone(app));
     let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);
     let mcp = Mcp { service, sessions, open: Arc::default() };
@@ -143,7 +143,7 @@ impl Mcp {
             // It has ended; some clients take anything else for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
-        if is_handshake && let Some(session) = header_text(response.headers(), SESSION_ID)? {
+        if is_handshake && let Some(session) = header_text(response.headers(), &SESSION_ID)? {
             self.remember(session.to_owned(), caller).await;
         }
         match response.status().is_client_error() {
@@ -154,7 +154,7 @@ impl Mcp {
 
     /// The session that a request belongs to. To anybody but its owner it is not there.
     fn session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<Option<SessionOver>> {
-        let Some(id) = header_text(headers, SESSION_ID)? else { return Ok(None) };
+        let Some(id) = header_text(headers, &SESSION_ID)? else { return Ok(None) };
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match open.get(id) {
             Some(session) if session.owner == caller.key_space() => Ok(Some(session.over.clone())),

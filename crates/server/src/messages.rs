@@ -110,7 +110,7 @@ pub(crate) async fn send_message(app: &App, message: Message) -> Answer<MessageA
 
 fn refuse_draining(app: &App) -> Answer<()> {
     let detail = "the server is shutting down and takes no new work";
-    match app.draining.is_cancelled() {
+    match app.draining.is_given() {
         true => Err(Refusal::new(laneway_protocol::Code::Draining, detail)),
         false => Ok(()),
     }

@@ -193,7 +193,7 @@ impl Schedules {
 pub(crate) async fn run(app: Arc<App>) {
     wait_for_old_runs(&app);
     let mut is_first = true;
-    while !app.draining.is_cancelled() {
+    while !app.draining.is_given() {
         let now = Timestamp::now();
         let mut wake = now + SLEEP_MAX;
         for (schedule, _) in app.schedules.all(&app.config()) {
@@ -206,7 +206,7 @@ pub(crate) async fn run(app: Arc<App>) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = app.schedules.changed.notified() => {}
-            () = app.draining.cancelled() => {}
+            () = app.draining.given() => {}
         }
     }
 }

@@ -13,7 +13,6 @@ use laneway_store::Store;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::agreement::{differences, in_words};
 use crate::alarm::Alarms;
@@ -25,6 +24,7 @@ use crate::limits::{Callers, Limits};
 use crate::otlp::Traces;
 use crate::runners::Runners;
 use crate::schedules::{Schedules, check_schedules};
+use crate::signal::Signal;
 use crate::slots::Slots;
 use crate::timed::Timed;
 use crate::tokens::Tokens;
@@ -136,14 +136,14 @@ fn traces_to(
     config: &Config,
     handle: &Handle,
     is_shared: bool,
-    closing: &CancellationToken,
+    closing: &Signal,
 ) -> Result<(Traces, Option<JoinHandle<()>>), String> {
     let variable = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
     let Some(endpoint) = crate::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
         return Ok((Traces::default(), None));
     };
     let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
-    Ok((traces, Some(tokio::spawn(exporter.run(closing.clone())))))
+    Ok((traces, Some(tokio::spawn(exporter.run(closing.token())))))
 }
 
 /// Starts what goes on beside the calls: telling those who watch, comparing configurations, drawing charts.
@@ -182,6 +182,7 @@ impl Server {
                 config.listen
             ));
         }
+        let is_loopback = config.listen.is_loopback();
         let config = Arc::new(config);
         let clock = SteadyClock::start();
         let runners = Arc::new(Runners::new(Arc::clone(&config))?);
@@ -206,7 +207,7 @@ impl Server {
         handle.set_tool_calls(tool_calls(&config));
         let messages = handle.configure_messages(config.messages.settings()).await;
         messages.map_err(|error| error.to_string())?;
-        let closing = CancellationToken::new();
+        let closing = Signal::default();
         let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
         let (bus, wishes) = Bus::new(laneway_engine::Clock::now(&clock));
         let app = Arc::new(App {
@@ -225,7 +226,8 @@ impl Server {
             refusals: crate::metrics::Refusals::default(),
             overrides: crate::lanes::Overrides::default(),
             clock,
-            draining: CancellationToken::new(),
+            is_loopback,
+            draining: Signal::default(),
             closing,
             config_file,
             variables: overrides,
@@ -258,11 +260,11 @@ impl Server {
         let accepting = tokio::spawn(accepting);
         stop.await;
         tracing::info!("draining: no new work is taken");
-        app.draining.cancel();
+        app.draining.give();
         app.handle.shutdown(app.limits.drain_grace).await;
         // Whoever watches hears of the last ends too.
         app.bus.caught_up().await;
-        app.closing.cancel();
+        app.closing.give();
         accepting.abort();
         let all = app.limits.connections_max as u32;
         // Whoever does not take the last answer in time is cut off.
@@ -309,9 +311,9 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
         .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = app.closing.cancelled() => {
+    let ended = match app.closing.unless_given(serving.as_mut()).await {
+        Some(ended) => ended,
+        None => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }

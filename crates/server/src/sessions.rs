@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::bus::{Filter, From};
-use crate::extract::{Body, Path, Query, header_text};
+use crate::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
 use crate::messages::{drop_rule, ended, mode, texted};
 use crate::problem::{Answer, Refusal};
 use crate::streams::Telling;
@@ -261,7 +261,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let lane = LaneName::session(&key).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
-    let last = header_text(&headers, "last-event-id")?;
+    let last = header_text(&headers, &LAST_EVENT_ID)?;
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     app.bus.caught_up().await;
     let watch = app.bus.watch(Filter { task: None, lane: Some(lane) }, from);

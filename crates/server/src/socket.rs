@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::HeaderMap;
 use axum::response::Response;
 use laneway_core::TaskId;
 use laneway_engine::{OnDrop, TaskHandle};
@@ -44,7 +43,7 @@ pub(crate) async fn upgrade(
     State(app): State<Arc<App>>,
     caller: Caller,
     Query(query): Query<EventsQuery>,
-    headers: HeaderMap,
+    manner: Answer<Manner>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Answer<Response> {
     let first = query.filter()?;
@@ -52,7 +51,7 @@ pub(crate) async fn upgrade(
         Refusal::invalid("this is a WebSocket: the request must ask for an upgrade")
             .status(axum::http::StatusCode::UPGRADE_REQUIRED)
     })?;
-    let traceparent = Manner::of(&headers)?.traceparent;
+    let traceparent = manner?.traceparent;
     let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
     let most = app.limits.body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
@@ -100,7 +99,7 @@ struct Frame {
 impl Client {
     async fn serve(&mut self, mut telling: Telling) {
         let (mut heard, mut ping_at) = (Instant::now(), Instant::now() + PING_EVERY);
-        let closing = self.app.closing.clone();
+        let closing = self.app.closing.token();
         loop {
             let is_fine = tokio::select! {
                 message = self.socket.recv() => match message {

@@ -51,7 +51,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer<Json<Health>> 
     responses((status = 200, body = Readiness), (status = 503, body = Readiness))
 )]
 pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
-    let status = if app.draining.is_cancelled() {
+    let status = if app.draining.is_given() {
         "draining"
     } else {
         match everything(&app).await {

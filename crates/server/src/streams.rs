@@ -90,7 +90,7 @@ impl Telling {
             Some(happening) => happening,
             None if self.watch.is_at_now() && !self.epilogue.is_empty() => self.epilogue.pop_front()?,
             None => {
-                let closing = self.app.closing.clone();
+                let closing = self.app.closing.token();
                 tokio::select! {
                     biased;
                     next = self.watch.next() => next?,

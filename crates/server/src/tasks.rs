@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId};
 use laneway_engine::{Error, Standing, Submitted};
 use laneway_protocol::{
@@ -22,7 +23,7 @@ use crate::auth::Caller;
 use crate::bus::{Filter, From};
 use crate::chat::{replay, status_of};
 use crate::envelope::Envelope;
-use crate::extract::{Body, Path, header_text, task_id};
+use crate::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
 use crate::problem::{Answer, Refusal, TASK_ID};
 use crate::streams::Telling;
 use crate::views;
@@ -57,6 +58,9 @@ pub(crate) fn bad_cursor() -> Refusal {
     Refusal::invalid("cursor must be the next_cursor of the page before")
 }
 
+/// Where each task is.
+const TASKS: &str = "/api/tasks/";
+
 /// Asks for a task.
 #[utoipa::path(
     post, path = "/api/tasks", tag = "tasks", request_body = TaskRequest,
@@ -66,24 +70,25 @@ pub(crate) fn bad_cursor() -> Refusal {
 pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     caller: Caller,
-    headers: HeaderMap,
+    manner: Answer<Manner>,
     Body(request): Body<TaskRequest>,
 ) -> Answer<Response> {
-    let manner = Manner::of(&headers)?;
-    let asked = asks::task(&app, &caller, request, &manner).await?;
+    let asked = asks::task(&app, &caller, request, &manner?).await?;
     let Submitted { task, joined: replayed, standing } = asks::hand_in(&app, asked).await?;
-    let id = task.to_string();
     let accepted = AcceptedTask {
-        id: id.clone(),
+        id: task.to_string(),
         status: status_of(&standing).to_owned(),
         position: standing.position.map(|place| place as u64),
         eta_ms: standing.starts_in.map(|length| length.0),
         durability: app.handle.durability().as_str().to_owned(),
         replayed,
     };
-    let location = format!("/api/tasks/{id}");
-    let mut response = (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(accepted)).into_response();
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    // Two headers that share one text.
+    let location = Bytes::from([TASKS, &accepted.id].concat());
+    let id = HeaderValue::from_maybe_shared(location.slice(TASKS.len()..));
+    let mut response = (StatusCode::ACCEPTED, Json(accepted)).into_response();
+    if let (Ok(location), Ok(id)) = (HeaderValue::from_maybe_shared(location), id) {
+        response.headers_mut().insert(header::LOCATION, location);
         response.headers_mut().insert(TASK_ID, id);
     }
     Ok(response)
@@ -280,7 +285,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let task = task_id(&id)?;
-    let last = header_text(&headers, "last-event-id")?;
+    let last = header_text(&headers, &LAST_EVENT_ID)?;
     let from = last.map(|last| app.bus.resumption(last));
     app.bus.caught_up().await;
     let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;

@@ -64,7 +64,7 @@ pub(crate) async fn batch(
     caller: crate::auth::Caller,
     Body(request): Body<BatchRequest>,
 ) -> Answer<Json<BatchAnswer>> {
-    if app.draining.is_cancelled() {
+    if app.draining.is_given() {
         return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
     }
     if request.session.is_empty() {

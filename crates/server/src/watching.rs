@@ -173,10 +173,9 @@ fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<Tas
 fn before(board: &mut Board, event: &Event, new: &mut Vec<TaskId>) {
     match event {
         Event::Submitted { task, spec, handler, .. } => {
-            let lanes = if spec.lanes.is_empty() {
-                Arc::new([laneway_core::LaneName::main()]) as Arc<[_]>
-            } else {
-                spec.lanes.clone().into()
+            let lanes = match &spec.lanes[..] {
+                [] => board.shared_lanes(&[laneway_core::LaneName::main()]),
+                lanes => board.shared_lanes(lanes),
             };
             let is_external = *handler == Handler::External;
             board.note(*task, Note { lanes, is_external, group: spec.group.clone() });

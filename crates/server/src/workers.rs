@@ -42,13 +42,13 @@ pub(crate) async fn claim(
     }
     let request = claim_request(body)?;
     let claims = match wait {
-        _ if app.draining.is_cancelled() => Vec::new(),
+        _ if app.draining.is_given() => Vec::new(),
         0 => app.handle.claim(request).await?,
         wait => {
             let given_up = async {
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(wait)) => {}
-                    () = app.draining.cancelled() => {}
+                    () = app.draining.given() => {}
                 }
             };
             app.handle.claim_until(request, given_up).await?
