@@ -1,8 +1,8 @@
 //! Namespaces of one Postgres, as tests need them.
 
 use std::sync::Arc;
-use std::time::Duration;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use laneway_servers::Postgres;
 use laneway_store::conformance::Site;
