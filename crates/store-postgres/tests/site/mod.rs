@@ -18,8 +18,7 @@ pub(crate) struct Namespace {
 
 /// With patience for a machine that has other things to do.
 pub(crate) fn options(namespace: &str) -> Options {
-    let patience = Duration::from_secs(30);
-    Options { namespace: namespace.to_owned(), patience, ..Options::default() }
+    Options { namespace: namespace.to_owned(), patience: Duration::from_secs(30) }
 }
 
 impl Namespace {
