@@ -8,21 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{block, lane, numbers, secs};
+use common::{block, lane, numbers, replica_options as options, secs, until};
 use laneway_core::{End, Retry, Timestamp};
-use laneway_engine::{Appends, Context, Error, Failure, Filter, Handle, Options, RunError, Task};
+use laneway_engine::{Appends, Context, Error, Failure, Handle, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-
-fn options() -> Options {
-    let mut options = Options::default();
-    options.replica_lease = secs(5);
-    options
-}
 
 /// Engines on one store in memory, each of which can be cut off from it.
 async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
@@ -34,14 +28,6 @@ async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
         handles.push(Handle::join(store, options()).await.unwrap());
     }
     (handles.try_into().unwrap_or_else(|_| panic!("as many")), stores)
-}
-
-/// Waits until an engine sees a lane so.
-async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
-    let mut updates = lanes.subscribe(Filter::default());
-    while numbers(lanes, name).await != (running, waiting) {
-        tokio::time::timeout(secs(600), updates.next()).await.unwrap().unwrap();
-    }
 }
 
 #[tokio::test(start_paused = true)]

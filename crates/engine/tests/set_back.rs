@@ -8,27 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{block, lane, numbers, secs};
+use common::{block, lane, replica_options as options, until};
 use laneway_core::{BlobId, MessageEnd, Retry, TaskId};
-use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Options, Task, Update};
+use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
-
-fn options() -> Options {
-    let mut options = Options::default();
-    options.replica_lease = secs(5);
-    options
-}
-
-/// Waits until an engine sees a lane so.
-async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
-    let mut updates = lanes.subscribe(Filter::default());
-    while numbers(lanes, name).await != (running, waiting) {
-        tokio::time::timeout(secs(600), updates.next()).await.unwrap().unwrap();
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use laneway_core::{Block, LaneName, LaneSettings, Pattern};
-use laneway_engine::{Handle, Options};
+use laneway_engine::{Filter, Handle, Options};
 
 pub fn lanes() -> Handle {
     Handle::in_memory(Options::default())
@@ -33,4 +33,19 @@ pub async fn numbers(lanes: &Handle, name: &str) -> (u32, u32) {
     let snapshot = lanes.snapshot().await.unwrap();
     let lane = snapshot.iter().find(|lane| lane.lane.as_str() == name);
     lane.map_or((0, 0), |lane| (lane.running, lane.waiting))
+}
+
+/// Waits until an engine sees a lane so.
+pub async fn until(lanes: &Handle, name: &str, running: u32, waiting: u32) {
+    let mut updates = lanes.subscribe(Filter::default());
+    while numbers(lanes, name).await != (running, waiting) {
+        tokio::time::timeout(secs(600), updates.next()).await.unwrap().unwrap();
+    }
+}
+
+/// Replicas that are taken for dead soon.
+pub fn replica_options() -> Options {
+    let mut options = Options::default();
+    options.replica_lease = secs(5);
+    options
 }
