@@ -4,7 +4,7 @@ use laneway_core::{Event, Scheduler, State, Timestamp};
 
 /// A saved state costs as much as there is to save, so it is saved anew after this many events, or as many as there are
 /// live tasks.
-const EVENTS_MIN: usize = 256;
+const EVENTS_MIN: usize = 4096;
 
 /// A state of the log and everything that was appended since: at most as many events as there are live tasks, or
 /// [`EVENTS_MIN`], and one batch.

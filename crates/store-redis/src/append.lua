@@ -34,18 +34,30 @@ end
 if ARGV[12] == '1' and ARGV[6] ~= '' then
     redis.call('RPUSH', KEYS[4], ARGV[6])
 end
-local key, arg = 4, 12
-for _ = 1, tonumber(ARGV[7]) do
-    key, arg = key + 1, arg + 1
-    redis.call('SET', KEYS[key], ARGV[arg])
+-- One call for many words, because a call costs more than most of what it does. Lua passes at most 8000 of them.
+local WORDS_MAX = 4000
+local dropped = 5 + tonumber(ARGV[7])
+local finished = dropped + tonumber(ARGV[8])
+local arg = 12
+local blobs = {}
+for key = 5, dropped - 1 do
+    arg = arg + 1
+    blobs[#blobs + 1] = KEYS[key]
+    blobs[#blobs + 1] = ARGV[arg]
 end
-for _ = 1, tonumber(ARGV[8]) do
-    key = key + 1
-    redis.call('UNLINK', KEYS[key])
+for from = 1, #blobs, WORDS_MAX do
+    redis.call('MSET', unpack(blobs, from, math.min(from + WORDS_MAX - 1, #blobs)))
 end
-for _ = 1, tonumber(ARGV[9]) do
-    key = key + 1
-    local older = redis.call('HGET', KEYS[key], 'm')
+for from = dropped, finished - 1, WORDS_MAX do
+    redis.call('UNLINK', unpack(KEYS, from, math.min(from + WORDS_MAX, finished) - 1))
+end
+local is_again = false
+for from = finished, #KEYS, WORDS_MAX do
+    is_again = redis.call('EXISTS', unpack(KEYS, from, math.min(from + WORDS_MAX - 1, #KEYS))) > 0 or is_again
+end
+local places = {}
+for key = finished, #KEYS do
+    local older = is_again and redis.call('HGET', KEYS[key], 'm')
     if older then
         redis.call('ZREM', KEYS[3], older)
         redis.call('UNLINK', KEYS[key])
@@ -58,8 +70,12 @@ for _ = 1, tonumber(ARGV[9]) do
     if ARGV[10] ~= '0' then
         redis.call('PEXPIRE', KEYS[key], ARGV[10])
     end
-    redis.call('ZADD', KEYS[3], 0, ARGV[arg + 1])
+    places[#places + 1] = '0'
+    places[#places + 1] = ARGV[arg + 1]
     arg = arg + 5
+end
+for from = 1, #places, WORDS_MAX do
+    redis.call('ZADD', KEYS[3], unpack(places, from, math.min(from + WORDS_MAX - 1, #places)))
 end
 redis.call('SET', KEYS[1], ARGV[2])
 return {1, next}

@@ -15,20 +15,20 @@ const SEARCH_STEP: usize = 256;
 
 impl Shared {
     pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
-        self.finished_of(self.send(&self.finished_command(task)).await?)
+        let mut command = cmd("HMGET");
+        command.arg(self.keys.done(task)).arg("m").arg("r").arg("s");
+        self.finished_of(self.send(&command).await?)
     }
 
-    pub(crate) async fn finished_all(
-        &self,
-        tasks: &[TaskId],
-    ) -> Result<Vec<Option<StoredFinished>>, StoreError> {
-        let asked: Vec<Cmd> = tasks.iter().map(|task| self.finished_command(*task)).collect();
-        let answers = self.send_all(&asked).await?;
-        answers.into_iter().map(|fields| self.finished_of(fields)).collect()
-    }
-
-    fn finished_command(&self, task: TaskId) -> Cmd {
-        cmd("HMGET").arg(self.keys.done(task)).arg("m").arg("r").arg("s").to_owned()
+    pub(crate) async fn results(&self, tasks: &[TaskId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let command = |task: &TaskId| cmd("HGET").arg(self.keys.done(*task)).arg("s").to_owned();
+        let asked: Vec<Cmd> = tasks.iter().map(command).collect();
+        let result = |answer| match answer {
+            Value::Nil => Ok(None),
+            Value::BulkString(result) => Ok(Some(result.into())),
+            _ => Err(self.nonsense("a finished task")),
+        };
+        self.send_all(&asked).await?.into_iter().map(result).collect()
     }
 
     pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {

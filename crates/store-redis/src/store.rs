@@ -220,8 +220,8 @@ impl Store for RedisStore {
         self.run(async move |shared| shared.finished(task).await)
     }
 
-    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
-        self.run(async move |shared| shared.finished_all(&tasks).await)
+    fn results(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<Bytes>>> {
+        self.run(async move |shared| shared.results(&tasks).await)
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {

@@ -196,12 +196,12 @@ impl Log {
 
     /// What some finished tasks produced, in the order in which they were asked for.
     pub async fn results(&self, tasks: Vec<TaskId>) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let stored = self.store.finished_all(tasks).await?;
-        let result = |stored: Option<StoredFinished>| {
-            let Some(StoredFinished { task, result: Some(kept), .. }) = stored else { return Ok(None) };
+        let stored = self.store.results(tasks.clone()).await?;
+        let result = |(task, stored): (TaskId, Option<Bytes>)| {
+            let Some(kept) = stored else { return Ok(None) };
             unseal_result(self.store.name(), task, &kept).map(|(_, result)| result)
         };
-        stored.into_iter().map(result).collect()
+        tasks.into_iter().zip(stored).map(result).collect()
     }
 
     fn unseal_finished(&self, stored: StoredFinished) -> Result<(Finished, Option<Bytes>), StoreError> {

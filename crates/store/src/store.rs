@@ -244,14 +244,14 @@ pub trait Store: Send + Sync + 'static {
     /// A finished task with its result.
     fn finished(&self, task: TaskId) -> Answer<'_, Option<StoredFinished>>;
 
-    /// Some finished tasks with their results, in the order in which they were asked for.
-    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
+    /// The results of some finished tasks, in the order in which they were asked for.
+    fn results(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<Bytes>>> {
         Box::pin(async move {
-            let mut all = Vec::with_capacity(tasks.len());
+            let mut results = Vec::with_capacity(tasks.len());
             for task in tasks {
-                all.push(self.finished(task).await?);
+                results.push(self.finished(task).await?.and_then(|finished| finished.result));
             }
-            Ok(all)
+            Ok(results)
         })
     }
 

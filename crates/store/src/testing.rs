@@ -198,8 +198,8 @@ impl Store for FaultyStore {
         self.unless_away(self.inner.finished(task))
     }
 
-    fn finished_all(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<StoredFinished>>> {
-        self.unless_away(self.inner.finished_all(tasks))
+    fn results(&self, tasks: Vec<TaskId>) -> Answer<'_, Vec<Option<Bytes>>> {
+        self.unless_away(self.inner.results(tasks))
     }
 
     fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<StoredFinished>> {

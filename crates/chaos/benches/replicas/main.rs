@@ -23,6 +23,10 @@ use laneway_store_redis::{Options, RedisStore};
 use crate::counts::Counts;
 use crate::load::{Load, idle_commands, idle_latency, median, open_loop, replica, round_trip, throughput};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const ROUNDS: usize = 7;
 /// Tasks of a round, and of a peer's.
 const TASKS: usize = 10_000;

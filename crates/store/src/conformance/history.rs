@@ -1,8 +1,9 @@
 //! Finished work.
 
+use bytes::Bytes;
 use laneway_core::{End, LaneName, Name, TaskId, Timestamp};
 
-use super::{Site, append_all, batch, finished, open};
+use super::{Site, append_all, batch, blob_id, finished, open};
 use crate::{Entry, Finished, Head, HistoryQuery, Log, Retention, label};
 
 /// Five batches with which four tasks end each: tasks 1 to 20, in that order, the last ones at 500.
@@ -54,6 +55,27 @@ pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
     let expected: Vec<u128> = [3].into_iter().chain((1..=20).rev().filter(|task| *task != 3)).collect();
     assert_eq!(tasks(&log).await, expected);
     append_all(&log, head, [7]).await;
+}
+
+/// As when a long line is cleared, so many that an engine may have to take them in pieces.
+pub(super) async fn very_many_may_come_and_end_together(site: &impl Site) {
+    const MANY: u128 = 4_500;
+    let log = open(site).await;
+    let payload = |number: u128| (blob_id(number), Bytes::from(format!("payload {number}")));
+    let coming = Entry { payloads: (1..=MANY).map(payload).collect(), ..batch(1) };
+    let head = log.append(Head::EMPTY, &coming).await.expect("appended");
+    for number in [1, 2_000, 2_001, 4_000, 4_001, MANY] {
+        assert_eq!(log.payload(blob_id(number)).await, Ok(Some(payload(number).1)));
+    }
+    let ended = (1..=MANY).map(|number| (finished(number, 100), None));
+    let going = Entry { dropped: (1..=MANY).map(blob_id).collect(), finished: ended.collect(), ..batch(2) };
+    log.append(head, &going).await.expect("appended");
+    for number in [1, 2_000, 2_001, 4_000, 4_001, MANY] {
+        assert_eq!(log.payload(blob_id(number)).await, Ok(None));
+        assert_eq!(log.finished(TaskId(number)).await, Ok(Some((finished(number, 100), None))));
+    }
+    let listed = log.history(newest(MANY as u32 + 1)).await.expect("the history can be read");
+    assert_eq!(listed.len() as u128, MANY);
 }
 
 pub(super) async fn old_and_surplus_history_goes(site: &impl Site) {

@@ -62,6 +62,7 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     snapshot::a_large_snapshot_comes_back_whole(&new_site()).await;
     snapshot::everything_is_there_after_reopening(&new_site()).await;
     history::finished_work_is_listed_newest_first(&new_site()).await;
+    history::very_many_may_come_and_end_together(&new_site()).await;
     history::finished_work_is_listed_by_its_labels(&new_site()).await;
     history::old_and_surplus_history_goes(&new_site()).await;
     damage::every_changed_byte_is_noticed(&new_site()).await;
