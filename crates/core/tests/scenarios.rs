@@ -135,6 +135,7 @@ scenarios! {
     a_dead_runner_needs_no_lease "64-a-dead-runner-needs-no-lease"
     a_call_is_repeated_only_until_it_has_ended "rule-a-call-is-repeated-only-until-it-has-ended"
     a_key_belongs_to_the_newest_task "rule-a-key-belongs-to-the-newest-task"
+    a_lane_that_is_let_go_tells_its_last_change_once "rule-a-lane-that-is-let-go-tells-its-last-change-once"
     a_lost_turn_is_redelivered "rule-a-lost-turn-is-redelivered"
     a_pause_gives_kept_slots_back "rule-a-pause-gives-kept-slots-back"
     a_timeout_is_retried_like_a_failure "rule-a-timeout-is-retried-like-a-failure"

@@ -38,7 +38,9 @@ impl<'a> Build<'a> {
             let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             sources.insert(change.file.clone(), text);
         }
-        Ok(Build { copy, package, changes, sources, broken: BTreeSet::new(), apart: BTreeSet::new() })
+        let hidden = (1..).zip(changes).filter(|(_, change)| change.is_of_hidden_type());
+        let apart = hidden.map(|(switch, _)| switch).collect();
+        Ok(Build { copy, package, changes, sources, broken: BTreeSet::new(), apart })
     }
 
     /// Writes the changes, leaves out what does not compile, and returns the package's test programs.
@@ -95,8 +97,7 @@ impl<'a> Build<'a> {
         {
             match blamed(message, written) {
                 Some(switch) => {
-                    let is_apart = message["code"]["code"] == NOT_CONSTANT
-                        || self.changes[switch as usize - 1].is_of_hidden_type();
+                    let is_apart = message["code"]["code"] == NOT_CONSTANT;
                     if is_apart { &mut self.apart } else { &mut self.broken }.insert(switch);
                 }
                 None => unclear.push_str(message["rendered"].as_str().unwrap_or_default()),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{BinOp, Block, Expr, ExprBinary};
+use syn::{BinOp, Block, Expr, ExprBinary, Pat};
 
 use crate::change::{Change, Genre, Place};
 
@@ -79,6 +79,14 @@ impl Search<'_> {
         let at = first.span().byte_range().start;
         for (switch, value) in self.take(Genre::FnValue, first.span()) {
             let text = format!("if {} {{ return {value}; }} ", question(switch));
+            self.sites.edits.push(Edit::More { at, switch, text });
+        }
+    }
+
+    fn arm(&mut self, arm: &syn::Arm) {
+        let at = arm.pat.span().byte_range().end;
+        for (switch, _) in self.take(Genre::MatchArm, arm.span()) {
+            let text = format!(" if !{} ", question(switch));
             self.sites.edits.push(Edit::More { at, switch, text });
         }
     }
@@ -158,12 +166,22 @@ impl<'ast> Visit<'ast> for Search<'_> {
         visit::visit_expr_unary(self, node);
     }
 
-    fn visit_arm(&mut self, node: &'ast syn::Arm) {
-        let at = node.pat.span().byte_range().end;
-        for (switch, _) in self.take(Genre::MatchArm, node.span()) {
-            let text = format!(" if !{} ", question(switch));
-            self.sites.edits.push(Edit::More { at, switch, text });
+    fn visit_expr_match(&mut self, node: &'ast syn::ExprMatch) {
+        // The compiler does not believe that an arm with a condition is taken: so another arm must take everything.
+        let takes_all = |arm: &syn::Arm| match &arm.pat {
+            _ if arm.guard.is_some() => false,
+            Pat::Ident(name) => name.ident.to_string().starts_with(char::is_lowercase),
+            other => matches!(other, Pat::Wild(_)),
+        };
+        if node.arms.iter().any(takes_all) {
+            for arm in &node.arms {
+                self.arm(arm);
+            }
         }
+        visit::visit_expr_match(self, node);
+    }
+
+    fn visit_arm(&mut self, node: &'ast syn::Arm) {
         if let Some((_, guard)) = node.guard.as_ref().filter(|(_, guard)| !has_let(guard)) {
             let others = self.take(Genre::MatchArmGuard, guard.span());
             self.choice(guard.span().byte_range(), others);

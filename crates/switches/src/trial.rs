@@ -94,12 +94,13 @@ impl Test {
             .stderr(Stdio::null())
             .status()
             .map_err(|error| format!("sh did not start: {error}"))?;
-        Ok(match (status.success(), status.code()) {
-            (true, _) => Ran::Passed,
+        match status.code() {
+            Some(0) => Ok(Ran::Passed),
             // `timeout` has killed it, and itself with it.
-            (false, None | Some(137)) => Ran::Endless,
-            (false, _) => Ran::Failed,
-        })
+            None | Some(137) => Ok(Ran::Endless),
+            Some(125..=127) => Err(format!("{} did not start", self.program.display())),
+            Some(_) => Ok(Ran::Failed),
+        }
     }
 }
 

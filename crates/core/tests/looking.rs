@@ -1,0 +1,164 @@
+//! What one can look at says what is and what will happen.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
+use laneway_core::{
+    Agent, Block, CancelReason, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId, MessageSettings,
+    Millis, Name, Outcome, Pattern, Reply, Scheduler, Selector, SessionCommand, Source, TaskId, TaskSpec, Timestamp,
+};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn lane(text: &str) -> LaneName {
+    LaneName::new(text).unwrap()
+}
+
+struct Queue {
+    scheduler: Scheduler,
+    events: Vec<Event>,
+    now: Timestamp,
+}
+
+impl Queue {
+    fn new() -> Queue {
+        Queue { scheduler: Scheduler::new(1), events: Vec::new(), now: Timestamp(0) }
+    }
+
+    fn at(&mut self, now: u64) -> &mut Queue {
+        self.now = Timestamp(now);
+        self
+    }
+
+    fn step(&mut self, command: Command) -> Reply {
+        self.events.clear();
+        self.scheduler.step(self.now, command, &mut self.events).unwrap()
+    }
+
+    fn submit(&mut self, task: u128, lanes: &str) {
+        let spec = TaskSpec::new(name("work"), lanes.split(' ').map(lane).collect());
+        self.step(Command::Submit { task: TaskId(task), spec: Box::new(spec) });
+    }
+
+    fn finish(&mut self, task: u128, fence: u64, outcome: Outcome) {
+        self.step(Command::Finish { task: TaskId(task), fence: Fence(fence), outcome });
+    }
+
+    fn set(&mut self, lanes: &str, settings: &[(&str, &str)]) {
+        let mut block = LaneSettings::default();
+        for (key, value) in settings {
+            block.set(key, value).unwrap();
+        }
+        let settings = (!settings.is_empty()).then_some(block);
+        self.step(Command::Configure(vec![Block { lanes: Pattern::new(lanes).unwrap(), settings }]));
+    }
+
+    fn session(&mut self, command: SessionCommand) -> Reply {
+        self.step(Command::Session(Box::new(command)))
+    }
+
+    fn labels(&self) -> Vec<&str> {
+        self.scheduler.stats().map(|(label, _)| label).collect()
+    }
+}
+
+#[test]
+fn how_many_a_cancel_would_end_is_how_many_it_ends() {
+    let mut queue = Queue::new();
+    for (task, lanes) in [(1, "one"), (2, "one"), (3, "one"), (4, "other"), (5, "other")] {
+        queue.submit(task, lanes);
+    }
+    for (named, expected) in [(Some("one"), 2), (Some("nowhere"), 0), (None, 1)] {
+        let which = Selector { lane: named.map(lane), ..Selector::default() };
+        assert_eq!(queue.scheduler.waiting_count(&which), expected, "{named:?}");
+        let reason = CancelReason::Caller;
+        assert_eq!(queue.step(Command::CancelWaiting { which, reason }), Reply::Cancelled(expected));
+    }
+}
+
+#[test]
+fn a_prospect_is_the_place_and_the_start_that_the_run_times_promise() {
+    let mut queue = Queue::new();
+    queue.submit(1, "one");
+    queue.submit(2, "one");
+    queue.submit(3, "one");
+    queue.submit(4, "one");
+    assert!(queue.scheduler.has_line());
+    assert_eq!(queue.scheduler.prospect(TaskId(1)), None);
+    assert_eq!(queue.scheduler.prospect(TaskId(4)), Some((3, None)));
+    // One run took a second: so will the next.
+    queue.at(1000).finish(1, 1, Outcome::Success);
+    let prospects = [2, 3, 4].map(|task| queue.scheduler.prospect(TaskId(task)));
+    assert_eq!(prospects, [None, Some((1, Some(Millis(1000)))), Some((2, Some(Millis(2000))))]);
+    assert_eq!(queue.scheduler.estimated_start(TaskId(4)), Some(Millis(2000)));
+    assert_eq!(queue.scheduler.position(TaskId(4)), Some(2));
+    for (task, fence) in [(2, 2), (3, 3)] {
+        queue.finish(task, fence, Outcome::Success);
+    }
+    assert!(!queue.scheduler.has_line());
+}
+
+#[test]
+fn who_has_departed_is_told_of_the_last_step_alone() {
+    let mut queue = Queue::new();
+    queue.scheduler.keep_departed();
+    queue.submit(1, "one");
+    assert!(!queue.scheduler.has_departed());
+    queue.finish(1, 1, Outcome::Success);
+    assert!(queue.scheduler.has_departed());
+    // Nobody took it.
+    queue.step(Command::Tick);
+    assert!(!queue.scheduler.has_departed());
+    queue.submit(2, "one");
+    queue.finish(2, 2, Outcome::Success);
+    let departed: Vec<TaskId> = queue.scheduler.take_departed().map(|view| view.id).collect();
+    assert_eq!(departed, [TaskId(2)]);
+}
+
+#[test]
+fn what_was_seen_is_told_under_a_block_as_long_as_something_belongs_to_it() {
+    let mut queue = Queue::new();
+    queue.submit(1, "plain");
+    let families = queue.labels().len();
+    queue.set("gpu*", &[("max_concurrency", "1")]);
+    assert_eq!(queue.labels().len(), families);
+    queue.submit(2, "gpu1");
+    queue.submit(3, "gpu1");
+    assert!(queue.labels().contains(&"gpu*"));
+    // The block is gone, and so is what was seen under its name.
+    queue.set("gpu*", &[]);
+    assert!(!queue.labels().contains(&"gpu*"), "{:?}", queue.labels());
+    assert_eq!(queue.labels().len(), families);
+    // A family stays, with or without lanes.
+    queue.finish(1, 1, Outcome::Success);
+    queue.finish(2, 2, Outcome::Success);
+    queue.finish(3, 3, Outcome::Success);
+    queue.set("gpu*", &[("max_concurrency", "1")]);
+    assert_eq!(queue.labels().len(), families);
+}
+
+#[test]
+fn what_is_sent_again_is_all_that_was_sent() {
+    let mut queue = Queue::new();
+    let settings = MessageSettings { redeliver: false, ..MessageSettings::default() };
+    queue.session(SessionCommand::ConfigureMessages(Box::new(settings)));
+    let incoming = Incoming {
+        sender: Some("7".into()),
+        sender_name: Some("Ann".into()),
+        permissions: vec![name("read"), name("write")],
+        source: Source::Background,
+        priority: Some(7),
+        ..Incoming::new(MessageId(1), "s", Agent::new(name("bot")), "say it")
+    };
+    queue.session(SessionCommand::Send(Box::new(incoming)));
+    let first = queue.scheduler.live_message(MessageId(1)).unwrap().clone();
+    let turn = queue.scheduler.turn_of_session("s").unwrap();
+    let fence = turn.running.unwrap().fence;
+    queue.step(Command::Lapse { task: turn.id, fence });
+    assert_eq!(queue.scheduler.messages_set_aside().count(), 1);
+    queue.session(SessionCommand::Resend { message: MessageId(1), again: MessageId(2) });
+    let second = queue.scheduler.live_message(MessageId(2)).unwrap();
+    assert_eq!((&second.text, &second.address, &second.from), (&first.text, &first.address, &first.from));
+    assert_eq!(first.from.as_ref().and_then(|from| from.id.as_deref()), Some("7"));
+}
