@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use laneway_core::{
-    Agent, BadMessage, BeyondPolicy, Command, Fence, Incoming, LABEL_BYTES_MAX, LaneName, MessageId, Millis,
+    Agent, BadMessage, BeyondPolicy, Command, Fence, Incoming, LABEL_BYTES_MAX, LaneName, MessageId, MessagePolicy, Millis,
     Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection, Scheduler, SessionCommand, TEXT_BYTES_MAX,
     TaskId, TaskSpec, Timestamp,
 };
@@ -102,4 +102,24 @@ fn settings_beyond_the_policy() {
     assert_eq!(refused(ask(SessionCommand::Configure { session: "ann".into(), queue })), expected);
     let settings = laneway_core::MessageSettings { global: queue, ..Default::default() };
     assert_eq!(refused(ask(SessionCommand::ConfigureMessages(Box::new(settings)))), expected);
+}
+
+#[test]
+fn a_queue_may_have_up_to_what_the_policy_allows_and_no_more() {
+    let policy = MessagePolicy { cap_max: 5, wait_max: Millis(100) };
+    let nothing = QueueOverrides::default();
+    let cap = |cap: u32| QueueOverrides { cap: Some(cap), ..nothing };
+    let debounce = |millis: u64| QueueOverrides { debounce: Some(Millis(millis)), ..nothing };
+    let max_wait = |millis: u64| QueueOverrides { max_wait: Some(Millis(millis)), ..nothing };
+    for fine in [nothing, cap(1), cap(5), debounce(0), debounce(100), max_wait(100)] {
+        assert_eq!(fine.check(&policy), Ok(()), "{fine:?}");
+    }
+    for (beyond, expected) in [
+        (cap(0), BeyondPolicy::Cap(5)),
+        (cap(6), BeyondPolicy::Cap(5)),
+        (debounce(101), BeyondPolicy::Debounce(Millis(100))),
+        (max_wait(101), BeyondPolicy::MaxWait(Millis(100))),
+    ] {
+        assert_eq!(beyond.check(&policy), Err(expected), "{beyond:?}");
+    }
 }

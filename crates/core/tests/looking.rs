@@ -139,6 +139,35 @@ fn what_was_seen_is_told_under_a_block_as_long_as_something_belongs_to_it() {
 }
 
 #[test]
+fn each_kind_of_live_task_is_named_once() {
+    let mut queue = Queue::new();
+    for (task, kind) in [(1, "chat"), (2, "search"), (3, "chat"), (4, "search")] {
+        let spec = TaskSpec::new(name(kind), vec![lane("main")]);
+        queue.step(Command::Submit { task: TaskId(task), spec: Box::new(spec) });
+    }
+    let kinds = |queue: &Queue| {
+        let mut kinds: Vec<String> = queue.scheduler.kinds().map(ToString::to_string).collect();
+        kinds.sort();
+        kinds
+    };
+    assert_eq!(kinds(&queue), ["chat", "search"]);
+    // The last one that came is of a kind that is over with it.
+    queue.finish(2, 2, Outcome::Success);
+    queue.finish(4, 4, Outcome::Success);
+    assert_eq!(kinds(&queue), ["chat"]);
+}
+
+/// Replicas of different versions read the same log: a message's turns have the same ids in all of them.
+#[test]
+fn the_id_of_a_turn_is_of_its_message_s_millisecond_and_never_changes() {
+    let message = MessageId(0x0198_c0de_1234_7abc_9def_0123_4567_89ab);
+    let turns = [1, 2, 3].map(|number| TaskId::of_turn(message, number).to_string());
+    let expected =
+        ["0198c0de-1234-7abc-bce1-2443f7a02b25", "0198c0de-1234-7abc-8ee7-375765a2368b", "0198c0de-1234-7abc-8d53-a596dc02ef18"];
+    assert_eq!(turns, expected);
+}
+
+#[test]
 fn what_is_sent_again_is_all_that_was_sent() {
     let mut queue = Queue::new();
     let settings = MessageSettings { redeliver: false, ..MessageSettings::default() };
