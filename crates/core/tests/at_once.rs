@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
 use laneway_core::{
-    BlobId, Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Retry, Scheduler,
-    Selector, SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
+    BlobId, Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Retry,
+    Scheduler, Selector, SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 /// The lanes of the tasks: one that is wide, ones that are soon full, paused, drained, rated, external, a conversation.

@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 
 use laneway_core::{
-    Block, Command, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Scheduler, Selector, TaskId, TaskSpec,
-    TaskStatus, TaskView, Timestamp,
+    Block, Command, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Scheduler, Selector,
+    TaskId, TaskSpec, TaskStatus, TaskView, Timestamp,
 };
 
 fn name(text: &str) -> Name {
@@ -40,8 +40,12 @@ fn crowd() -> Scheduler {
     ];
     step(0, Command::Configure(blocks));
     for number in 1..=60u128 {
-        let lanes = [&["busy"][..], &["side", "busy"], &["busy", "side"], &["out"], &["busy"]][number as usize % 5];
-        let mut spec = TaskSpec::new(name(["chat", "search"][number as usize % 2]), lanes.iter().map(|name| lane(name)).collect());
+        let lanes =
+            [&["busy"][..], &["side", "busy"], &["busy", "side"], &["out"], &["busy"]][number as usize % 5];
+        let mut spec = TaskSpec::new(
+            name(["chat", "search"][number as usize % 2]),
+            lanes.iter().map(|name| lane(name)).collect(),
+        );
         spec.priority = Some((number * 7 % 3) as u8);
         spec.run_after = (number % 11 == 0).then_some(Millis(500));
         spec.group = (number % 3 == 0).then(|| name("third"));
@@ -53,7 +57,9 @@ fn crowd() -> Scheduler {
     // The fifth task was granted fourth.
     let failed = Outcome::Failure { error: "not yet".into(), retryable: true };
     let fence = scheduler.task(TaskId(5)).unwrap().running.unwrap().fence;
-    scheduler.step(Timestamp(62), Command::Finish { task: TaskId(5), fence, outcome: failed }, &mut Vec::new()).unwrap();
+    scheduler
+        .step(Timestamp(62), Command::Finish { task: TaskId(5), fence, outcome: failed }, &mut Vec::new())
+        .unwrap();
     scheduler
 }
 
@@ -119,9 +125,12 @@ fn the_line_of_a_lane_has_everybody_who_waits_there_with_his_place() {
         let places = (1..=waiting.len()).map(Some).chain(std::iter::repeat(None));
         let expected: Vec<(u128, Option<usize>)> =
             ids(in_line(waiting).iter().chain(&in_line(later))).into_iter().zip(places).collect();
-        for (from, size) in [(0, 1), (0, 3), (3, 5), (0, 500), (10, 2), (0, expected.len()), (expected.len(), 3)] {
+        for (from, size) in
+            [(0, 1), (0, 3), (3, 5), (0, 500), (10, 2), (0, expected.len()), (expected.len(), 3)]
+        {
             let (items, next) = scheduler.line_in(&lane(name), from, size);
-            let items: Vec<(u128, Option<usize>)> = items.iter().map(|(view, place)| (view.id.0, *place)).collect();
+            let items: Vec<(u128, Option<usize>)> =
+                items.iter().map(|(view, place)| (view.id.0, *place)).collect();
             let end = expected.len().min(from + size);
             assert_eq!(items, expected[from.min(end)..end], "{name} {from} {size}");
             assert_eq!(next, (expected.len() > from + size).then_some(from + size), "{name} {from} {size}");
@@ -139,9 +148,12 @@ fn a_long_line_of_one_lane_is_told_a_page_at_a_time() {
         let submit = Command::Submit { task: TaskId(number), spec: Box::new(spec) };
         scheduler.step(Timestamp(number as u64), submit, &mut Vec::new()).unwrap();
     }
-    for (from, size, first, next) in [(0, 5, 2, Some(5)), (5, 5, 7, Some(10)), (15, 5, 17, None), (0, 20, 2, None)] {
+    for (from, size, first, next) in
+        [(0, 5, 2, Some(5)), (5, 5, 7, Some(10)), (15, 5, 17, None), (0, 20, 2, None)]
+    {
         let (items, more) = scheduler.line_in(&lane("long"), from, size);
-        let items: Vec<(u128, Option<usize>)> = items.iter().map(|(view, place)| (view.id.0, *place)).collect();
+        let items: Vec<(u128, Option<usize>)> =
+            items.iter().map(|(view, place)| (view.id.0, *place)).collect();
         let expected: Vec<(u128, Option<usize>)> =
             (0..size).map(|at| (first + at as u128, Some(from + at + 1))).collect();
         assert_eq!((items, more), (expected, next), "{from} {size}");

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
 use laneway_core::{
-    Agent, Block, CancelReason, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId, MessageSettings,
-    Millis, Name, Outcome, Pattern, Reply, Scheduler, Selector, SessionCommand, Source, TaskId, TaskSpec, Timestamp,
+    Agent, Block, CancelReason, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId,
+    MessageSettings, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, Reply, Scheduler, Selector,
+    SessionCommand, Source, TaskId, TaskSpec, Timestamp,
 };
 
 fn name(text: &str) -> Name {
@@ -102,18 +103,26 @@ fn a_prospect_is_the_place_and_the_start_that_the_run_times_promise() {
 #[test]
 fn who_has_departed_is_told_of_the_last_step_alone() {
     let mut queue = Queue::new();
+    queue.submit(9, "one");
+    queue.finish(9, 1, Outcome::Success);
+    assert!(!queue.scheduler.has_departed(), "nobody asked");
     queue.scheduler.keep_departed();
     queue.submit(1, "one");
     assert!(!queue.scheduler.has_departed());
-    queue.finish(1, 1, Outcome::Success);
+    queue.finish(1, 2, Outcome::Success);
     assert!(queue.scheduler.has_departed());
     // Nobody took it.
     queue.step(Command::Tick);
     assert!(!queue.scheduler.has_departed());
     queue.submit(2, "one");
-    queue.finish(2, 2, Outcome::Success);
+    queue.finish(2, 3, Outcome::Success);
     let departed: Vec<TaskId> = queue.scheduler.take_departed().map(|view| view.id).collect();
     assert_eq!(departed, [TaskId(2)]);
+    // Of this kind nobody wants to know.
+    queue.scheduler.unwatched(Some(name("work")));
+    queue.submit(3, "one");
+    queue.finish(3, 4, Outcome::Success);
+    assert!(!queue.scheduler.has_departed());
 }
 
 #[test]
@@ -157,13 +166,69 @@ fn each_kind_of_live_task_is_named_once() {
     assert_eq!(kinds(&queue), ["chat"]);
 }
 
+/// A message of which nothing is asked but to be sent.
+fn say(id: u128, session: &str) -> SessionCommand {
+    SessionCommand::Send(Box::new(Incoming::new(MessageId(id), session, Agent::new(name("bot")), "say it")))
+}
+
+#[test]
+fn a_conversation_tells_what_it_is_about() {
+    let mut queue = Queue::new();
+    queue.set("agent:bot", &[("max_concurrency", "9")]);
+    let settings = MessageSettings { redeliver: false, ..MessageSettings::default() };
+    queue.session(SessionCommand::ConfigureMessages(Box::new(settings)));
+    for (id, key) in [(1, "first"), (2, "second"), (3, "first"), (4, "third")] {
+        queue.session(say(id, key));
+    }
+    let keys: Vec<String> = queue.scheduler.sessions().into_iter().map(|view| view.key).collect();
+    assert_eq!(keys, ["first", "second", "third"]);
+    let session_of = |queue: &Queue, id: u128| queue.scheduler.session_of(MessageId(id));
+    assert_eq!(
+        [1, 2, 3, 9].map(|id| session_of(&queue, id)),
+        ["first", "second", "first", ""].map(|key| { Some(key.to_owned()).filter(|key| !key.is_empty()) })
+    );
+    // The turn takes steering from the attempt that said so.
+    let turn = queue.scheduler.turn_of_session("first").unwrap();
+    let fence = turn.running.as_ref().unwrap().fence;
+    let takes = |queue: &Queue| queue.scheduler.session("first").unwrap().turns[0].takes_steering;
+    assert!(!takes(&queue));
+    queue.session(SessionCommand::Steering { turn: turn.id, fence, open: true });
+    assert!(takes(&queue));
+    queue.session(SessionCommand::Send(Box::new(Incoming {
+        queue: QueueOverrides { mode: Some(Mode::Steer), ..QueueOverrides::default() },
+        ..Incoming::new(MessageId(5), "first", Agent::new(name("bot")), "turn left")
+    })));
+    queue.session(SessionCommand::TakeSteering { turn: turn.id, fence, only: None });
+    assert_eq!(queue.scheduler.taken_steering(turn.id, fence), [MessageId(5)]);
+    assert_eq!(queue.scheduler.taken_steering(turn.id, Fence(fence.0 + 1)), []);
+    // A turn that fails is tried again: nobody is busy, but somebody will be answered, and not before his time.
+    queue.finish(turn.id.0, fence.0, Outcome::Failure { error: "no luck".into(), retryable: true });
+    let view = queue.scheduler.session("first").unwrap();
+    assert_eq!((view.busy, view.typing, view.waiting.len()), (false, true, 3));
+    let again_at = view.retry_at.unwrap();
+    assert!(again_at > queue.now);
+    queue.at(again_at.0).step(Command::Tick);
+    let view = queue.scheduler.session("first").unwrap();
+    assert_eq!((view.typing, view.retry_at), (true, None));
+    // What is set aside says why, and is still of its conversation.
+    let turn = queue.scheduler.turn_of_session("second").unwrap();
+    queue.step(Command::Lapse { task: turn.id, fence: turn.running.unwrap().fence });
+    let view = queue.scheduler.session("second").unwrap();
+    let error = view.aside[0].error.as_deref();
+    assert_eq!((view.typing, error), (false, Some("whoever ran the turn was lost")));
+    assert_eq!(session_of(&queue, 2), Some("second".to_owned()));
+}
+
 /// Replicas of different versions read the same log: a message's turns have the same ids in all of them.
 #[test]
 fn the_id_of_a_turn_is_of_its_message_s_millisecond_and_never_changes() {
     let message = MessageId(0x0198_c0de_1234_7abc_9def_0123_4567_89ab);
     let turns = [1, 2, 3].map(|number| TaskId::of_turn(message, number).to_string());
-    let expected =
-        ["0198c0de-1234-7abc-bce1-2443f7a02b25", "0198c0de-1234-7abc-8ee7-375765a2368b", "0198c0de-1234-7abc-8d53-a596dc02ef18"];
+    let expected = [
+        "0198c0de-1234-7abc-bce1-2443f7a02b25",
+        "0198c0de-1234-7abc-8ee7-375765a2368b",
+        "0198c0de-1234-7abc-8d53-a596dc02ef18",
+    ];
     assert_eq!(turns, expected);
 }
 

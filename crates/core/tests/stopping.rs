@@ -57,5 +57,8 @@ fn what_comes_after_stop_granting_waits_in_line_although_nothing_holds_it_up() {
     lanes.step(Timestamp(0), submit(1, "one", None), &mut events).unwrap();
     assert!(matches!(events[..], [Event::Submitted { .. }]), "{events:?}");
     assert_eq!(lanes.position(TaskId(1)), Some(1));
-    assert_eq!(lanes.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)), Some((0, 1)));
+    assert_eq!(
+        lanes.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)),
+        Some((0, 1))
+    );
 }
