@@ -219,6 +219,24 @@ fn a_conversation_tells_what_it_is_about() {
     assert_eq!(session_of(&queue, 2), Some("second".to_owned()));
 }
 
+/// Somebody may have chosen the very id for a task of his own, live or dead: then the turn has the next one.
+#[test]
+fn a_turn_has_an_id_that_nobody_has() {
+    for fails in [false, true] {
+        let mut queue = Queue::new();
+        let message = MessageId(1);
+        let taken = TaskId::of_turn(message, 1);
+        queue.submit(taken.0, "elsewhere");
+        assert_eq!(queue.scheduler.kind_of(taken), Some(&name("work")));
+        if fails {
+            queue.finish(taken.0, 1, Outcome::Failure { error: "no luck".into(), retryable: false });
+            assert_eq!(queue.scheduler.dead_letters().count(), 1);
+        }
+        queue.session(say(1, "s"));
+        assert_eq!(queue.scheduler.turn_of_session("s").map(|turn| turn.id), Some(TaskId::of_turn(message, 2)));
+    }
+}
+
 /// Replicas of different versions read the same log: a message's turns have the same ids in all of them.
 #[test]
 fn the_id_of_a_turn_is_of_its_message_s_millisecond_and_never_changes() {

@@ -79,6 +79,7 @@ scenarios! {
     the_pending_list_is_the_line "29-the-pending-list-is-the-line"
     two_workers_never_get_the_same "29-two-workers-never-get-the-same"
     a_heartbeat_in_time "30-a-heartbeat-in-time"
+    a_retry_is_no_redelivery "30-a-retry-is-no-redelivery"
     a_silent_worker_loses_its_lease "30-a-silent-worker-loses-its-lease"
     unclaimed_or_unfinished_ends "31-unclaimed-or-unfinished-ends"
     a_second_completion_is_refused "32-a-second-completion-is-refused"
