@@ -94,7 +94,7 @@ fn pages_of_tasks_are_the_tasks_that_fit_each_once() {
             status.is_none_or(|status| view.status == status)
                 && which.lane.as_ref().is_none_or(|lane| view.lanes.contains(lane))
                 && which.kind.as_ref().is_none_or(|kind| view.kind == *kind)
-                && (which.group.is_none() || view.id.0 % 3 == 0)
+                && (which.group.is_none() || view.id.0.is_multiple_of(3))
                 && which.parent.is_none()
         };
         let mut expected = ids(all.iter().filter(fits));

@@ -233,7 +233,10 @@ fn a_turn_has_an_id_that_nobody_has() {
             assert_eq!(queue.scheduler.dead_letters().count(), 1);
         }
         queue.session(say(1, "s"));
-        assert_eq!(queue.scheduler.turn_of_session("s").map(|turn| turn.id), Some(TaskId::of_turn(message, 2)));
+        assert_eq!(
+            queue.scheduler.turn_of_session("s").map(|turn| turn.id),
+            Some(TaskId::of_turn(message, 2))
+        );
     }
 }
 

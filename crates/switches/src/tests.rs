@@ -126,7 +126,7 @@ fn a_whole_run_tells_caught_endless_missed_and_what_does_not_compile_or_fit() {
         change(SMALL, "FnValue", "Plain }", "Default::default()"),
         change(SMALL, "BinaryOperator", "+ 1;\n", "*"),
     ];
-    let tally = crate::switched(&copy, "small", ".", &changes, 2).expect("verdicts");
+    let tally = crate::switched(&copy, "small", "", &changes, 2).expect("verdicts");
     let verdicts: Vec<(u32, Verdict)> = tally.verdicts.into_iter().collect();
     assert_eq!(
         verdicts,
