@@ -98,6 +98,13 @@ fn a_prospect_is_the_place_and_the_start_that_the_run_times_promise() {
         queue.finish(task, fence, Outcome::Success);
     }
     assert!(!queue.scheduler.has_line());
+    // With two slots one becomes free twice as often.
+    queue.set("two", &[("max_concurrency", "2")]);
+    for task in 11..=14 {
+        queue.submit(task, "two");
+    }
+    queue.at(2000).finish(11, 5, Outcome::Success);
+    assert_eq!(queue.scheduler.prospect(TaskId(14)), Some((1, Some(Millis(500)))));
 }
 
 #[test]
