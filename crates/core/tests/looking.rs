@@ -108,6 +108,22 @@ fn a_prospect_is_the_place_and_the_start_that_the_run_times_promise() {
 }
 
 #[test]
+fn attempts_are_of_whoever_starts_them() {
+    let mut queue = Queue::new();
+    let mut runner_of = |task: u128, runner: Option<&str>| {
+        queue.scheduler.run_as(runner.map(name));
+        queue.submit(task, &format!("lane-{task}"));
+        let granted = queue.events.iter().find_map(|event| match event {
+            Event::Granted { worker, .. } => Some(worker.as_ref().map(ToString::to_string)),
+            _ => None,
+        });
+        granted.unwrap()
+    };
+    assert_eq!(runner_of(1, None), None);
+    assert_eq!(runner_of(2, Some("replica-1")), Some("replica-1".to_owned()));
+}
+
+#[test]
 fn who_has_departed_is_told_of_the_last_step_alone() {
     let mut queue = Queue::new();
     queue.submit(9, "one");

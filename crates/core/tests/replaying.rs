@@ -50,7 +50,8 @@ fn what_time_alone_brings_comes_to_whoever_reads_too() {
         (0, Command::Configure(vec![block])),
         (0, Command::Submit { task: TaskId(1), spec: Box::new(spec) }),
         (1, Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success }),
-        (5000, submit(2, 0)),
+        // One event alone.
+        (5000, submit(2, 500)),
     ] {
         let mut events = Vec::new();
         decider.step(Timestamp(at), command, &mut events).unwrap();
