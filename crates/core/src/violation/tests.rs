@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::id::{Fence, TaskId};
 use crate::message::{Agent, Incoming, MessageId};
 use crate::name::{LaneName, Name};
+use crate::node::{Rank, Seat};
 use crate::retry::Retry;
 use crate::scheduler::{RememberedKey, Scheduler};
 use crate::session::Turn;
@@ -105,6 +106,19 @@ const DAMAGES: &[(&str, Damage)] = &[
         let leaf = this.tasks[slot(this, 2)].leaf;
         let step = this.line.nodes[leaf as usize].parent;
         this.line.nodes[step as usize].closed = false;
+    }),
+    ("a seat among few", |this| {
+        let leaf = this.tasks[slot(this, 2)].leaf;
+        let place = this.tasks[slot(this, 2)].place();
+        this.line.nodes[leaf as usize].set_seat(Seat::Open(Rank::new(place, 0)));
+    }),
+    ("a route that is kept and taken", |this| {
+        let route = this.tasks[slot(this, 1)].route;
+        this.lanes.kept.push_back(route);
+    }),
+    ("a lane of a route that is not kept", |this| {
+        let lane = lane(this, "one");
+        this.lanes[lane].listed += 1;
     }),
     ("a task that waits although it may run", |this| {
         this.stop_granting();
