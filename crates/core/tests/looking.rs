@@ -107,6 +107,20 @@ fn a_prospect_is_the_place_and_the_start_that_the_run_times_promise() {
     assert_eq!(queue.scheduler.prospect(TaskId(14)), Some((1, Some(Millis(500)))));
 }
 
+/// Programs keep their names and ask with them again and again: what was found under one is not taken for another.
+#[test]
+fn a_task_goes_through_the_lanes_that_it_names() {
+    let mut queue = Queue::new();
+    let [first, second] = ["first", "second"].map(lane);
+    let both = vec![first.clone(), second.clone()];
+    let asked = [&both[..], &both, &both[..1], &both, &both[..1], &both[1..], &[second.clone(), first.clone()], &both];
+    for (task, lanes) in (1..).zip(asked) {
+        let spec = TaskSpec::new(name("work"), lanes.to_vec());
+        queue.step(Command::Submit { task: TaskId(task), spec: Box::new(spec) });
+        assert_eq!(queue.scheduler.task(TaskId(task)).map(|view| view.lanes).as_deref(), Some(lanes));
+    }
+}
+
 #[test]
 fn attempts_are_of_whoever_starts_them() {
     let mut queue = Queue::new();
