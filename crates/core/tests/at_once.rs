@@ -306,7 +306,12 @@ fn slots_are_kept_for_who_is_passed_over_by_those_who_start_at_once() {
     twins.submit(busy[1], vec![right.clone()]);
     let mut both = TaskSpec::new(kind(), vec![lane("home"), left.clone(), right.clone()]);
     both.fair_key = Some(lane("ann"));
+    // Behind it waits one that a pause holds up, too: that is not the one who is passed over.
+    let mut paused = both.clone();
+    paused.lanes.push(lane("z-paused"));
+    twins.step(&Command::Pause { lane: lane("z-paused") });
     twins.step(&Command::Submit { task: TaskId(3), spec: Box::new(both) });
+    twins.step(&Command::Submit { task: TaskId(4), spec: Box::new(paused) });
     for number in 0..200 {
         // One of the two is always busy.
         let side = number % 2;

@@ -33,6 +33,7 @@ scenarios! {
     limits_change_while_work_runs "07-limits-change-while-work-runs"
     one_conversation_from_three_sides "08-one-conversation-from-three-sides"
     one_turn_of_a_conversation_at_a_time "08-one-turn-of-a-conversation-at-a-time"
+    a_conversation_that_was_served_waits_for_the_others "09-a-conversation-that-was-served-waits-for-the-others"
     a_retry_gives_its_turn_back "09-a-retry-gives-its-turn-back"
     equal_lanes_take_turns "09-equal-lanes-take-turns"
     turns_by_weight "09-turns-by-weight"
