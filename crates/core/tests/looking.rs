@@ -113,7 +113,16 @@ fn a_task_goes_through_the_lanes_that_it_names() {
     let mut queue = Queue::new();
     let [first, second] = ["first", "second"].map(lane);
     let both = vec![first.clone(), second.clone()];
-    let asked = [&both[..], &both, &both[..1], &both, &both[..1], &both[1..], &[second.clone(), first.clone()], &both];
+    let asked = [
+        &both[..],
+        &both,
+        &both[..1],
+        &both,
+        &both[..1],
+        &both[1..],
+        &[second.clone(), first.clone()],
+        &both,
+    ];
     for (task, lanes) in (1..).zip(asked) {
         let spec = TaskSpec::new(name("work"), lanes.to_vec());
         queue.step(Command::Submit { task: TaskId(task), spec: Box::new(spec) });
