@@ -46,7 +46,7 @@ cargo xtask <chore>
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
-  mutants --all [--jobs N] [WORD]  every change that cargo-mutants can make to the core (an hour), or those with this word
+  mutants --all [--jobs N] [WORD]  every change that cargo-mutants can make to the core (an hour or two), or those with this word
 ";
 
 fn main() -> ExitCode {
