@@ -1,6 +1,6 @@
 //! The changes that cannot be in one build with the others: cargo-mutants makes them, one build each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -38,9 +38,11 @@ pub(crate) fn make(program: &Path, root: &Path, package: &str, changes: &[&Chang
     if !matches!(status.code(), Some(0 | 2 | 3)) {
         return Err(format!("cargo-mutants failed: {status}"));
     }
-    let lines = |name: &str| {
+    let asked: BTreeSet<&str> = changes.iter().map(|change| &*change.name).collect();
+    let lines = |name: &str| -> Result<Vec<String>, String> {
         let path = output.join("mutants.out").join(name);
-        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(text.lines().filter(|line| asked.contains(line)).map(str::to_owned).collect())
     };
     let by = "cargo-mutants".to_owned();
     for (file, verdict) in [
@@ -48,9 +50,9 @@ pub(crate) fn make(program: &Path, root: &Path, package: &str, changes: &[&Chang
         ("timeout.txt", Verdict::Endless(by)),
         ("missed.txt", Verdict::Missed(0)),
     ] {
-        made.verdicts.extend(lines(file)?.lines().map(|line| (line.to_owned(), verdict.clone())));
+        made.verdicts.extend(lines(file)?.into_iter().map(|line| (line, verdict.clone())));
     }
-    made.unviable = lines("unviable.txt")?.lines().count();
+    made.unviable = lines("unviable.txt")?.len();
     Ok(made)
 }
 
