@@ -46,7 +46,7 @@ cargo xtask <chore>
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
-  mutants --all [--shard K/N]  every change that cargo-mutants can make to the core (hours), or one of N parts
+  mutants --all [--jobs N] [WORD]  every change that cargo-mutants can make to the core (an hour or two), or those with this word
 ";
 
 fn main() -> ExitCode {
@@ -77,8 +77,10 @@ fn main() -> ExitCode {
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
-        ["mutants", "--all"] => survivors::all(None),
-        ["mutants", "--all", "--shard", shard] => survivors::all(Some(shard)),
+        ["mutants", "--all"] => survivors::all(None, ""),
+        ["mutants", "--all", "--jobs", jobs] => survivors::all(Some(jobs), ""),
+        ["mutants", "--all", "--jobs", jobs, word] => survivors::all(Some(jobs), word),
+        ["mutants", "--all", word] => survivors::all(None, word),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
             eprint!("{USAGE}");

@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<Vec<Mutant>, String> {
 }
 
 /// Copies what git knows of, and what is new, but nothing that is built.
-fn copy_tree(root: &Path, copy: &Path) -> Result<(), String> {
+pub(crate) fn copy_tree(root: &Path, copy: &Path) -> Result<(), String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
         .current_dir(root)

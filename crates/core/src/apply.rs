@@ -129,8 +129,7 @@ impl Scheduler {
         self.letters
             .reclassify(|letter| book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main())));
         self.book.recount_letters(self.letters.classes());
-        let used: Vec<u32> = self.lanes.iter().map(|(_, lane)| lane.class).collect();
-        self.book.sweep(|class| used.contains(&class));
+        self.book.sweep();
         let mut changed = Vec::new();
         for (lane, old) in classes.iter().map(|(lane, class)| (*lane, &before[class])) {
             if old != self.settings(lane) {

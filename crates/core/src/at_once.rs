@@ -183,7 +183,6 @@ impl Scheduler {
         let has_sessions = !self.sessions.is_empty();
         home.handler != Handler::External
             && home.boost.is_none()
-            && home.notice_after != Some(Millis(0))
             && home.wait_timeout != Some(Millis(0))
             && route.lanes.iter().all(|lane| {
                 let lane = &self.lanes[*lane];

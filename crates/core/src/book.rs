@@ -151,13 +151,12 @@ impl Book {
         }
     }
 
-    /// Forgets classes of blocks that are gone, unless a lane or a letter still belongs to them.
-    pub(crate) fn sweep(&mut self, is_used: impl Fn(u32) -> bool) {
+    /// Forgets classes of blocks that are gone: no lane and no letter belongs to them any more.
+    pub(crate) fn sweep(&mut self) {
         let (blocks, classes) = (&self.blocks, &mut self.classes);
         self.by_label.retain(|(label, family), number| {
             let has_block = Pattern::new(label).is_ok_and(|label| blocks.contains_key(&label));
-            let class = &classes[*number as usize];
-            let keep = has_block || **label == *family.label() || class.letters > 0 || is_used(*number);
+            let keep = has_block || **label == *family.label();
             if !keep {
                 classes.remove(*number as usize);
             }

@@ -36,7 +36,7 @@ pub(crate) struct FairShare {
     index: Index,
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
-    resting: BTreeSet<(u64, u32)>,
+    pub(crate) resting: BTreeSet<(u64, u32)>,
 }
 
 impl FairShare {

@@ -59,7 +59,6 @@ impl Scheduler {
             && task.rare.is_none()
             && task.handler != Handler::External
             && home.boost.is_none()
-            && home.notice_after != Some(Millis(0))
             && route.lanes.iter().all(|lane| self.lanes[*lane].open);
         if starts {
             self.skips_line = slot;

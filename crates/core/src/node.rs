@@ -170,3 +170,28 @@ impl Node {
         if self.step.key() == NONE { rank } else { rank.with_tag(self.tag) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use super::*;
+
+    #[test]
+    fn the_level_decides_then_the_turn_then_the_arrival_however_large_they_are() {
+        let mut all = Vec::new();
+        for level in [0, 1, 9, u8::MAX] {
+            for tag in [0, 1, 255, 256, 257, 1 << 40, u64::MAX - 1, u64::MAX] {
+                all.extend([0, 1, 1 << 40, Rank::ARRIVAL].map(|arrival| (Reverse(level), tag, arrival)));
+            }
+        }
+        all.sort_unstable();
+        let rank = |&(Reverse(level), tag, arrival): &(Reverse<u8>, u64, u64)| {
+            Rank::new(Place::new(level, arrival), tag)
+        };
+        assert!(all.iter().map(rank).is_sorted_by(|one, next| one < next));
+        let again =
+            |of: &(Reverse<u8>, u64, u64)| rank(of).with_tag(7) == Rank::new(Place::new(of.0.0, of.2), 7);
+        assert!(all.iter().all(again), "another turn leaves level and arrival");
+    }
+}

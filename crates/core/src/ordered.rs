@@ -246,15 +246,12 @@ impl<K: Ord + Copy> Ordered<K> {
         };
         chunk.remove(index);
         let is_empty = chunk.is_empty();
-        match &mut self.rest.0 {
-            Some(rest) if number > 0 => {
-                rest.entries -= 1;
-                if is_empty {
-                    drop(rest.list.remove(number - 1));
-                }
+        // The first chunk is not used up: its first entry is removed elsewhere.
+        if let (Some(rest), Some(behind_first)) = (&mut self.rest.0, number.checked_sub(1)) {
+            rest.entries -= 1;
+            if is_empty {
+                drop(rest.list.remove(behind_first));
             }
-            Some(_) if is_empty => self.move_up(),
-            _ => {}
         }
         true
     }
@@ -333,5 +330,19 @@ mod tests {
         }
         assert_eq!(list.position(Place::new(0, 0)), 0);
         assert!(grown > 5, "the list never had more than {grown} chunks");
+    }
+
+    #[test]
+    fn what_is_removed_in_the_middle_leaves_no_gap() {
+        let mut list = Ordered::default();
+        let place = |number: usize| Place::new(2, number as u64);
+        let all = 4 * CHUNK_MAX;
+        (0..all).for_each(|number| assert_eq!(list.insert(place(number), number as u32), number == 0));
+        for number in CHUNK_MAX..3 * CHUNK_MAX {
+            assert!(list.remove(place(number)));
+            assert_eq!((list.len(), list.position(place(all))), (all - (number + 1 - CHUNK_MAX), list.len()));
+        }
+        let left = (0..CHUNK_MAX).chain(3 * CHUNK_MAX..all).map(|number| (place(number), number as u32));
+        assert!(list.iter().eq(left));
     }
 }

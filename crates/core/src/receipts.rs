@@ -55,3 +55,21 @@ impl Receipts {
         self.set_aside.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_ends_are_remembered_and_then_the_oldest_goes() {
+        let mut receipts = Receipts::default();
+        let end = || MessageEnd::Delivered { turn: crate::id::TaskId(1) };
+        for number in 1..=RECEIPTS_MAX as u128 {
+            receipts.keep(MessageId(number), end(), Timestamp(1));
+        }
+        assert!(receipts.get(MessageId(1)).is_some());
+        receipts.keep(MessageId(0), end(), Timestamp(2));
+        assert!(receipts.get(MessageId(1)).is_none());
+        assert!(receipts.get(MessageId(2)).is_some() && receipts.get(MessageId(0)).is_some());
+    }
+}

@@ -90,5 +90,10 @@ mod tests {
         let jittered: Vec<u64> = (0..200).filter_map(|seed| spread.delay(5, seed)).map(|d| d.0).collect();
         assert!(jittered.iter().all(|delay| (800..=1600).contains(delay)), "{jittered:?}");
         assert!(jittered.iter().min() < Some(&900) && jittered.iter().max() > Some(&1500), "{jittered:?}");
+        // Of a delay of no length, or of one millisecond, there is nothing to spread.
+        for length in [Millis(0), Millis(1)] {
+            let short = Retry { initial_delay: length, ..spread };
+            assert!((0..50).all(|seed| short.delay(1, seed) == Some(length)), "{length:?}");
+        }
     }
 }

@@ -168,6 +168,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_time_is_an_average_in_which_the_newest_counts_an_eighth() {
+        let mut run_time = RunTime::default();
+        let mut after = |millis: u64| {
+            run_time.record(Millis(millis));
+            run_time.millis()
+        };
+        assert_eq!([after(800), after(1600), after(900), after(100)], [800, 900, 900, 800].map(Some));
+    }
+
+    #[test]
     fn percentiles_are_right_within_a_quarter_in_bounded_memory() {
         let mut histogram = Histogram::default();
         for millis in 1..=100_000 {

@@ -215,3 +215,6 @@ impl Scheduler {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

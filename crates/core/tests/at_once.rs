@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
 use laneway_core::{
-    Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Retry, Scheduler,
-    Selector, TaskId, TaskSpec, Timestamp,
+    BlobId, Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Retry,
+    Scheduler, Selector, SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 /// The lanes of the tasks: one that is wide, ones that are soon full, paused, drained, rated, external, a conversation.
@@ -251,4 +251,81 @@ fn an_id_that_is_taken_and_a_stale_fence_are_left_to_the_commands() {
     assert!(!twins.short.end_at_once(twins.now, task, fence));
     assert_eq!(twins.ended, 1);
     twins.agree();
+}
+
+/// What has something to tell, or somebody who wants to know, is left to the commands; all else is not.
+#[test]
+fn who_concerns_somebody_else_neither_starts_nor_ends_at_once() {
+    let conversation = |key: &str| {
+        let queue = laneway_core::QueueOverrides { cap: Some(3), ..Default::default() };
+        Command::Session(Box::new(SessionCommand::Configure { session: key.into(), queue }))
+    };
+    let drain = |name: &str| Command::Drain { lane: lane(name) };
+    let plain = |_: &mut TaskSpec| {};
+    type Change = fn(&mut TaskSpec);
+    // The lane, what is done before, what else is asked of a task, whether one ends at once and another starts at once.
+    let cases: [(&str, Option<Command>, Change, bool, bool); 8] = [
+        ("main", None, plain, true, true),
+        ("session:a", None, plain, true, true),
+        ("main", Some(conversation("a")), plain, true, true),
+        ("session:a", Some(conversation("a")), plain, false, false),
+        ("main", Some(drain("main")), plain, false, false),
+        ("main", None, |spec| spec.payload = std::num::NonZeroU128::new(7).map(BlobId), false, true),
+        ("main", None, |spec| spec.timeout = Some(Millis(50)), false, true),
+        ("main", None, |spec| spec.kind = Name::new("watched").unwrap(), false, true),
+    ];
+    for (number, (name, before, change, ends, starts)) in cases.into_iter().enumerate() {
+        let mut twins = Twins::new();
+        let slots = Block {
+            lanes: Pattern::new(name).unwrap(),
+            settings: Some(LaneSettings { max_concurrency: Some(Switch::On(4)), ..LaneSettings::default() }),
+        };
+        twins.step(&Command::Configure(vec![slots]));
+        let mut spec = TaskSpec::new(kind(), vec![lane(name)]);
+        spec.retry = Some(Retry::NONE);
+        change(&mut spec);
+        twins.step(&Command::Submit { task: TaskId(1), spec: Box::new(spec) });
+        if let Some(before) = before {
+            twins.step(&before);
+        }
+        let started = twins.short.start_at_once(twins.now, TaskId(2), &kind(), &[lane(name)]);
+        assert_eq!(started.is_some(), starts, "start of {number}");
+        let (task, fence) = twins.running[0];
+        assert_eq!(twins.short.end_at_once(twins.now, task, fence), ends, "end of {number}");
+        assert_eq!(twins.short.violation(), None);
+    }
+}
+
+/// Who starts at once passes over whoever waits for more lanes, as who stood in line would: his turn comes all the same.
+#[test]
+fn slots_are_kept_for_who_is_passed_over_by_those_who_start_at_once() {
+    let mut twins = Twins::new();
+    let (left, right) = (lane("left"), lane("right"));
+    let mut busy = [TaskId(1), TaskId(2)];
+    twins.submit(busy[0], vec![left.clone()]);
+    twins.submit(busy[1], vec![right.clone()]);
+    let mut both = TaskSpec::new(kind(), vec![lane("home"), left.clone(), right.clone()]);
+    both.fair_key = Some(lane("ann"));
+    // Behind it waits one that a pause holds up, too: that is not the one who is passed over.
+    let mut paused = both.clone();
+    paused.lanes.push(lane("z-paused"));
+    twins.step(&Command::Pause { lane: lane("z-paused") });
+    twins.step(&Command::Submit { task: TaskId(3), spec: Box::new(both) });
+    twins.step(&Command::Submit { task: TaskId(4), spec: Box::new(paused) });
+    for number in 0..200 {
+        // One of the two is always busy.
+        let side = number % 2;
+        let (_, fence) = *twins.running.iter().find(|(task, _)| *task == busy[side]).unwrap();
+        twins.finish(busy[side], fence);
+        if twins.running.iter().any(|(task, _)| *task == TaskId(3)) {
+            assert!((60..70).contains(&number), "{number}");
+            return;
+        }
+        busy[side] = TaskId(10 + number as u128);
+        twins.submit(busy[side], vec![[left.clone(), right.clone()][side].clone()]);
+        if !twins.running.iter().any(|(task, _)| *task == busy[side]) {
+            busy[side] = busy[1 - side];
+        }
+    }
+    panic!("it starves");
 }

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use laneway_core::{
-    Agent, BadMessage, BeyondPolicy, Command, Fence, Incoming, LABEL_BYTES_MAX, LaneName, MessageId, Millis,
-    Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection, Scheduler, SessionCommand, TEXT_BYTES_MAX,
-    TaskId, TaskSpec, Timestamp,
+    AGENT_LANES_MAX, Agent, BadMessage, BeyondPolicy, Command, Event, Fence, Incoming, LABEL_BYTES_MAX,
+    LaneName, MessageId, MessagePolicy, Millis, Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection,
+    Scheduler, SessionChange, SessionCommand, TEXT_BYTES_MAX, TEXTS_BYTES_MAX, TaskId, TaskSpec, Timestamp,
 };
 
 fn message(id: u128) -> Incoming {
@@ -102,4 +102,89 @@ fn settings_beyond_the_policy() {
     assert_eq!(refused(ask(SessionCommand::Configure { session: "ann".into(), queue })), expected);
     let settings = laneway_core::MessageSettings { global: queue, ..Default::default() };
     assert_eq!(refused(ask(SessionCommand::ConfigureMessages(Box::new(settings)))), expected);
+}
+
+#[test]
+fn a_queue_may_have_up_to_what_the_policy_allows_and_no_more() {
+    let policy = MessagePolicy { cap_max: 5, wait_max: Millis(100) };
+    let nothing = QueueOverrides::default();
+    let cap = |cap: u32| QueueOverrides { cap: Some(cap), ..nothing };
+    let debounce = |millis: u64| QueueOverrides { debounce: Some(Millis(millis)), ..nothing };
+    let max_wait = |millis: u64| QueueOverrides { max_wait: Some(Millis(millis)), ..nothing };
+    for fine in [nothing, cap(1), cap(5), debounce(0), debounce(100), max_wait(100)] {
+        assert_eq!(fine.check(&policy), Ok(()), "{fine:?}");
+    }
+    for (beyond, expected) in [
+        (cap(0), BeyondPolicy::Cap(5)),
+        (cap(6), BeyondPolicy::Cap(5)),
+        (debounce(101), BeyondPolicy::Debounce(Millis(100))),
+        (max_wait(101), BeyondPolicy::MaxWait(Millis(100))),
+    ] {
+        assert_eq!(beyond.check(&policy), Err(expected), "{beyond:?}");
+    }
+}
+
+/// All texts that wait together have a bound: the message that would go beyond it is refused, and one that just fits is not.
+#[test]
+fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
+    let mut lanes = busy();
+    let mut accepted = Vec::new();
+    lanes.step(Timestamp(1000), send(message(3)), &mut accepted).unwrap();
+    let so_far = 3 * message(1).text.len() as u64;
+    let long: std::sync::Arc<str> = "x".repeat(TEXT_BYTES_MAX).into();
+    // As if so many others had been accepted, all but the last few bytes.
+    let more = (TEXTS_BYTES_MAX - so_far) / TEXT_BYTES_MAX as u64;
+    for number in 0..more {
+        let [Event::Session(event)] = &mut accepted[..] else { unreachable!("one message was accepted") };
+        let SessionChange::Accepted { message, .. } = &mut event.change else { unreachable!("accepted") };
+        (message.id, message.text) = (MessageId(100 + u128::from(number)), long.clone());
+        message.number += 1;
+        lanes.apply(Timestamp(1000), &accepted[0]);
+    }
+    let left = (TEXTS_BYTES_MAX - so_far - more * TEXT_BYTES_MAX as u64) as usize;
+    let say = |length: usize| {
+        // In another conversation, which has nothing to look after.
+        let incoming = Incoming { session: "bob".into(), text: "x".repeat(length).into(), ..message(4) };
+        let mut lanes = Scheduler::restore(7, &lanes.state());
+        lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).err()
+    };
+    assert_eq!((say(left), say(left + 1)), (None, Some(Rejection::MessagesFull)));
+}
+
+#[test]
+fn a_message_may_be_as_large_as_its_bounds_say() {
+    let text = |length: usize| -> std::sync::Arc<str> { "x".repeat(length).into() };
+    let names = |count: usize| (0..count).map(|number| Name::new(format!("may-{number}")).unwrap()).collect();
+    let lanes_named =
+        |count: usize| (0..count).map(|number| LaneName::new(format!("l{number}")).unwrap()).collect();
+    type Change<'a> = &'a dyn Fn(&mut Incoming, usize);
+    // Each at its bound, and one beyond.
+    let cases: [(Change<'_>, usize, BadMessage); 5] = [
+        (&|message, bound| message.text = text(bound), TEXT_BYTES_MAX, BadMessage::TooLong),
+        (&|message, bound| message.sender = Some(text(bound)), LABEL_BYTES_MAX, BadMessage::Label("sender")),
+        (&|message, bound| message.permissions = names(bound), PERMISSIONS_MAX, BadMessage::Permissions),
+        (&|message, bound| message.agent.lanes = lanes_named(bound), AGENT_LANES_MAX, BadMessage::Lanes),
+        (&|message, bound| message.priority = Some(bound as u8), 9, BadMessage::Priority),
+    ];
+    for (change, bound, expected) in cases {
+        for (size, refusal) in [(bound, None), (bound + 1, Some(&expected)), (bound + 2, Some(&expected))] {
+            let mut incoming = Incoming { session: "bob".into(), ..message(3) };
+            change(&mut incoming, size);
+            let refused = busy().step(Timestamp(1000), send(incoming), &mut Vec::new()).err();
+            assert_eq!(refused, refusal.cloned().map(Rejection::BadMessage), "{expected:?} {size}");
+        }
+    }
+}
+
+/// Of so many places it is remembered what was dropped there, and of no more.
+#[test]
+fn what_was_dropped_is_told_to_so_many_places_and_no_more() {
+    let mut lanes = busy();
+    let drop = QueueOverrides { cap: Some(1), ..QueueOverrides::default() };
+    for number in 0..100u128 {
+        let mut incoming = Incoming { queue: drop, ..message(10 + number) };
+        incoming.place.to = Some(format!("place {number}").into());
+        lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).unwrap();
+    }
+    assert_eq!(lanes.session("ann").unwrap().dropped, 64);
 }

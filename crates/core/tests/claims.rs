@@ -58,6 +58,8 @@ fn what_is_no_claim_is_refused() {
         assert!(matches!(step(&mut lanes, wrong), Err(Rejection::BadTask(_))));
     }
     assert_eq!(lanes.pending_external().len(), 4);
+    let (reply, _) = step(&mut lanes, claim(&[1], Some(Millis::MAX))).unwrap();
+    assert_eq!(reply, Reply::Claimed(vec![TaskId(1)]));
 }
 
 #[test]
@@ -125,4 +127,34 @@ fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
             }
         }
     }
+}
+
+/// However many lanes wait for a worker: one that asks for one kind gets all of it, from each lane in turn.
+#[test]
+fn a_claim_of_one_kind_finds_it_behind_whatever_else_waits() {
+    let mut lanes = Scheduler::new(1);
+    let mut settings = LaneSettings { handler: Some(Handler::External), ..LaneSettings::default() };
+    settings.set("max_concurrency", "9").unwrap();
+    let block = Block { lanes: Pattern::new("out:*").unwrap(), settings: Some(settings) };
+    step(&mut lanes, Command::Configure(vec![block])).unwrap();
+    // The first lane has more than its share, which is claimed last.
+    let names = (0..30).flat_map(|lane| (0..if lane == 0 { 3 } else { 1 }).map(move |_| lane));
+    let mut expected = (Vec::new(), Vec::new());
+    for (number, lane) in names.enumerate() {
+        for kind in ["other", "job"] {
+            let task = TaskId(2 * number as u128 + u128::from(kind == "job"));
+            let out = LaneName::new(format!("out:{lane}")).unwrap();
+            let spec = TaskSpec::new(Name::new(kind).unwrap(), vec![out]);
+            step(&mut lanes, Command::Submit { task, spec: Box::new(spec) }).unwrap();
+            if kind == "job" {
+                let is_more = lane == 0 && number > 0;
+                if is_more { &mut expected.1 } else { &mut expected.0 }.push(task);
+            }
+        }
+    }
+    let (worker, lanes_asked) = (Name::new("w").unwrap(), vec![Pattern::new("out:*").unwrap()]);
+    let kinds = vec![Name::new("job").unwrap()];
+    let claim = Command::Claim { worker, lanes: lanes_asked, kinds, max: 100, lease: None };
+    let (reply, _) = step(&mut lanes, claim).unwrap();
+    assert_eq!(reply, Reply::Claimed([expected.0, expected.1].concat()));
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
-use laneway_core::{Command, Event, LaneName, Millis, Name, Scheduler, TaskId, TaskSpec, Timestamp};
+use laneway_core::{
+    Block, Command, Event, Fence, LaneName, LaneSettings, Millis, Name, Outcome, Pattern, Scheduler, TaskId,
+    TaskSpec, Timestamp,
+};
 
 fn submit(number: u128, run_after: u64) -> Command {
     let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::new("work").unwrap()]);
@@ -32,4 +35,30 @@ fn a_look_that_changed_nothing_leaves_no_trace_in_what_is_read_after_it() {
     }
     assert_eq!(reader.state(), looker.state());
     assert_eq!(reader.state(), decider.state());
+}
+
+/// A bucket fills and its lane goes without an event: whoever only reads must come to that by the time of the next one.
+#[test]
+fn what_time_alone_brings_comes_to_whoever_reads_too() {
+    let rated = LaneName::new("rated").unwrap();
+    let mut settings = LaneSettings::default();
+    settings.set("rate_limit", "1/second").unwrap();
+    let block = Block { lanes: Pattern::new("rat*").unwrap(), settings: Some(settings) };
+    let spec = TaskSpec::new(Name::new("work").unwrap(), vec![rated.clone()]);
+    let (mut decider, mut reader) = (Scheduler::new(1), Scheduler::new(2));
+    for (at, command) in [
+        (0, Command::Configure(vec![block])),
+        (0, Command::Submit { task: TaskId(1), spec: Box::new(spec) }),
+        (1, Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success }),
+        // One event alone.
+        (5000, submit(2, 500)),
+    ] {
+        let mut events = Vec::new();
+        decider.step(Timestamp(at), command, &mut events).unwrap();
+        events.iter().for_each(|event| reader.apply(Timestamp(at), event));
+        assert_eq!(reader.state(), decider.state());
+        let is_there = [&reader, &decider].map(|scheduler| scheduler.lane(&rated).is_some());
+        let expected = at < 5000 && decider.highest_fence() > Fence(0);
+        assert_eq!(is_there, [expected; 2], "at {at}");
+    }
 }

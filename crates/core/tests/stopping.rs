@@ -48,3 +48,17 @@ fn nothing_starts_after_stop_granting_but_what_a_worker_claims() {
     let status = |task: u128| lanes.status(TaskId(task));
     assert_eq!([1, 2, 4].map(status), [None, Some(TaskStatus::Queued), Some(TaskStatus::Running)]);
 }
+
+#[test]
+fn what_comes_after_stop_granting_waits_in_line_although_nothing_holds_it_up() {
+    let mut lanes = Scheduler::new(1);
+    lanes.stop_granting();
+    let mut events = Vec::new();
+    lanes.step(Timestamp(0), submit(1, "one", None), &mut events).unwrap();
+    assert!(matches!(events[..], [Event::Submitted { .. }]), "{events:?}");
+    assert_eq!(lanes.position(TaskId(1)), Some(1));
+    assert_eq!(
+        lanes.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)),
+        Some((0, 1))
+    );
+}

@@ -1,0 +1,156 @@
+//! `laneway-switches ROOT COPY CARGO-MUTANTS JOBS [WORD]`: makes every change to the core that cargo-mutants lists (or those with
+//! this word in their name), one at a time, and shows that some test notices each.
+//!
+//! All of them are compiled at once into a copy of the repository, each behind a switch that an environment variable
+//! turns on: so a change costs the tests that come by it, and no build. The few that cannot be there with the others
+//! (constants, values of a hidden type) are made by cargo-mutants itself.
+
+mod apart;
+mod build;
+mod change;
+mod reasons;
+mod sites;
+mod trial;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use build::Build;
+use change::Change;
+use trial::{Test, Verdict};
+
+const USAGE: &str = "laneway-switches ROOT COPY CARGO-MUTANTS JOBS [WORD]";
+const PACKAGE: &str = "laneway-core";
+const FOLDER: &str = "crates/core";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match &words[..] {
+        [root, copy, program, jobs] => run(root.as_ref(), copy.as_ref(), program.as_ref(), jobs, ""),
+        [root, copy, program, jobs, word] => run(root.as_ref(), copy.as_ref(), program.as_ref(), jobs, word),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("mutants: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(root: &Path, copy: &Path, program: &Path, jobs: &str, word: &str) -> Result<(), String> {
+    let jobs: usize = jobs.parse().map_err(|_| format!("JOBS is no number: {jobs:?}"))?;
+    let mut changes = change::all(program, root, PACKAGE)?;
+    changes.retain(|change| change.name.contains(word));
+    println!("mutants: {} changes", changes.len());
+    let mut tally = switched(copy, PACKAGE, FOLDER, &changes, jobs)?;
+    let alone: Vec<&Change> = tally.apart.iter().map(|switch| &changes[*switch as usize - 1]).collect();
+    println!("mutants: {} changes are made by cargo-mutants", alone.len());
+    let made = apart::make(program, root, PACKAGE, &alone)?;
+    for (switch, change) in (1..).zip(&changes) {
+        if let Some(verdict) = made.verdicts.get(&change.name) {
+            tally.verdicts.insert(switch, verdict.clone());
+        }
+    }
+    tally.unviable += made.unviable;
+    keep(&copy.with_file_name("outcomes.txt"), &changes, &tally)?;
+    let count = |is: fn(&Verdict) -> bool| tally.verdicts.values().filter(|verdict| is(verdict)).count();
+    let missed: Vec<&Change> = tally.missed().map(|switch| &changes[switch as usize - 1]).collect();
+    let list = root.join("xtask/survivors.txt");
+    let list = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let compared = reasons::compare(&list, &changes, &missed)?;
+    println!(
+        "mutants: {} caught, {} ran for ever, {} do not compile, {} survived with a reason, {} without",
+        count(|verdict| matches!(verdict, Verdict::Caught(_))),
+        count(|verdict| matches!(verdict, Verdict::Endless(_))),
+        tally.unviable,
+        missed.len() - compared.unexplained.len(),
+        compared.unexplained.len()
+    );
+    compared.outcome()
+}
+
+/// What became of changes, by their switches.
+struct Tally {
+    verdicts: BTreeMap<u32, Verdict>,
+    apart: Vec<u32>,
+    unviable: usize,
+}
+
+impl Tally {
+    fn missed(&self) -> impl Iterator<Item = u32> {
+        self.verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Missed(_)))
+            .map(|(switch, _)| *switch)
+    }
+}
+
+/// Builds all changes at once in a fresh copy, and meets each with the tests that come by it.
+fn switched(
+    copy: &Path,
+    package: &str,
+    folder: &str,
+    changes: &[Change],
+    jobs: usize,
+) -> Result<Tally, String> {
+    let mut build = Build::new(copy, package, changes)?;
+    let programs = build.programs(&Path::new(folder).join("src/lib.rs"))?;
+    let folder = copy.join(folder);
+    let tests = trial::tests(&programs, &folder)?;
+    let inside = |switch: &u32| !build.broken.contains(switch) && !build.apart.contains(switch);
+    let switches: Vec<u32> = (1..).zip(changes).map(|(switch, _)| switch).filter(inside).collect();
+    println!("mutants: {} of them in one build, met by {} tests", switches.len(), tests.len());
+    let verdicts = verdicts(&tests, &folder, changes, &switches, jobs)?;
+    Ok(Tally { verdicts, apart: build.apart.into_iter().collect(), unviable: build.broken.len() })
+}
+
+/// Meets changes with tests, some at the same time.
+fn verdicts(
+    tests: &[Test],
+    folder: &Path,
+    changes: &[Change],
+    switches: &[u32],
+    jobs: usize,
+) -> Result<BTreeMap<u32, Verdict>, String> {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(BTreeMap::new());
+    let work = || -> Result<(), String> {
+        while let Some(switch) = switches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = trial::verdict(tests, folder, *switch)?;
+            if let Verdict::Missed(tests) = verdict {
+                println!("missed by {tests:>3} tests: {}", changes[*switch as usize - 1].name);
+            }
+            let mut verdicts = verdicts.lock().map_err(|_| "another trial failed")?;
+            verdicts.insert(*switch, verdict);
+            if verdicts.len().is_multiple_of(250) {
+                println!("mutants: {} of {}", verdicts.len(), switches.len());
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| "a trial failed".to_owned())?)
+    })?;
+    verdicts.into_inner().map_err(|_| "a trial failed".to_owned())
+}
+
+/// Keeps what became of each change, for whoever wants to know which test catches it.
+fn keep(path: &PathBuf, changes: &[Change], tally: &Tally) -> Result<(), String> {
+    let lines = (1..).zip(changes).map(|(switch, change)| match tally.verdicts.get(&switch) {
+        Some(verdict) => format!("{verdict:?}\t{}\n", change.name),
+        None => format!("does not compile\t{}\n", change.name),
+    });
+    fs::write(path, lines.collect::<String>()).map_err(|error| format!("{}: {error}", path.display()))
+}
