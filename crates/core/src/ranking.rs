@@ -150,11 +150,12 @@ impl Line {
     }
 
     /// The tasks that a grant of `task` (which stands at `place` in `leaf`) passes over: for each lane on
-    /// its way the best task that waits behind a closed lane and would have been before it.
+    /// its way the best task that waits behind a closed lane and came before it. Whose turn it is does not
+    /// matter: a task's key may be charged for others of its home lane for ever while another lane is closed to it.
     pub(crate) fn passed_over(&self, leaf: u32, place: Place) -> SmallVec<[u32; 2]> {
         let mut passed = SmallVec::new();
         let mut id = leaf;
-        let mut rank = Rank::new(place, 0);
+        let granted = Rank::new(place, 0);
         while id != NONE {
             let node = &self.nodes[id as usize];
             let has_other_ways = match node.children {
@@ -164,11 +165,10 @@ impl Line {
             };
             if has_other_ways
                 && let Some((shut, child)) = self.best_shut_child(id)
-                && shut < rank
+                && shut.with_tag(0) < granted
             {
                 passed.extend(self.first_of_all(child));
             }
-            rank = node.seated(rank);
             id = node.parent;
         }
         passed

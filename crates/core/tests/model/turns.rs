@@ -314,8 +314,17 @@ impl Naive {
         path
     }
 
+    /// Whether a task is of a higher level, or came earlier, whosever turn it is.
+    fn came_before(&self, one: usize, other: usize) -> bool {
+        let place = |index: usize| {
+            let (level, _, arrival) = self.rank(index);
+            (level, arrival)
+        };
+        place(one) < place(other)
+    }
+
     /// Whom a grant passes over: for each lane on its way the best task that waits behind a closed lane
-    /// and would have been before it. A closed lane that only one sort of task waits for does not count:
+    /// and came before it. A closed lane that only one sort of task waits for does not count:
     /// they take its slots in order.
     fn passed_by(&self, granted: usize) -> Vec<usize> {
         let half = self.tasks[granted].is_external();
@@ -328,7 +337,7 @@ impl Naive {
         let mut passed = vec![];
         for depth in (0..=way.len()).rev() {
             let best = Branches { naive: self, all: &all, half }.best_shut(&way[..depth]);
-            if let Some(best) = best.filter(|best| self.rank(*best) < self.rank(granted)) {
+            if let Some(best) = best.filter(|best| self.came_before(*best, granted)) {
                 passed.push(best);
             }
         }
