@@ -2,12 +2,14 @@
 
 use laneway_core::{Event, Scheduler, State, Timestamp};
 
-/// A saved state costs as much as there is to save, so it is saved anew after this many events, or as many as there are
-/// live tasks.
-const EVENTS_MIN: usize = 4096;
+/// A saved state costs as much as there is to save, and the way back from a later one as much as has happened since. So it is
+/// saved anew after as many events as this for each live task, but not after so few, and with many tasks not after more than so many
+/// or one for each.
+const EVENTS_PER_TASK: usize = 4;
+const EVENTS: (usize, usize) = (256, 4096);
 
-/// A state of the log and everything that was appended since: at most as many events as there are live tasks, or
-/// [`EVENTS_MIN`], and one batch.
+/// A state of the log and everything that was appended since: at most as many events as there are live tasks, or [`EVENTS`],
+/// and one batch.
 #[derive(Default)]
 pub(crate) struct Rewind {
     saved: Option<State>,
@@ -24,7 +26,8 @@ impl Rewind {
     /// Takes note of a batch, which has led to this state.
     pub(crate) fn note(&mut self, at: Timestamp, events: Vec<Event>, scheduler: &Scheduler) {
         self.events += events.len();
-        if self.events > EVENTS_MIN.max(scheduler.live_tasks()) {
+        let live = scheduler.live_tasks();
+        if self.events > live.saturating_mul(EVENTS_PER_TASK).clamp(EVENTS.0, EVENTS.1).max(live) {
             return self.begin(scheduler);
         }
         if !events.is_empty() {
