@@ -2,14 +2,14 @@
 
 use laneway_core::{Event, Scheduler, State, Timestamp};
 
-/// A saved state costs as much as there is to save, and the way back from a later one as much as has happened since. So it is
-/// saved anew after as many events as this for each live task, but not after so few, and with many tasks not after more than so many
-/// or one for each.
+/// A saved state costs as much as there is to save, and the way back to it as much as has happened since. So it is saved anew after
+/// so many events for each live task, within these bounds, and with very many tasks after one for each.
 const EVENTS_PER_TASK: usize = 4;
-const EVENTS: (usize, usize) = (256, 4096);
+const EVENTS_MIN: usize = 256;
+const EVENTS_MAX: usize = 4096;
 
-/// A state of the log and everything that was appended since: at most as many events as there are live tasks, or [`EVENTS`],
-/// and one batch.
+/// A state of the log and everything that was appended since: at most as many events as there are live tasks, or
+/// [`EVENTS_MAX`], and one batch.
 #[derive(Default)]
 pub(crate) struct Rewind {
     saved: Option<State>,
@@ -27,7 +27,7 @@ impl Rewind {
     pub(crate) fn note(&mut self, at: Timestamp, events: Vec<Event>, scheduler: &Scheduler) {
         self.events += events.len();
         let live = scheduler.live_tasks();
-        if self.events > live.saturating_mul(EVENTS_PER_TASK).clamp(EVENTS.0, EVENTS.1).max(live) {
+        if self.events > live.saturating_mul(EVENTS_PER_TASK).clamp(EVENTS_MIN, EVENTS_MAX).max(live) {
             return self.begin(scheduler);
         }
         if !events.is_empty() {

@@ -109,16 +109,15 @@ impl Drop for Other {
 /// A connection that is kept.
 struct Client {
     stream: TcpStream,
-    buffer: Vec<u8>,
-    /// What comes in one read. Kept, because to clear as much for each answer costs more than to ask.
-    piece: Box<[u8]>,
+    /// Room for one answer. Kept, because to clear as much for each costs more than to ask.
+    room: Vec<u8>,
 }
 
 impl Client {
     async fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Client { stream, buffer: Vec::new(), piece: vec![0; 64 * 1024].into() }
+        Client { stream, room: vec![0; 64 * 1024] }
     }
 
     fn request(method: &str, path: &str, body: &str) -> String {
@@ -128,15 +127,22 @@ impl Client {
         )
     }
 
-    /// Sends the same as before, and only sees to it that the answer is whole and says that it was accepted.
-    async fn ask_again(&mut self, request: &[u8]) {
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, &str) {
+        self.exchange(Client::request(method, path, body).as_bytes()).await
+    }
+
+    /// Sends a request and returns the status and the body of its answer, with as little work as can be.
+    async fn exchange(&mut self, request: &[u8]) -> (u16, &str) {
         self.stream.write_all(request).await.unwrap();
         let mut filled = 0;
-        loop {
-            let read = self.stream.read(&mut self.piece[filled..]).await.unwrap();
+        let body = loop {
+            if filled == self.room.len() {
+                self.room.resize(2 * filled, 0);
+            }
+            let read = self.stream.read(&mut self.room[filled..]).await.unwrap();
             assert!(read > 0, "the server hung up");
             filled += read;
-            let answer = &self.piece[..filled];
+            let answer = &self.room[..filled];
             let after = |part: &[u8]| {
                 let start = answer.windows(part.len()).position(|window| window.eq_ignore_ascii_case(part));
                 start.map(|start| start + part.len())
@@ -146,34 +152,11 @@ impl Client {
             let digits = length.iter().take_while(|byte| byte.is_ascii_digit());
             let length = digits.fold(0, |length, digit| 10 * length + usize::from(digit - b'0'));
             if filled >= head + length {
-                assert_eq!(&answer[9..12], b"202");
-                return;
+                break head..head + length;
             }
-        }
-    }
-
-    async fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let request = Client::request(method, path, body);
-        self.stream.write_all(request.as_bytes()).await.unwrap();
-        loop {
-            let text = std::str::from_utf8(&self.buffer).unwrap_or_default();
-            if let Some(end) = text.find("\r\n\r\n") {
-                let head = text[..end].to_ascii_lowercase();
-                let length = head
-                    .lines()
-                    .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-                let whole = end + 4 + length.unwrap_or(0);
-                if self.buffer.len() >= whole {
-                    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
-                    let body = text[end + 4..whole].to_owned();
-                    self.buffer.drain(..whole);
-                    return (status, body);
-                }
-            }
-            let read = self.stream.read(&mut self.piece).await.unwrap();
-            assert!(read > 0, "the server hung up");
-            self.buffer.extend_from_slice(&self.piece[..read]);
-        }
+        };
+        let text = |range| std::str::from_utf8(&self.room[range]).unwrap();
+        (text(9..12).parse().unwrap(), text(body))
     }
 }
 
@@ -199,7 +182,7 @@ async fn load_here(address: SocketAddr) -> (f64, Duration) {
             let mut times = Vec::new();
             while Instant::now() < until {
                 let asked = Instant::now();
-                client.ask_again(&request).await;
+                assert_eq!(client.exchange(&request).await.0, 202);
                 times.push(asked.elapsed());
             }
             times

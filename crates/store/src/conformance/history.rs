@@ -34,6 +34,8 @@ pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
     assert_eq!(log.finished(TaskId(1)).await, Ok(None));
     let head = twenty(&log).await;
     assert_eq!(log.finished(TaskId(7)).await, Ok(Some((finished(7, 200), Some("result 7".into())))));
+    let results = log.results([7, 99, 2].map(TaskId).to_vec()).await;
+    assert_eq!(results, Ok(vec![Some("result 7".into()), None, Some("result 2".into())]));
     let (mut listed, mut before) = (Vec::new(), None);
     loop {
         let page = log.history(HistoryQuery { before, ..newest(3) }).await.expect("the history can be read");
