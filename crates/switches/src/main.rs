@@ -54,6 +54,8 @@ fn run(root: &Path, copy: &Path, program: &Path, jobs: &str, word: &str) -> Resu
     changes.retain(|change| change.name.contains(word));
     println!("mutants: {} changes", changes.len());
     let mut tally = switched(copy, PACKAGE, FOLDER, &changes, jobs)?;
+    let outcomes = copy.with_file_name("outcomes.txt");
+    keep(&outcomes, &changes, &tally)?;
     let alone: Vec<&Change> = tally.apart.iter().map(|switch| &changes[*switch as usize - 1]).collect();
     println!("mutants: {} changes are made by cargo-mutants", alone.len());
     let made = apart::make(program, root, PACKAGE, &alone)?;
@@ -63,7 +65,7 @@ fn run(root: &Path, copy: &Path, program: &Path, jobs: &str, word: &str) -> Resu
         }
     }
     tally.unviable += made.unviable;
-    keep(&copy.with_file_name("outcomes.txt"), &changes, &tally)?;
+    keep(&outcomes, &changes, &tally)?;
     let count = |is: fn(&Verdict) -> bool| tally.verdicts.values().filter(|verdict| is(verdict)).count();
     let missed: Vec<&Change> = tally.missed().map(|switch| &changes[switch as usize - 1]).collect();
     let list = root.join("xtask/survivors.txt");

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a test may take in any case, and how many times as long as without a change.
+/// How much of a processor a test may take in any case, and how many times as much as without a change. By the clock it
+/// may take far longer: what else the machine does must not make a test look endless.
 const PATIENCE: Duration = Duration::from_secs(5);
 const SLOWER: u32 = 3;
+const BY_THE_CLOCK: u64 = 60;
 /// The memory that one test may take, in KiB: a change may make it ask for ever more.
 const MEMORY_KIB: u32 = 4 << 20;
 
@@ -81,9 +83,11 @@ fn measured(program: &Path, name: &str, folder: &Path) -> Result<Test, String> {
 
 impl Test {
     fn run(&self, folder: &Path, limit: Duration, variable: (&str, &std::ffi::OsStr)) -> Result<Ran, String> {
-        let within = format!("ulimit -v {MEMORY_KIB}; exec timeout --signal=KILL \"$@\"");
+        let seconds = limit.as_secs() + 1;
+        let within =
+            format!("ulimit -v {MEMORY_KIB}; ulimit -t {seconds}; exec timeout --signal=KILL \"$@\"");
         let status = Command::new("sh")
-            .args(["-c", &within, "sh", &format!("{:.3}", limit.as_secs_f64())])
+            .args(["-c", &within, "sh", &(seconds * BY_THE_CLOCK).to_string()])
             .arg(&self.program)
             .args(["--exact", &self.name])
             .env(variable.0, variable.1)
@@ -96,8 +100,8 @@ impl Test {
             .map_err(|error| format!("sh did not start: {error}"))?;
         match status.code() {
             Some(0) => Ok(Ran::Passed),
-            // `timeout` has killed it, and itself with it.
-            None | Some(137) => Ok(Ran::Endless),
+            // The limit has ended it, or `timeout`, which kills itself with it. 152: SIGXCPU, as `timeout` tells of it.
+            None | Some(137 | 152) => Ok(Ran::Endless),
             Some(125..=127) => Err(format!("{} did not start", self.program.display())),
             Some(_) => Ok(Ran::Failed),
         }
