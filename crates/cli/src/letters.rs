@@ -87,9 +87,16 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
     }
     let bar = progress::bar(ids.len() as u64, is_json);
     let mut done = RedriveAnswer { count: 0, tasks: Vec::new() };
+    let mut left = 0;
     for id in &ids {
         let answer = match patiently(client, id, deed, &bar).await {
             Ok(answer) => answer,
+            // A slot, for example: whoever means all of them means what can be run again.
+            Err(error) if is_bulk && error.code() == Some(Code::Invalid) => {
+                left += 1;
+                bar.inc(1);
+                continue;
+            }
             Err(error) => {
                 bar.abandon();
                 eprintln!("laneway: stopped after {} of {counted}", done.count);
@@ -101,6 +108,9 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
         bar.inc(1);
     }
     bar.finish_and_clear();
+    if left > 0 {
+        eprintln!("laneway: {} cannot be run again", shown::counted(left, "dead letter"));
+    }
     if is_json {
         return output::json(&done);
     }

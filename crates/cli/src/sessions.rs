@@ -1,6 +1,6 @@
 //! `laneway sessions`.
 
-use laneway_protocol::{MessageRequest, SessionChange, SessionSummary};
+use laneway_protocol::{MessageAnswer, MessageRequest, MessageView, SessionChange, SessionSummary};
 use serde_json::Value;
 
 use crate::arguments::{Sessions, SessionsCommand};
@@ -19,16 +19,7 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), Trouble> {
         }
         Some(SessionsCommand::Show { key }) => show(&client.session(&key).await?, is_json),
         Some(SessionsCommand::Send { key, text, agent }) => {
-            let answer = client.send_message(&key, &message(agent, text)).await?;
-            if is_json {
-                return output::json(&answer);
-            }
-            if let Some(reply) = &answer.reply {
-                return output::line(&shown::plain_lines(reply));
-            }
-            let place = answer.position.map(|position| format!(" #{position}")).unwrap_or_default();
-            let task = answer.task_id.map(|task| format!(", task {task}")).unwrap_or_default();
-            output::line(&format!("{}{place}{task}", answer.outcome.replace('_', " ")))
+            taken(&client.send_message(&key, &message(agent, text)).await?, is_json)
         }
         Some(SessionsCommand::Set(set)) => {
             let change = SessionChange {
@@ -43,6 +34,9 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), Trouble> {
         Some(SessionsCommand::Withdraw { key, message }) => {
             client.withdraw_message(&key, &message).await?;
             done("Withdrawn.", is_json)
+        }
+        Some(SessionsCommand::Resend { key, message }) => {
+            taken(&client.resend(&key, &message).await?, is_json)
         }
         Some(SessionsCommand::Interrupt { key, sure }) => {
             sure.ask(&format!("Stopping the turn of session {key}"))?;
@@ -63,6 +57,19 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), Trouble> {
 /// A message with nothing special about it.
 pub(crate) fn message(agent: String, text: String) -> MessageRequest {
     MessageRequest { agent, text, ..MessageRequest::default() }
+}
+
+/// What became of a message.
+fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), Trouble> {
+    if is_json {
+        return output::json(answer);
+    }
+    if let Some(reply) = &answer.reply {
+        return output::line(&shown::plain_lines(reply));
+    }
+    let place = answer.position.map(|position| format!(" #{position}")).unwrap_or_default();
+    let task = answer.task_id.as_ref().map(|task| format!(", task {task}")).unwrap_or_default();
+    output::line(&format!("{}{place}{task}", answer.outcome.replace('_', " ")))
 }
 
 fn done(word: &str, is_json: bool) -> Result<(), Trouble> {
@@ -109,17 +116,30 @@ fn show(session: &SessionSummary, is_json: bool) -> Result<(), Trouble> {
     }
     pairs.extend(session.retry_at.map(|at| ("tries again in", shown::until(at))));
     output::pairs(&pairs)?;
-    if session.messages.is_empty() {
-        return Ok(());
+    if !session.messages.is_empty() {
+        output::line("")?;
+        let from = |message: &MessageView| message.sender_name.clone().or_else(|| message.channel.clone());
+        messages("FROM", &session.messages, from)?;
     }
-    output::line("")?;
-    let mut rows = Rows::under(&["MESSAGE", ">AGE", "FROM", "TEXT"]);
-    for message in &session.messages {
-        let from = message.sender_name.clone().or_else(|| message.channel.clone());
+    if !session.set_aside.is_empty() {
+        output::line("\nSet aside:")?;
+        messages("ERROR", &session.set_aside, |message| message.error.as_deref().map(shown::short))?;
+    }
+    Ok(())
+}
+
+/// Messages, and one thing more about each.
+fn messages(
+    more: &'static str,
+    messages: &[MessageView],
+    of: impl Fn(&MessageView) -> Option<String>,
+) -> Result<(), Trouble> {
+    let mut rows = Rows::under(&["MESSAGE", ">AGE", more, "TEXT"]);
+    for message in messages {
         rows.add([
             message.id.clone(),
             shown::since(message.at),
-            from.unwrap_or_default(),
+            of(message).unwrap_or_default(),
             shown::short(&message.text),
         ]);
     }

@@ -70,7 +70,7 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Shows one with its settings and waiting messages
+    /// Shows one with its settings, its waiting messages and those that were set aside
     Show {
         /// Which
         key: String,
@@ -87,9 +87,16 @@ pub(crate) enum SessionsCommand {
     },
     /// Changes how messages are queued
     Set(SessionSet),
-    /// Withdraws a message that waits
+    /// Withdraws a message that waits, or throws away one that was set aside
     Withdraw {
         /// From which
+        key: String,
+        /// Which message
+        message: String,
+    },
+    /// Sends a message again that was set aside
+    Resend {
+        /// To which
         key: String,
         /// Which message
         message: String,

@@ -126,6 +126,30 @@ async fn a_slot_guards_code_of_the_callers_own() {
 }
 
 #[tokio::test]
+async fn a_slot_whose_code_failed_has_no_second_life() {
+    let server = serve("handler \"fails\" { command = [\"sh\", \"-c\", \"exit 3\"] }").await;
+    let mut all = server.events("/api/events").await;
+    let slot = server.post("/api/slots", json!({"lanes": ["deploy"]})).await.json();
+    let path = format!("/api/tasks/{}/complete", slot["id"].as_str().unwrap());
+    let failed = json!({"fence": slot["fence"], "success": false, "error": "it broke"});
+    assert_eq!(server.post(&path, failed).await.status, 200);
+    server.post("/api/tasks", json!({"kind": "fails", "lanes": ["deploy"]})).await;
+    for _ in 0..2 {
+        all.next_named("dead_lettered").await;
+        all.next_named("done").await;
+    }
+    let letters = server.get("/api/dead-letters").await.json();
+    assert_eq!(letters["items"].as_array().unwrap().len(), 2, "{letters}");
+    let path = format!("/api/dead-letters/{}/redrive", slot["id"].as_str().unwrap());
+    let refused = server.post(&path, json!({})).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert_eq!(refused.json()["detail"], "a slot cannot have a second life", "{refused:?}");
+    // Whoever names a lane means what can be run again.
+    let redriven = server.post("/api/dead-letters/redrive", json!({"lane": "deploy"})).await;
+    assert_eq!((redriven.status, redriven.json()["count"].clone()), (200, json!(1)), "{redriven:?}");
+}
+
+#[tokio::test]
 async fn what_could_not_be_done_is_kept_and_can_be_run_again() {
     let server = serve("handler \"fails\" { command = [\"sh\", \"-c\", \"exit 3\"] }").await;
     let mut all = server.events("/api/events").await;
