@@ -1,7 +1,7 @@
 //! The one loop: take what was asked, decide it, keep it, then tell the world.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::call::{Ask, Call, Look, Report, Waiters, Wants};
 use crate::clock::{Flow, millis};
+use crate::closing::Closing;
 use crate::effects::Start;
 use crate::error::{Error, RunError};
 use crate::follow::Follower;
@@ -43,6 +44,7 @@ const REPLICA_LEASE_MIN: Millis = Millis(100);
 /// | what follows from an event? | `effects.rs`, `runs.rs` |
 /// | what if the store is away, or another was faster? | `recovery.rs`, `others.rs`, `baton.rs` |
 /// | how does the log stay short? | `saver.rs` |
+/// | how does it end? | `closing.rs` |
 pub(crate) struct Engine {
     pub(crate) scheduler: Scheduler,
     pub(crate) head: Head,
@@ -56,8 +58,8 @@ pub(crate) struct Engine {
     alarm: Option<Timestamp>,
     /// Something was decided on the spot that the alarm may be too late for.
     pub(crate) may_be_late: bool,
-    calls: mpsc::Receiver<Call>,
-    reports: mpsc::UnboundedReceiver<Report>,
+    pub(crate) calls: mpsc::Receiver<Call>,
+    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     /// Who waits for a slot.
     pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
     /// Who waits for the end of a task.
@@ -89,14 +91,6 @@ pub(crate) struct Engine {
     pub(crate) stop_grace: Duration,
     /// Where others share the log.
     pub(crate) replica: Option<Box<Replica>>,
-}
-
-/// The way to the end.
-pub(crate) struct Closing {
-    deadline: Instant,
-    /// When runs that were told to stop have had their time.
-    give_up: Option<Instant>,
-    done: Vec<oneshot::Sender<()>>,
 }
 
 impl Engine {
@@ -269,7 +263,7 @@ impl Engine {
     /// When the store is tried again, a shutdown loses its patience, or places in line are looked at.
     fn other_alarm(&self) -> Option<Instant> {
         let outage = self.outage.as_ref().map(|outage| outage.retry_at);
-        let closing = self.closing.as_ref().map(|closing| closing.give_up.unwrap_or(closing.deadline));
+        let closing = self.closing.as_ref().map(Closing::alarm);
         // Nothing is looked at while the state here may not be that of the log.
         let look = self.positions.due.filter(|_| self.outage.is_none() && self.broken.is_none());
         [outage, closing, look].into_iter().flatten().min()
@@ -341,13 +335,7 @@ impl Engine {
             match call {
                 Call::Ask(ask) => asks.push(*ask),
                 Call::Look(look) => looks.push(look),
-                Call::Shutdown { deadline, done } => {
-                    self.scheduler.stop_granting();
-                    let closing =
-                        self.closing.get_or_insert(Closing { deadline, give_up: None, done: Vec::new() });
-                    closing.deadline = closing.deadline.min(deadline);
-                    closing.done.push(done);
-                }
+                Call::Shutdown { deadline, done } => self.close(deadline, done),
             }
         }
     }
@@ -369,45 +357,6 @@ impl Engine {
                 (ask.result, ask.work) = (result, work);
                 Some(ask)
             }
-        }
-    }
-
-    /// Whether everything has ended that a shutdown waits for; tells what runs for too long to stop.
-    pub(crate) fn is_done(&mut self) -> bool {
-        let Some(closing) = &mut self.closing else { return false };
-        let now = Instant::now();
-        if self.runs.is_quiet() || closing.give_up.is_some_and(|at| at <= now) {
-            return true;
-        }
-        if closing.give_up.is_none() && closing.deadline <= now {
-            // The runs have their grace, and their reports a moment to be kept.
-            let grace = self.tools.handlers.longest_grace(self.stop_grace);
-            closing.give_up = Some(now + grace + Duration::from_secs(1));
-            self.runs.tell_all(Stopped::Shutdown);
-        }
-        false
-    }
-
-    /// Closes the store and tells everybody that it is over: who waits hears that from its dropped sender.
-    pub(crate) async fn end(mut self) {
-        self.leave().await;
-        self.outbox.drain(..).for_each(Told::tell);
-        self.calls.close();
-        self.reports.close();
-        self.runs.tell_all(Stopped::Shutdown);
-        let is_sound = self.outage.is_none() && self.broken.is_none();
-        let last = if is_sound { self.saver.last(&self.journal, &self.scheduler) } else { None };
-        self.saver.finish(&self.journal, self.head, last, self.scheduler.now()).await;
-        self.tools.watchers.close();
-        drop(self.tools.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
-        // Closing a store may wait for its threads, which must not hold up other tasks. The join only fails when
-        // the runtime ends, and the store with it.
-        let tasks = self.tasks.clone();
-        let _over = tasks.blocking(move || drop(self)).await;
-        for done in done {
-            // Whoever does not listen any more need not be told.
-            let _gone = done.send(());
         }
     }
 }

@@ -22,6 +22,7 @@ mod baton;
 mod call;
 mod catch;
 mod clock;
+mod closing;
 mod command;
 mod context;
 mod direct;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Address, Directive, DropRule, Dropped, Event, Incoming, LaneName, MessageEnd, MessageId, Mode, Otherwise,
-    Reading, Rejection, Reply, Scheduler, SendOutcome, SessionChange, TaskId, Timestamp, Way, read_directive,
+    Address, Directive, DropRule, Dropped, Event, Incoming, LaneName, MessageEnd, MessageId, MessageReply,
+    Mode, Otherwise, Reading, Rejection, Reply, Scheduler, SendOutcome, SessionChange, TaskId, Timestamp,
+    Way, read_directive,
 };
 
 use crate::ledger::{Answered, Ledger, Where};
@@ -157,78 +158,10 @@ impl Ledger {
         let reply = match reply {
             Ok(Reply::Message(reply)) => reply,
             Ok(other) => return Err(format!("answered {other:?}")),
-            Err(rejection) => {
-                let may_be = match foretold {
-                    Foretold::Refused(code) => rejection.code() == *code,
-                    // Whether the agent's lane has room is asked now, and never later.
-                    Foretold::Start
-                    | Foretold::Answer(SendOutcome::Queued | SendOutcome::Dropped(Dropped::New)) => {
-                        rejection.code() == "AT_CAPACITY"
-                    }
-                    _ => false,
-                };
-                let told = format!("refused as {}, foretold {foretold:?}", rejection.code());
-                return if may_be && events.is_empty() { Ok(()) } else { Err(told) };
-            }
+            Err(rejection) => return check_refused(foretold, rejection, events),
         };
         self.count(reply.outcome.as_str());
-        let id = incoming.id;
-        let way = events.iter().find_map(|event| match event {
-            Event::Session(event) => match &event.change {
-                SessionChange::Accepted { message, way } if message.id == id => Some(*way),
-                _ => None,
-            },
-            _ => None,
-        });
-        let place = self.messages.get(&id).map(|known| known.place);
-        let turn = match place {
-            Some(Where::Turn(turn)) => Some(turn),
-            _ => None,
-        };
-        let (is_foretold, is_so) = match reply.outcome {
-            SendOutcome::Started => {
-                // One that lines up where a turn is due is in that turn at once.
-                let may_start = [Foretold::Start, Foretold::Answer(SendOutcome::Queued)];
-                let is_so = way == Some(Way::Line) && turn.is_some() && reply.turn == turn;
-                (may_start.contains(foretold), is_so)
-            }
-            SendOutcome::Queued => {
-                let here = live.session(&incoming.session);
-                let at = here.and_then(|view| view.waiting.iter().position(|waiting| waiting.id == id));
-                let in_line = place == Some(Where::Waiting) && reply.position == at.map(|at| at as u32 + 1);
-                (*foretold == Foretold::Answer(reply.outcome), way == Some(Way::Line) && in_line)
-            }
-            SendOutcome::Steered | SendOutcome::SteeredAndQueued => {
-                let turn = reply.turn.unwrap_or(TaskId(0));
-                let into = match reply.outcome {
-                    SendOutcome::Steered => Way::Steer { turn },
-                    _ => Way::Both { turn },
-                };
-                let pending = live.session(&incoming.session).is_some_and(|view| {
-                    view.turns.iter().any(|view| view.task == turn && view.pending.contains(&id))
-                });
-                (*foretold == Foretold::Into(turn, reply.outcome), way == Some(into) && pending)
-            }
-            SendOutcome::Interrupted => {
-                let is_next = turn.is_some() && reply.turn == turn;
-                (
-                    *foretold == Foretold::Answer(reply.outcome),
-                    is_next && self.is_swept(live, incoming, Some(id)),
-                )
-            }
-            SendOutcome::Dropped(rule) => {
-                let is_told = events.iter().any(|event| is_dropped(event, id, rule));
-                (*foretold == Foretold::Answer(reply.outcome), way.is_none() && is_told)
-            }
-            SendOutcome::Duplicate(_) => {
-                (*foretold == Foretold::Answer(reply.outcome), events.is_empty() && way.is_none())
-            }
-            SendOutcome::Directive => (
-                *foretold == Foretold::Answer(reply.outcome),
-                way.is_none() && reply.reply.is_some() && self.is_obeyed(live, incoming),
-            ),
-            other => return Err(format!("answered {other:?}")),
-        };
+        let is_so = self.is_so(live, incoming, reply, events)?;
         let types = match reply.outcome {
             SendOutcome::Duplicate(same) => {
                 reply.reply.is_none() && self.messages.get(&same).is_some_and(|known| known.end.is_none())
@@ -242,15 +175,65 @@ impl Ledger {
                 session: LaneName::session(&incoming.session).unwrap().to_string(),
                 message_id: Arc::clone(message_id),
                 place: incoming.place.clone(),
-                message: id,
+                message: incoming.id,
                 at: live.now(),
             }),
             _ => {}
         }
-        match (is_foretold, is_so, reply.typing == types) {
-            (true, true, true) => Ok(()),
-            _ => Err(format!("answered {reply:?}, foretold {foretold:?}, and it is {place:?}")),
+        match is_foretold(foretold, reply) && is_so && reply.typing == types {
+            true => Ok(()),
+            false => {
+                let place = self.messages.get(&incoming.id).map(|known| known.place);
+                Err(format!("answered {reply:?}, foretold {foretold:?}, and it is {place:?}"))
+            }
         }
+    }
+
+    /// Whether what was answered is what happened.
+    fn is_so(
+        &mut self,
+        live: &Scheduler,
+        incoming: &Incoming,
+        reply: &MessageReply,
+        events: &[Event],
+    ) -> Result<bool, String> {
+        let id = incoming.id;
+        let way = way_of(events, id);
+        let place = self.messages.get(&id).map(|known| known.place);
+        let turn = match place {
+            Some(Where::Turn(turn)) => Some(turn),
+            _ => None,
+        };
+        let is_in_its_turn = turn.is_some() && reply.turn == turn;
+        Ok(match reply.outcome {
+            SendOutcome::Started => way == Some(Way::Line) && is_in_its_turn,
+            SendOutcome::Queued => {
+                let here = live.session(&incoming.session);
+                let at = here.and_then(|view| view.waiting.iter().position(|waiting| waiting.id == id));
+                let in_line = place == Some(Where::Waiting) && reply.position == at.map(|at| at as u32 + 1);
+                way == Some(Way::Line) && in_line
+            }
+            SendOutcome::Steered | SendOutcome::SteeredAndQueued => {
+                let turn = reply.turn.unwrap_or(TaskId(0));
+                let into = match reply.outcome {
+                    SendOutcome::Steered => Way::Steer { turn },
+                    _ => Way::Both { turn },
+                };
+                let pending = live.session(&incoming.session).is_some_and(|view| {
+                    view.turns.iter().any(|view| view.task == turn && view.pending.contains(&id))
+                });
+                way == Some(into) && pending
+            }
+            SendOutcome::Interrupted => is_in_its_turn && self.is_swept(live, incoming, Some(id)),
+            SendOutcome::Dropped(rule) => {
+                way.is_none() && events.iter().any(|event| is_dropped(event, id, rule))
+            }
+            SendOutcome::Duplicate(_) => events.is_empty(),
+            SendOutcome::Directive => {
+                way.is_none() && reply.reply.is_some() && self.is_obeyed(live, incoming)
+            }
+            other => return Err(format!("answered {other:?}")),
+        })
     }
 
     /// What `/stop` and `/new` leave: nothing that waits, nothing that runs on.
@@ -298,4 +281,42 @@ fn is_dropped(event: &Event, id: MessageId, by: Dropped) -> bool {
         &event.change,
         SessionChange::Ended { message, end: MessageEnd::Dropped { rule } } if *message == id && *rule == by
     )
+}
+
+/// Whether a message could be refused so.
+fn check_refused(foretold: &Foretold, rejection: &Rejection, events: &[Event]) -> Result<(), String> {
+    let may_be = match foretold {
+        Foretold::Refused(code) => rejection.code() == *code,
+        // Whether the agent's lane has room is asked now, and never later.
+        Foretold::Start | Foretold::Answer(SendOutcome::Queued | SendOutcome::Dropped(Dropped::New)) => {
+            rejection.code() == "AT_CAPACITY"
+        }
+        _ => false,
+    };
+    match may_be && events.is_empty() {
+        true => Ok(()),
+        false => Err(format!("refused as {}, foretold {foretold:?}", rejection.code())),
+    }
+}
+
+fn is_foretold(foretold: &Foretold, reply: &MessageReply) -> bool {
+    match reply.outcome {
+        // One that lines up where a turn is due is in that turn at once.
+        SendOutcome::Started => [Foretold::Start, Foretold::Answer(SendOutcome::Queued)].contains(foretold),
+        outcome @ (SendOutcome::Steered | SendOutcome::SteeredAndQueued) => {
+            *foretold == Foretold::Into(reply.turn.unwrap_or(TaskId(0)), outcome)
+        }
+        outcome => *foretold == Foretold::Answer(outcome),
+    }
+}
+
+/// Which way a message went.
+fn way_of(events: &[Event], id: MessageId) -> Option<Way> {
+    events.iter().find_map(|event| match event {
+        Event::Session(event) => match &event.change {
+            SessionChange::Accepted { message, way } if message.id == id => Some(*way),
+            _ => None,
+        },
+        _ => None,
+    })
 }
