@@ -159,10 +159,20 @@ fn half(hash: u64) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    /// Two numbers whose hashes an index takes for the same. Among a hundred thousand there are some.
+    pub(crate) fn that_share_a_half(hash: impl Fn(u32) -> u64) -> (u32, u32) {
+        let mut seen = BTreeMap::new();
+        let found = (0..1_000_000).find_map(|number| {
+            let elder = seen.insert(half(hash(number)), number)?;
+            Some((elder, number))
+        });
+        found.unwrap()
+    }
 
     /// Keys that are their own hash, so that the test chooses who collides.
     fn hash_of(key: u64) -> u64 {

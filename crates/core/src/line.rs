@@ -358,3 +358,19 @@ impl Line {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::that_share_a_half;
+
+    #[test]
+    fn nodes_are_told_apart_where_their_hashes_look_alike() {
+        let mut line = Line::new(1);
+        let step = |lane: u32| Step::Needs { lane, key: NONE };
+        let (one, other) = that_share_a_half(|lane| line.edges.hash((INTERNAL, step(lane))));
+        let nodes = [one, other].map(|lane| line.child(INTERNAL, step(lane), 0, false));
+        assert_ne!(nodes[0], nodes[1]);
+        assert_eq!([one, other].map(|lane| line.child(INTERNAL, step(lane), 0, false)), nodes);
+    }
+}

@@ -345,4 +345,21 @@ mod tests {
         let left = (0..CHUNK_MAX).chain(3 * CHUNK_MAX..all).map(|number| (place(number), number as u32));
         assert!(list.iter().eq(left));
     }
+    #[test]
+    fn what_comes_behind_a_full_chunk_stands_before_the_next_one() {
+        let mut list = Ordered::default();
+        let place = |number: usize| Place::new(2, number as u64);
+        let mut plain: Vec<usize> = (0..3 * CHUNK_MAX).map(|number| 2 * number).collect();
+        for number in &plain {
+            assert_eq!(list.insert(place(*number), *number as u32), *number == 0);
+        }
+        for behind in [CHUNK_MAX, 2 * CHUNK_MAX] {
+            let number = 2 * behind - 1;
+            assert!(!list.insert(place(number), number as u32));
+            plain.insert(plain.partition_point(|other| *other < number), number);
+            assert!(list.iter().eq(plain.iter().map(|number| (place(*number), *number as u32))));
+        }
+        let places = plain.iter().map(|number| list.position(place(*number)));
+        assert!(places.eq(0..plain.len()));
+    }
 }

@@ -313,3 +313,21 @@ pub(crate) fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
     let width = if is_home && (2..=3).contains(&lane.width) { 4 } else { lane.width };
     (width, lane.name.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::that_share_a_half;
+
+    #[test]
+    fn routes_are_told_apart_where_their_hashes_look_alike() {
+        let (mut lanes, mut book) = (Lanes::new(1), Book::default());
+        let names =
+            |number: u32| [LaneName::new("main").unwrap(), LaneName::session(&number.to_string()).unwrap()];
+        let (one, other) = that_share_a_half(|number| lanes.by_names.hash(&names(number)[..]));
+        let first = lanes.join_route(&names(one), &mut book);
+        assert_eq!(lanes.find_route(&names(other)), None);
+        let second = lanes.join_route(&names(other), &mut book);
+        assert_eq!([one, other].map(|number| lanes.find_route(&names(number))), [Some(first), Some(second)]);
+    }
+}

@@ -1,4 +1,4 @@
-//! A task that needs several lanes starts, however busy each of them is kept.
+//! A task that needs several lanes starts, however busy each of them is kept, and holds up nobody for nothing.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -10,20 +10,35 @@ use laneway_core::{
 
 const BOTH: TaskId = TaskId(1);
 
-/// Two lanes of one slot each, with tasks that wait for one of them, and one that waits for both.
+/// A scheduler with what runs.
 struct Busy {
     scheduler: Scheduler,
     next: u128,
     running: BTreeMap<TaskId, Fence>,
+    /// For whom slots were kept.
+    kept: Vec<TaskId>,
 }
 
 impl Busy {
+    /// With so many slots in some lanes.
+    fn new(slots: u32, lanes: &[&str]) -> Busy {
+        let mut busy =
+            Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new(), kept: Vec::new() };
+        let settings = LaneSettings { max_concurrency: Some(Switch::On(slots)), ..LaneSettings::default() };
+        let block =
+            |lane: &&str| Block { lanes: Pattern::new(lane).unwrap(), settings: Some(settings.clone()) };
+        busy.step(Command::Configure(lanes.iter().map(block).collect()));
+        busy
+    }
+
     fn step(&mut self, command: Command) {
         let mut events = Vec::new();
         self.scheduler.step(Timestamp(0), command, &mut events).unwrap();
         for event in events {
-            if let Event::Granted { task, fence, .. } = event {
-                self.running.insert(task, fence);
+            match event {
+                Event::Granted { task, fence, .. } => drop(self.running.insert(task, fence)),
+                Event::Reserved { task } => self.kept.push(task),
+                _ => {}
             }
         }
     }
@@ -45,8 +60,16 @@ impl Busy {
         self.feed(lane);
         let is_in = |task: &TaskId| self.scheduler.task(*task).unwrap().lanes[0].as_str() == lane;
         let task = self.running.keys().copied().find(is_in).unwrap();
+        self.finish(task);
+    }
+
+    fn finish(&mut self, task: TaskId) {
         let fence = self.running.remove(&task).unwrap();
         self.step(Command::Finish { task, fence, outcome: Outcome::Success });
+    }
+
+    fn runs(&self, task: u128) -> bool {
+        self.scheduler.status(TaskId(task)) == Some(TaskStatus::Running)
     }
 }
 
@@ -59,10 +82,7 @@ fn whichever_lane_it_names_first_and_whosever_turn_it_is() {
         (["left", "right"], Some("right")),
         (["left", "right"], Some("ann")),
     ] {
-        let mut busy = Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new() };
-        let settings = LaneSettings { max_concurrency: Some(Switch::On(1)), ..LaneSettings::default() };
-        let block = |lane| Block { lanes: Pattern::new(lane).unwrap(), settings: Some(settings.clone()) };
-        busy.step(Command::Configure(vec![block("left"), block("right")]));
+        let mut busy = Busy::new(1, &["left", "right"]);
         busy.feed("left");
         busy.feed("right");
         busy.submit(BOTH, &named, fair_key);
@@ -77,4 +97,47 @@ fn whichever_lane_it_names_first_and_whosever_turn_it_is() {
         });
         assert!(rounds.is_some_and(|rounds| rounds > 30), "{named:?} {fair_key:?}: {rounds:?}");
     }
+}
+
+#[test]
+fn a_plain_task_keeps_its_place_before_many_conversations_free_or_busy() {
+    for are_busy in [false, true] {
+        let mut busy = Busy::new(if are_busy { 10 } else { 1 }, &["main"]);
+        let conversations: Vec<String> = (0..9).map(|number| format!("session:{number}")).collect();
+        busy.submit(TaskId(1), &["main"], None);
+        let mut task = 10;
+        let mut submit_all = |busy: &mut Busy| {
+            for conversation in &conversations {
+                task += 1;
+                busy.submit(TaskId(task), &["main", conversation], None);
+            }
+        };
+        if are_busy {
+            submit_all(&mut busy);
+        }
+        busy.submit(TaskId(2), &["main"], None);
+        submit_all(&mut busy);
+        assert_eq!((busy.running.len(), busy.runs(2)), (if are_busy { 10 } else { 1 }, false));
+        busy.finish(TaskId(1));
+        assert!(busy.runs(2), "conversations busy: {are_busy}");
+    }
+}
+
+#[test]
+fn nobody_is_kept_a_slot_for_who_waits_for_his_own_conversation() {
+    let mut busy = Busy::new(2, &["main"]);
+    busy.submit(TaskId(1), &["main", "session:ann"], None);
+    busy.feed("main");
+    busy.submit(TaskId(2), &["main", "session:ann"], None);
+    // Passes by while the lane is full, and the many that follow pass by in that lane.
+    busy.submit(TaskId(3), &["cron"], None);
+    assert!(busy.runs(3));
+    for _ in 0..200 {
+        let last = TaskId(busy.next);
+        busy.feed("main");
+        assert!(!busy.runs(busy.next));
+        busy.finish(last);
+        assert!(busy.runs(busy.next), "the slot is free, and {} waits for it", busy.next);
+    }
+    assert_eq!((busy.kept, busy.running.len()), (Vec::new(), 3));
 }

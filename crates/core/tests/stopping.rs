@@ -61,4 +61,12 @@ fn what_comes_after_stop_granting_waits_in_line_although_nothing_holds_it_up() {
         lanes.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)),
         Some((0, 1))
     );
+    // Whoever reads what it did is where it is, although nothing has stopped there.
+    let mut reader = Scheduler::new(1);
+    events.iter().for_each(|event| reader.apply(Timestamp(0), event));
+    assert_eq!(reader.position(TaskId(1)), Some(1));
+    assert_eq!(
+        reader.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)),
+        Some((0, 1))
+    );
 }

@@ -18,10 +18,11 @@ impl Times {
         let zone = TimeZone::get(zone)
             .map_err(|_| "timezone must be a name such as Europe/Berlin or UTC".to_owned())?;
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
-        let cron = parser.parse(cron).map_err(|_| {
-            "cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly"
-                .to_owned()
-        })?;
+        // The parser takes a list of nothing for a field that nothing fits, and would look for that for seconds.
+        let has_gap = cron.split_whitespace().flat_map(|field| field.split(',')).any(str::is_empty);
+        let cron = Some(cron).filter(|_| !has_gap).and_then(|cron| parser.parse(cron).ok()).ok_or(
+            "cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly",
+        )?;
         let times = Times { cron, zone };
         match times.after(Timestamp::now()) {
             Some(_) => Ok(times),
@@ -116,6 +117,9 @@ mod tests {
             ("61 * * * *", "UTC"),
             ("", "UTC"),
             ("* * *", "UTC"),
+            (", * * * *", "UTC"),
+            ("0 1,,2 * * *", "UTC"),
+            ("0 9 * * 1,", "UTC"),
             ("0 9 * * *", "Mars/One"),
         ] {
             assert!(Times::read(cron, zone).is_err(), "{cron} in {zone}");
