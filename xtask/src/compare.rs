@@ -1,8 +1,12 @@
 //! The same work through Laneway and through what one would take instead.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::{engines, ensure, root, run};
+use crate::{ensure, root, run};
+
+/// What p-queue asks for.
+const NODE_MIN: u32 = 20;
 
 /// Installs the peers, measures, and writes the page of the documentation if asked to.
 pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
@@ -13,7 +17,7 @@ pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
         ["--rounds", rounds, "--write"] | ["--write", "--rounds", rounds] => (*rounds, true),
         _ => return Err("compare knows --rounds N and --write".to_owned()),
     };
-    engines()?;
+    ensure("redis-server", "redis-server")?;
     let peers = install_peers()?;
     let docs = root().join("docs");
     let docs = docs.to_string_lossy();
@@ -28,6 +32,12 @@ pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
 pub(crate) fn install_peers() -> Result<PathBuf, String> {
     ensure("node", "nodejs")?;
     ensure("npm", "npm")?;
+    let version = Command::new("node").arg("--version").output().map_err(|error| format!("node: {error}"))?;
+    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < NODE_MIN) {
+        return Err(format!("the queues of Node need Node {NODE_MIN} or newer, and this is {version}"));
+    }
     let home = root().join("target").join("peers");
     std::fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
     let place = home.to_string_lossy();

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::served::{Chance, Served, ask, field, program};
+use crate::served::{Chance, Served, ask, field, has_payload, payload, program, was_killed};
 use crate::{build_program, ensure};
 
 /// The calls with which something reaches a disk, and how late such a call is at most the one that kills.
@@ -13,7 +13,9 @@ const CALLS: [(&str, u64); 4] =
     [("pwrite64", 150), ("fsync,fdatasync", 40), ("?open,?openat", 60), ("ftruncate", 3)];
 /// So many servers work on one store; then the next has a new one, so that none grows without end.
 const ROUNDS_OF_A_STORE: u64 = 20;
-const CLIENTS: u64 = 4;
+const CLIENTS: usize = 4;
+/// Texts are shorter than this.
+const PAYLOAD_MAX: usize = 400;
 /// So many stores are worked on at once: a round is mostly waiting for a start and for its moment.
 const STORES: u64 = 3;
 /// How long the load lasts at most, when no call kills before.
@@ -23,6 +25,8 @@ const LOAD: Duration = Duration::from_millis(700);
 struct Figures {
     kills: u64,
     points: u64,
+    /// Of the points: while it started.
+    early: u64,
     accepted: usize,
     looked_at: usize,
 }
@@ -41,9 +45,11 @@ pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String>
         outcome.map_err(|problem| format!("{problem}; seed {seed}; the store is in {}", place.display()))?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     println!(
-        "crash serve: {} kills, {} kills at a system call, {} accepted with disk, {} looked at afterwards, lost: 0; {:.0} s",
+        "crash serve: {} kills, {} kills at a system call ({} of them while it started), {} accepted with disk, \
+         {} looked at afterwards, lost: 0; {:.0} s",
         figures.kills,
         figures.points,
+        figures.early,
         figures.accepted,
         figures.looked_at,
         began.elapsed().as_secs_f64()
@@ -74,6 +80,7 @@ fn crash_all(program: &Path, place: &Path, rounds: u64, points: u64, seed: u64) 
         let figures = outcome?;
         sum.kills += figures.kills;
         sum.points += figures.points;
+        sum.early += figures.early;
         sum.accepted += figures.accepted;
         sum.looked_at += figures.looked_at;
     }
@@ -106,10 +113,13 @@ fn crash(
         let moment = Duration::from_millis(chance.next() % 300);
         let newest = known.len().saturating_sub(50);
         let told = || at.clone().unwrap_or_else(|| format!("after {moment:?}"));
-        let (accepted, by_call) = one(program, place, at.as_deref(), moment, &known[newest..])
+        let (accepted, death) = one(program, place, at.as_deref(), moment, &known[newest..])
             .map_err(|problem| format!("round {round}, killed {}: {problem}", told()))?;
-        figures.points += u64::from(by_call);
-        figures.kills += u64::from(!by_call);
+        match death {
+            Death::Ours => figures.kills += 1,
+            Death::AtCall => figures.points += 1,
+            Death::Starting => (figures.points, figures.early) = (figures.points + 1, figures.early + 1),
+        }
         figures.accepted += accepted.len();
         known.extend(accepted);
     }
@@ -123,29 +133,38 @@ fn point(chance: &mut Chance) -> String {
     format!("inject={calls}:signal=KILL:when={}", 1 + chance.next() % latest)
 }
 
-/// One server: looks for what is known, takes load, dies. Returns what it accepted, and whether a call killed it.
+/// What a server died of.
+enum Death {
+    /// The kill at some moment.
+    Ours,
+    /// A system call, under load.
+    AtCall,
+    /// A system call, before it listened.
+    Starting,
+}
+
+/// One server: looks for what is known, takes load, dies. Returns what it accepted, and what it died of.
 fn one(
     program: &Path,
     place: &Path,
     at: Option<&str>,
     moment: Duration,
     known: &[String],
-) -> Result<(Vec<String>, bool), String> {
+) -> Result<(Vec<String>, Death), String> {
     let watched: Vec<&str> = at.map(|at| vec!["-qq", "-o", "/dev/null", "-e", at]).unwrap_or_default();
     let Some(mut served) = Served::start(program, place, &watched)? else {
-        // Killed before it listened.
-        return Ok((Vec::new(), true));
+        return Ok((Vec::new(), Death::Starting));
     };
     for id in known {
         match served.ask("GET", &format!("/api/tasks/{id}"), "") {
-            Some((200, task)) if task.contains("\"by\":") => {}
+            Some((200, task)) if has_payload(&task) => {}
             Some((status, task)) => return Err(format!("{id} is gone: {status} {task:.300}")),
             // Dead already.
             None => break,
         }
     }
     let (accepted, is_over) = (Mutex::<Vec<String>>::default(), AtomicBool::new(false));
-    let mut by_call = false;
+    let mut ended = None;
     let address = served.address.clone();
     std::thread::scope(|scope| {
         let (address, accepted, is_over) = (&address, &accepted, &is_over);
@@ -154,20 +173,28 @@ fn one(
         }
         let began = Instant::now();
         let until = if at.is_some() { LOAD } else { moment };
-        while began.elapsed() < until && !by_call {
+        while began.elapsed() < until && ended.is_none() {
             std::thread::sleep(Duration::from_millis(2));
-            by_call = at.is_some() && matches!(served.process.try_wait(), Ok(Some(_)));
+            ended = served.process.try_wait().ok().flatten();
         }
         served.kill();
         is_over.store(true, Ordering::SeqCst);
     });
-    Ok((accepted.into_inner().map_err(|_| "a client panicked")?, by_call))
+    let death = match ended {
+        None => Death::Ours,
+        Some(status) if at.is_some() && was_killed(status) => Death::AtCall,
+        Some(status) => return Err(format!("it ended by itself: {status}")),
+    };
+    Ok((accepted.into_inner().map_err(|_| "a client panicked")?, death))
 }
 
 /// Submits until the server is gone.
-fn load(address: &str, client: u64, accepted: &Mutex<Vec<String>>, is_over: &AtomicBool) {
-    let body = format!("{{\"kind\": \"index\", \"payload\": {{\"by\": {client}}}}}");
-    while !is_over.load(Ordering::SeqCst) {
+fn load(address: &str, client: usize, accepted: &Mutex<Vec<String>>, is_over: &AtomicBool) {
+    for length in (0..PAYLOAD_MAX).cycle().skip(client * PAYLOAD_MAX / CLIENTS) {
+        if is_over.load(Ordering::SeqCst) {
+            break;
+        }
+        let body = format!("{{\"kind\": \"index\", \"payload\": {}}}", payload(length));
         // A request that the kill cuts off was never answered, and may or may not be there.
         let Some((202, answer)) = ask(address, "POST", "/api/tasks", &body) else { continue };
         if let (Some("disk"), Some(id), Ok(mut accepted)) =
@@ -186,7 +213,7 @@ fn check_all(program: &Path, place: &Path, known: &[String], figures: &mut Figur
     let mut served = Served::start(program, place, &[])?.ok_or("it does not start any more")?;
     for id in known {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
-        if status != 200 || !task.contains("\"by\":") {
+        if status != 200 || !has_payload(&task) {
             return Err(format!("{id} is gone: {status} {task:.300}"));
         }
     }

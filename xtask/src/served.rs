@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::root;
@@ -57,9 +57,9 @@ impl Served {
                 if let Some(mut pipe) = process.stderr.take() {
                     pipe.read_to_string(&mut words).map_err(|error| error.to_string())?;
                 }
-                match (status.code(), watched) {
-                    (None, [_, ..]) => Ok(None),
-                    _ => Err(format!("it did not start: {status} {words}")),
+                match !watched.is_empty() && was_killed(status) {
+                    true => Ok(None),
+                    false => Err(format!("it did not start: {status} {words}")),
                 }
             }
         }
@@ -96,6 +96,23 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option
     stream.read_to_string(&mut text).ok()?;
     let status = text.split(' ').nth(1)?.parse().ok()?;
     Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+/// Whether SIGKILL has ended it, and nothing of its own.
+pub(crate) fn was_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(9)
+}
+
+/// A payload that shows whether it is whole: so long a text, and how long it is.
+pub(crate) fn payload(length: usize) -> String {
+    let text: String = ('a'..='z').cycle().skip(length % 7).take(length).collect();
+    format!("{{\"by\":{length},\"text\":\"{text}\"}}")
+}
+
+/// Whether a task has the whole of such a payload.
+pub(crate) fn has_payload(task: &str) -> bool {
+    let length = task.split_once("\"by\":").and_then(|(_, rest)| rest.split([',', '}']).next()?.parse().ok());
+    length.is_some_and(|length| task.contains(&format!("\"payload\":{}", payload(length))))
 }
 
 /// The value of a text field of a JSON object, the first of that name.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::power::disk::{Flushes, after_power_cut};
 use crate::power::files::Files;
 use crate::power::trace::{Call, Event};
-use crate::served::{Chance, PATIENCE, Served, ask, field, program};
+use crate::served::{Chance, PATIENCE, Served, ask, field, has_payload, payload, program};
 use crate::{build_program, ensure};
 
 /// So many cuts are tried with one trace.
@@ -237,10 +237,8 @@ fn read_end(file: &Path) -> std::io::Result<String> {
 /// Submits, and now and then does what it finds.
 fn load(address: &str, chance: &mut Chance, answered: &AtomicUsize) {
     for _ in 0..TASKS / CLIENTS {
-        let text = "x".repeat(chance.below(PAYLOAD_MAX));
-        let body = format!(
-            "{{\"kind\": \"index\", \"lanes\": [\"work\"], \"payload\": {{\"by\": 1, \"text\": \"{text}\"}}}}"
-        );
+        let payload = payload(chance.below(PAYLOAD_MAX));
+        let body = format!("{{\"kind\": \"index\", \"lanes\": [\"work\"], \"payload\": {payload}}}");
         if matches!(ask(address, "POST", "/api/tasks", &body), Some((202, _))) {
             answered.fetch_add(1, Ordering::SeqCst);
         }
@@ -268,7 +266,7 @@ fn look(program: &Path, place: &Path, promised: &Promises, figures: &mut Figures
         // Of what has ended the result is kept, and large payloads are not.
         let is_whole = match field(&task, "status") {
             Some("completed") => task.contains("\"result\":1"),
-            _ => task.contains("\"by\":"),
+            _ => has_payload(&task),
         };
         if status != 200 || !is_whole {
             return Err(format!("{id} is gone: {status} {task:.300}"));
