@@ -349,16 +349,22 @@ mod tests {
     fn what_comes_behind_a_full_chunk_stands_before_the_next_one() {
         let mut list = Ordered::default();
         let place = |number: usize| Place::new(2, number as u64);
-        let mut plain: Vec<usize> = (0..3 * CHUNK_MAX).map(|number| 2 * number).collect();
+        let mut plain: Vec<usize> = (0..3 * CHUNK_MAX).map(|number| 1000 * number).collect();
         for number in &plain {
             assert_eq!(list.insert(place(*number), *number as u32), *number == 0);
         }
-        for behind in [CHUNK_MAX, 2 * CHUNK_MAX] {
-            let number = 2 * behind - 1;
+        let mut insert = |list: &mut Ordered<Place>, number: usize| {
             assert!(!list.insert(place(number), number as u32));
             plain.insert(plain.partition_point(|other| *other < number), number);
             assert!(list.iter().eq(plain.iter().map(|number| (place(*number), *number as u32))));
+        };
+        let last = list.first.back().unwrap().1 as usize;
+        // However it has been filled so far, it is full now.
+        for number in 1..1 + CHUNK_MAX - list.first.len() {
+            insert(&mut list, number);
         }
+        assert_eq!((list.first.len(), list.first.back().unwrap().1 as usize), (CHUNK_MAX, last));
+        insert(&mut list, last + 1);
         let places = plain.iter().map(|number| list.position(place(*number)));
         assert!(places.eq(0..plain.len()));
     }

@@ -35,6 +35,7 @@ fn each_family_of_lanes_has_its_own_defaults() {
         let (timeout, wait_timeout) = (seconds(settings.timeout), seconds(settings.wait_timeout));
         let found = (settings.max_concurrency, settings.max_queued, settings.priority, timeout, wait_timeout);
         assert_eq!(found, expected, "{name}");
+        assert_eq!((settings.retry.strategy, settings.retry.max_retries), (RetryStrategy::None, 0), "{name}");
     }
 }
 
