@@ -8,9 +8,6 @@ use laneway_core::{
 };
 use laneway_store::{Batch, Head};
 
-/// The whole state is looked at after so many batches.
-const LOOK_EVERY: u64 = 4;
-
 /// The log as it is, and what follows from it.
 pub(crate) struct Checker {
     /// The state that the log leads to.
@@ -30,7 +27,6 @@ pub(crate) struct Checker {
     /// The messages that were accepted, and whether they have ended.
     pub(crate) messages: BTreeMap<MessageId, bool>,
     accepted: u64,
-    batches: u64,
     /// What the last batch shows that must not be.
     pub(crate) wrong: Vec<String>,
     /// The attempts whose leases lapsed with the last batch.
@@ -87,7 +83,6 @@ impl Checker {
             last_started: BTreeMap::new(),
             messages: BTreeMap::new(),
             accepted: 0,
-            batches: 0,
             wrong: Vec::new(),
             lapses: Vec::new(),
         }
@@ -105,10 +100,6 @@ impl Checker {
         for event in &batch.events {
             self.scheduler.apply(batch.at, event);
             self.event(author, event);
-        }
-        self.batches += 1;
-        if self.batches.is_multiple_of(LOOK_EVERY) {
-            self.look();
         }
     }
 
