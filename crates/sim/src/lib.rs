@@ -47,6 +47,7 @@ mod world;
 
 pub use kind::Kind;
 pub use plan::{Plan, Step};
+pub use report::gist;
 pub use run::{Outcome, Wanted, run};
 pub use shrink::shrink;
 pub use summary::{Summary, explain};
