@@ -1,5 +1,7 @@
 //! A history that fails is made short and told, and stays the same failure.
 
+#![expect(clippy::expect_used, reason = "a test may fail")]
+
 use laneway_sim::{Plan, StoreBug, Wanted, explain, gist, run, shrink};
 
 /// The first seed that shows what is wrong with the store, and the first thing that it shows.
