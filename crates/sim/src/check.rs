@@ -8,6 +8,8 @@ use laneway_core::{
 };
 use laneway_store::{Batch, Head};
 
+use crate::talks::Talks;
+
 /// The log as it is, and what follows from it.
 pub(crate) struct Checker {
     /// The state that the log leads to.
@@ -26,6 +28,7 @@ pub(crate) struct Checker {
     last_started: BTreeMap<LaneName, u64>,
     /// The messages that were accepted, and whether they have ended.
     pub(crate) messages: BTreeMap<MessageId, bool>,
+    talks: Talks,
     accepted: u64,
     /// What the last batch shows that must not be.
     pub(crate) wrong: Vec<String>,
@@ -82,6 +85,7 @@ impl Checker {
             running: BTreeMap::new(),
             last_started: BTreeMap::new(),
             messages: BTreeMap::new(),
+            talks: Talks::default(),
             accepted: 0,
             wrong: Vec::new(),
             lapses: Vec::new(),
@@ -165,7 +169,11 @@ impl Checker {
             }
             Event::Redelivered { task, fence } => self.over(*task, Some(fence.0), true),
             Event::Ended { task, end } => self.end(*task, end),
-            Event::Session(session) => self.session(&session.change),
+            Event::Session(session) => {
+                self.session(&session.change);
+                let wrong = self.talks.take(session);
+                self.wrong.extend(wrong);
+            }
             _ => {}
         }
     }
@@ -228,7 +236,11 @@ impl Checker {
         if most.is_some_and(|most| running > most) {
             self.wrong(format!("{running} run in {lane}, which has {most:?} slots"));
         }
-        if is_first && lane.as_str().starts_with("session:turn-") {
+        let is_conversation = lane.as_str().starts_with("session:");
+        if is_conversation && running > 1 {
+            self.wrong(format!("{running} turns of {lane} run at once"));
+        }
+        if is_first && is_conversation {
             let before = self.last_started.insert(lane.clone(), arrival).unwrap_or(0);
             if before > arrival {
                 self.wrong(format!("{id} of {lane} started after one that came later"));
