@@ -8,8 +8,7 @@ use laneway_core::{
 };
 use laneway_store::{Batch, Head};
 
-/// The whole state is looked at after so many batches.
-const LOOK_EVERY: u64 = 4;
+use crate::talks::Talks;
 
 /// The log as it is, and what follows from it.
 pub(crate) struct Checker {
@@ -29,8 +28,8 @@ pub(crate) struct Checker {
     last_started: BTreeMap<LaneName, u64>,
     /// The messages that were accepted, and whether they have ended.
     pub(crate) messages: BTreeMap<MessageId, bool>,
+    talks: Talks,
     accepted: u64,
-    batches: u64,
     /// What the last batch shows that must not be.
     pub(crate) wrong: Vec<String>,
     /// The attempts whose leases lapsed with the last batch.
@@ -86,8 +85,8 @@ impl Checker {
             running: BTreeMap::new(),
             last_started: BTreeMap::new(),
             messages: BTreeMap::new(),
+            talks: Talks::default(),
             accepted: 0,
-            batches: 0,
             wrong: Vec::new(),
             lapses: Vec::new(),
         }
@@ -106,16 +105,17 @@ impl Checker {
             self.scheduler.apply(batch.at, event);
             self.event(author, event);
         }
-        self.batches += 1;
-        if self.batches.is_multiple_of(LOOK_EVERY) {
-            self.look();
-        }
     }
 
     /// Looks at the whole state.
     pub(crate) fn look(&mut self) {
-        // Stale entries of the clock are swept out by whoever decides, and here nobody does.
-        let violation = self.scheduler.violation().filter(|text| !text.contains("looks for"));
+        let mut violation = self.scheduler.violation();
+        if violation.as_ref().is_some_and(|text| text.contains("looks for")) {
+            // Stale looks are swept out by whoever decides, and here nobody does. What is made anew from the state has
+            // none, and everything else about it is checked, now and from here on.
+            self.scheduler = Scheduler::restore(0, &self.state());
+            violation = self.scheduler.violation();
+        }
         if let Some(violation) = violation {
             self.wrong(format!("the state is not sound: {violation}"));
         }
@@ -169,7 +169,11 @@ impl Checker {
             }
             Event::Redelivered { task, fence } => self.over(*task, Some(fence.0), true),
             Event::Ended { task, end } => self.end(*task, end),
-            Event::Session(session) => self.session(&session.change),
+            Event::Session(session) => {
+                self.session(&session.change);
+                let wrong = self.talks.take(session);
+                self.wrong.extend(wrong);
+            }
             _ => {}
         }
     }
@@ -232,7 +236,11 @@ impl Checker {
         if most.is_some_and(|most| running > most) {
             self.wrong(format!("{running} run in {lane}, which has {most:?} slots"));
         }
-        if is_first && lane.as_str().starts_with("session:turn-") {
+        let is_conversation = lane.as_str().starts_with("session:");
+        if is_conversation && running > 1 {
+            self.wrong(format!("{running} turns of {lane} run at once"));
+        }
+        if is_first && is_conversation {
             let before = self.last_started.insert(lane.clone(), arrival).unwrap_or(0);
             if before > arrival {
                 self.wrong(format!("{id} of {lane} started after one that came later"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{LaneName, Mode, QueueOverrides, TaskId};
+use laneway_core::{LaneName, MessageId, Mode, QueueOverrides, TaskId};
 use laneway_engine::{Error, Handle, Message, Task};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::link::pass;
 use crate::net::Silence;
 use crate::plan::Step;
 use crate::replica::block;
-use crate::world::{CLIENTS, Sim};
+use crate::world::{CLIENTS, Sim, World};
 use crate::{LEASE_MS, SESSIONS};
 
 /// The mode of a message that is sent.
@@ -32,9 +32,16 @@ fn mode(kind: Kind) -> Option<Mode> {
 impl Sim {
     /// Lets a client ask.
     pub(crate) fn ask(&self, step: Step) {
-        let host = Arc::clone(&self.world().clients[step.who as usize % CLIENTS].host);
+        let client = step.who as usize % CLIENTS;
+        let (host, dies_in) = {
+            let place = &mut self.world().clients[client];
+            (Arc::clone(&place.host), place.dies_in.take())
+        };
         let sim = self.clone();
         host.start(async move { ask(&sim, step).await });
+        if let Some(after_ms) = dies_in {
+            self.crash_client(client, after_ms);
+        }
     }
 }
 
@@ -126,37 +133,46 @@ async fn run_slot(sim: &Sim, replica: usize, much: u64) {
     }
 }
 
-/// Changes something of what is there.
+/// One of the newest.
+fn one_of<T: Copy>(all: impl Iterator<Item = T>, much: u64) -> Option<T> {
+    let all: Vec<T> = all.collect();
+    all.get(all.len().saturating_sub(1 + (much % 6) as usize)).copied()
+}
+
+/// What to change: mostly something that has not ended, as far as one can know.
+fn targets(world: &World, much: u64) -> (Option<TaskId>, Option<MessageId>) {
+    let any = (much >> 32).is_multiple_of(4);
+    let (tasks, messages) = (world.ledger.recent.iter(), world.ledger.recent_messages.iter());
+    let tasks = tasks.filter(|task| any || world.checker.live.contains_key(task));
+    let messages = messages.filter(|message| any || world.checker.messages.get(message) == Some(&false));
+    (one_of(tasks.copied(), much), one_of(messages.copied(), much))
+}
+
+/// Changes something of what is there. It counts if there was something to change.
 async fn change(sim: &Sim, kind: Kind, replica: usize, much: u64) {
-    let (task, message) = {
-        let world = sim.world();
-        let newest = |count: usize| count.saturating_sub(1 + (much % 6) as usize);
-        let recent = &world.ledger.recent;
-        let messages = &world.ledger.recent_messages;
-        (recent.get(newest(recent.len())).copied(), messages.get(newest(messages.len())).copied())
-    };
+    let (task, message) = targets(&sim.world(), much);
     let session: Arc<str> = format!("talk-{}", much % SESSIONS).into();
     let done = sim.call(replica, move |handle| async move {
         match (kind, task, message) {
-            (Kind::Cancel, Some(task), _) => handle.cancel(task).await.map(drop),
-            (Kind::Withdraw, _, Some(message)) => handle.withdraw(message).await,
-            (Kind::Interrupt, ..) => handle.interrupt(session).await,
-            (Kind::Redrive, ..) => redrive(&handle).await.map(drop),
+            (Kind::Cancel, Some(task), _) => handle.cancel(task).await.map(|_| true),
+            (Kind::Withdraw, _, Some(message)) => handle.withdraw(message).await.map(|()| true),
+            (Kind::Cancel | Kind::Withdraw, ..) => Ok(false),
+            (Kind::Interrupt, ..) => handle.interrupt(session).await.map(|()| true),
+            (Kind::Redrive, ..) => redrive(&handle).await.map(|letter| letter.is_some()),
             (Kind::ModeChanged, ..) => {
                 let modes = [Mode::Followup, Mode::Collect, Mode::Steer, Mode::Latest];
                 let queue = QueueOverrides {
                     mode: Some(modes[(much >> 8) as usize % 4]),
                     ..QueueOverrides::default()
                 };
-                handle.configure_session(session, queue).await
+                handle.configure_session(session, queue).await.map(|()| true)
             }
             (Kind::LimitRaised, ..) => limit(&handle, much, 4).await,
             (Kind::LimitLowered, ..) => limit(&handle, much, 1).await,
             _ => change_lane(&handle, kind, much).await,
         }
     });
-    let counts = matches!(&done.await, Ok(()) | Err(Silence::Refused(Some(Error::Rejected(_)))));
-    if counts {
+    if matches!(done.await, Ok(true)) {
         sim.world().count(kind);
     }
     if kind == Kind::PauseLane {
@@ -170,16 +186,18 @@ fn lane(much: u64) -> Result<LaneName, Error> {
     Ok(LaneName::new(["work", "slots", "ext"][(much >> 4) as usize % 3])?)
 }
 
-async fn change_lane(handle: &Handle, kind: Kind, much: u64) -> Result<(), Error> {
+/// Whether there was something to change.
+async fn change_lane(handle: &Handle, kind: Kind, much: u64) -> Result<bool, Error> {
     match kind {
-        Kind::Clear => handle.clear(lane(much)?).await.map(drop),
-        Kind::ForceRelease => handle.force_release(lane(much)?).await.map(drop),
-        Kind::PauseLane => handle.pause(lane(much)?).await,
-        _ => Ok(()),
+        Kind::Clear => handle.clear(lane(much)?).await.map(|cancelled| cancelled > 0),
+        Kind::ForceRelease => handle.force_release(lane(much)?).await.map(|released| !released.is_empty()),
+        Kind::PauseLane => handle.pause(lane(much)?).await.map(|()| true),
+        _ => Ok(false),
     }
 }
 
-async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<(), Error> {
+/// Whether there was something to change.
+async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<bool, Error> {
     let name = lane(much)?;
     let extra = match name.as_str() {
         "ext" => "handler=external",
@@ -188,8 +206,8 @@ async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<(), Error> {
     };
     let words = format!("max_concurrency={slots} max_queued=50 lease={LEASE_MS}ms {extra}");
     match block(name.as_str(), &words) {
-        Some(block) => handle.configure(vec![block]).await,
-        None => Ok(()),
+        Some(block) => handle.configure(vec![block]).await.map(|()| true),
+        None => Ok(false),
     }
 }
 

@@ -26,12 +26,7 @@ impl Sim {
             Kind::OldProgram => self.be_old(replica),
             Kind::WorkerCrash => self.crash_worker(who as usize % WORKERS, 50 + much % 2000),
             Kind::WorkerPause => self.pause_worker(who as usize % WORKERS, LEASE_MS + 300 + much % 2000),
-            Kind::ClientCrash => {
-                let mut world = self.world();
-                world.count(kind);
-                let place = &mut world.clients[who as usize % CLIENTS];
-                std::mem::take(&mut place.host).crash();
-            }
+            Kind::ClientCrash => self.world().clients[who as usize % CLIENTS].dies_in = Some(much % 8),
             _ if self.world().strike(kind, replica, much) => {}
             _ => self.ask(step),
         }
@@ -143,10 +138,24 @@ impl Sim {
         });
     }
 
+    /// A client dies so soon, if it still waits for an answer then.
+    pub(crate) fn crash_client(&self, client: usize, after_ms: u64) {
+        let sim = self.clone();
+        tokio::spawn(async move {
+            pass(after_ms).await;
+            let mut world = sim.world();
+            if world.clients[client].host.is_busy() {
+                world.count(Kind::ClientCrash);
+                world.note(|| format!("client {client} crashes"));
+                std::mem::take(&mut world.clients[client].host).crash();
+            }
+        });
+    }
+
     fn crash_worker(&self, worker: usize, back_ms: u64) {
         {
             let mut world = self.world();
-            if world.workers[worker].host.is_dead() {
+            if !world.workers[worker].is_running() {
                 return;
             }
             world.count(Kind::WorkerCrash);
@@ -164,7 +173,7 @@ impl Sim {
         let host = {
             let mut world = self.world();
             let host = Arc::clone(&world.workers[worker].host);
-            if host.is_dead() || host.is_paused() {
+            if !world.workers[worker].is_running() || host.is_paused() {
                 return;
             }
             world.count(Kind::WorkerPause);

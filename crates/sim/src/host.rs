@@ -33,6 +33,11 @@ impl Host {
         self.inside().is_paused
     }
 
+    /// Whether anything on it has not come to its end.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.inside().tasks.iter().any(|task| !task.is_finished())
+    }
+
     /// Everything on it stands still while time goes on.
     pub(crate) fn pause(&self) {
         self.inside().is_paused = true;

@@ -65,6 +65,7 @@ impl World {
                 format!("replica {replica} appends {} at {}: {events}", head.version, batch.at.0 - EPOCH_MS)
             });
             self.checker.take(head, &batch);
+            self.checker.look();
             self.judge();
         }
         self.look_for_ghosts();

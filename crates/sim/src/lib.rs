@@ -19,7 +19,7 @@
 //! | who takes part? | `host.rs`, `replica.rs`, `worker.rs`, `client.rs` |
 //! | what lies between them? | `net.rs`, `link.rs`, `wire.rs`, `shared.rs` |
 //! | what goes wrong? | `faults.rs` |
-//! | what must hold? | `check.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
+//! | what must hold? | `check.rs`, `talks.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
 //! | how is a failure made short, and many seeds told of? | `shrink.rs`, `report.rs`, `summary.rs` |
 
 mod chance;
@@ -41,12 +41,14 @@ mod run;
 mod shared;
 mod shrink;
 mod summary;
+mod talks;
 mod wire;
 mod worker;
 mod world;
 
 pub use kind::Kind;
 pub use plan::{Plan, Step};
+pub use report::gist;
 pub use run::{Outcome, Wanted, run};
 pub use shrink::shrink;
 pub use summary::{Summary, explain};

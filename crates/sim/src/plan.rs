@@ -61,10 +61,12 @@ impl Plan {
     }
 }
 
-/// How often a fault is among those of a seed: what upsets everything else is rarer.
+/// How often a fault is among those of a seed: what upsets everything else is rarer, what seldom has a target more
+/// frequent.
 fn odds(kind: Kind) -> u64 {
     match kind {
         Kind::TailLost | Kind::OldProgram | Kind::LogTrimmed | Kind::SnapshotOlder => 1,
+        Kind::Withdraw | Kind::Clear | Kind::Interrupt => 4,
         _ => 2,
     }
 }

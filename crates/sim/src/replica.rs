@@ -130,6 +130,11 @@ async fn run_work(sim: Sim, replica: usize, context: Context, payload: Value) ->
             pass(millis).await;
             Err(Failure::new("it went wrong"))
         }
+        2 => {
+            // Fails for good, and leaves a letter that can be run again.
+            pass(millis).await;
+            Err(Failure::fatal("it cannot be done"))
+        }
         1 => {
             // Goes on whatever it is told.
             pass(millis).await;

@@ -26,3 +26,18 @@ pub(crate) fn event(event: &Event) -> String {
         }
     }
 }
+
+/// What sort of violation this is: its words without times, numbers and names of tasks, and without what is listed as
+/// an example. Findings about the state are told apart by what they found.
+pub fn gist(violation: &str) -> String {
+    let text = violation
+        .strip_prefix("at ")
+        .and_then(|text| text.split_once(" ms: "))
+        .map_or(violation, |(_, text)| text);
+    let text = match text.split_once(": ") {
+        Some((what, _)) if what != "the state is not sound" => what,
+        _ => text,
+    };
+    let is_word = |word: &&str| !word.contains(|letter: char| letter.is_ascii_digit());
+    text.split_whitespace().filter(is_word).collect::<Vec<_>>().join(" ")
+}

@@ -77,12 +77,19 @@ pub(crate) struct Place {
     pub(crate) ahead: Arc<AtomicI64>,
     /// Until when something is wrong with it.
     pub(crate) trouble_until: u64,
+    /// A client dies so soon after it asks the next time, in milliseconds.
+    pub(crate) dies_in: Option<u64>,
 }
 
 impl Place {
     fn new() -> Place {
         let (host, ahead) = (Arc::default(), Arc::default());
-        Place { host, life: 0, handle: None, ahead, trouble_until: 0 }
+        Place { host, life: 0, handle: None, ahead, trouble_until: 0, dies_in: None }
+    }
+
+    /// Whether it has been started and has not died since.
+    pub(crate) fn is_running(&self) -> bool {
+        self.life > 0 && !self.host.is_dead()
     }
 }
 

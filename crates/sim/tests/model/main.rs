@@ -2,86 +2,34 @@
 //! one slot, crashes, answers that get lost, requests that outlive their senders, and a log that loses its end.
 //!
 //! A lease may lapse at any time from the point of view of others: clocks are left to chance. What a replica decides
-//! rests on what it has read, and counts if the log still ends there.
+//! rests on what it has read, and counts if the log still ends there. Whoever gives up on a request goes on, and the
+//! request may arrive later.
+//!
+//! The bounds: a crash, a lapse, a request that is given up and a loss of the log's last batch, each once at most and
+//! any two of them in one history. With none or one of them the log has up to six batches, which is room for all three
+//! tasks to be granted and to end, with two of them up to three. Replicas and tasks that differ in nothing but their
+//! numbers are one.
+
+mod state;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-const REPLICAS: usize = 3;
-const TASKS: u8 = 3;
-/// Histories of this many batches at most are looked at.
-const LOG_MAX: usize = 4;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
-    Grant {
-        task: u8,
-        fence: u8,
-    },
-    Lapse {
-        task: u8,
-        fence: u8,
-    },
-    /// Reported by whoever had this fence.
-    Done {
-        task: u8,
-        fence: u8,
-    },
-}
-
-/// A batch, told apart from every other: by whom, at which version, and since how many losses of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Batch {
-    by: u8,
-    version: u8,
-    era: u8,
-    what: What,
-    /// The one that it was decided on: by whom and since how many losses.
-    after: Option<(u8, u8)>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Replica {
-    is_down: bool,
-    /// What it has read.
-    seen: Vec<Batch>,
-    /// What it runs, whoever else believes that.
-    runs: Option<(u8, u8)>,
-    /// What is under way to the store. It stays so when the sender dies.
-    sent: Option<Batch>,
-    /// The sender of that is dead: nobody waits for the answer.
-    is_orphan: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
-    log: Vec<Batch>,
-    replicas: [Replica; REPLICAS],
-    crashes_left: u8,
-    lapses_left: u8,
-    losses_left: u8,
-}
-
-impl State {
-    /// Whether a replica has done nothing that anybody could know of.
-    fn is_fresh(&self, number: usize) -> bool {
-        let is_its = |batch: &Batch| batch.by as usize == number;
-        let seen = self.replicas.iter().flat_map(|replica| replica.seen.iter().chain(&replica.sent));
-        self.replicas[number] == Replica::default() && !seen.chain(&self.log).any(is_its)
-    }
-}
+use crate::state::{Batch, LOG_MAX, Replica, State, TASKS, Troubles, What};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Action {
     Read(usize),
-    Grant(usize),
+    Grant(usize, u8),
     Lapse(usize),
     Done(usize),
     /// The request gets there.
     Arrive(usize),
     /// The answer gets back, or the sender asks again and hears.
     Answer(usize),
-    /// The request gets lost, and its sender is dead.
-    Vanish(usize),
+    /// The sender waits no longer, and its request is still under way.
+    GiveUp(usize),
+    /// A request gets there that nobody waits for.
+    ArriveLate(usize),
     Crash(usize),
     Start(usize),
     /// The store forgets its last batch.
@@ -118,12 +66,15 @@ impl Protocol {
     /// What a replica would append, on what it has read.
     fn decide(self, state: &State, replica: usize, action: Action) -> Option<Batch> {
         let this = &state.replicas[replica];
+        if this.seen.len() >= LOG_MAX[state.troubles as usize] {
+            return None;
+        }
         let (running, done, last) = tasks(&this.seen);
         let holder = (0..TASKS).find_map(|task| running[task as usize].map(|fence| (task, fence)));
         let what = match action {
-            Action::Grant(_) => {
-                let task = (0..TASKS).find(|task| !done[*task as usize])?;
-                holder.is_none().then_some(What::Grant { task, fence: last + 1 })?
+            Action::Grant(_, task) => {
+                let is_free = holder.is_none() && !done[task as usize];
+                is_free.then_some(What::Grant { task, fence: last + 1 })?
             }
             Action::Lapse(_) => {
                 let (task, fence) = holder.filter(|holder| this.runs != Some(*holder))?;
@@ -137,7 +88,7 @@ impl Protocol {
             _ => return None,
         };
         let after = this.seen.last().map(|batch| (batch.by, batch.era));
-        let era = 1 - state.losses_left;
+        let era = 2 * this.lives + u8::from(state.has.loss);
         Some(Batch { by: replica as u8, version: this.seen.len() as u8, era, what, after })
     }
 
@@ -150,12 +101,10 @@ impl Protocol {
     }
 }
 
-/// What the sender of a batch learns.
-fn answer(state: &mut State, replica: usize) {
-    let this = &mut state.replicas[replica];
-    let Some(batch) = this.sent.take() else { return };
-    if state.log.get(batch.version as usize) == Some(&batch) {
-        this.seen = state.log[..=batch.version as usize].to_vec();
+/// What the sender of a batch learns when it looks for it in the log.
+fn learn(log: &[Batch], this: &mut Replica, batch: Batch) {
+    if log.get(batch.version as usize) == Some(&batch) {
+        this.seen = log[..=batch.version as usize].to_vec();
         match batch.what {
             What::Grant { task, fence } => this.runs = Some((task, fence)),
             What::Done { .. } => this.runs = None,
@@ -165,9 +114,12 @@ fn answer(state: &mut State, replica: usize) {
 }
 
 /// Reads the log. What one runs and the log does not know any more is told to stop by and by.
-fn read(state: &mut State, replica: usize) {
-    let this = &mut state.replicas[replica];
-    this.seen.clone_from(&state.log);
+fn read(log: &[Batch], this: &mut Replica) {
+    if let Some(batch) = this.unsure.filter(|batch| log.len() > batch.version as usize) {
+        learn(log, this, batch);
+        this.unsure = None;
+    }
+    this.seen = log.to_vec();
 }
 
 impl Model for Protocol {
@@ -176,7 +128,7 @@ impl Model for Protocol {
 
     fn init_states(&self) -> Vec<State> {
         let replicas = std::array::from_fn(|_| Replica::default());
-        vec![State { log: vec![], replicas, crashes_left: 1, lapses_left: 1, losses_left: 1 }]
+        vec![State { log: vec![], replicas, late: vec![], troubles: 0, has: Troubles::default() }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -185,55 +137,77 @@ impl Model for Protocol {
             if state.is_fresh(number) && (0..number).any(|lower| state.is_fresh(lower)) {
                 continue;
             }
-            if replica.sent.is_some() {
-                actions.push(Action::Arrive(number));
-                actions.push(if replica.is_orphan { Action::Vanish(number) } else { Action::Answer(number) });
-            }
             if replica.is_down {
                 actions.push(Action::Start(number));
                 continue;
             }
-            if replica.seen != state.log && replica.sent.is_none() {
-                actions.push(Action::Read(number));
+            if replica.sent.is_some() {
+                actions.extend([Action::Arrive(number), Action::Answer(number)]);
+                actions.extend(state.may_go_wrong(state.has.given_up).then_some(Action::GiveUp(number)));
+            } else {
+                actions.extend((replica.seen != state.log).then_some(Action::Read(number)));
+                let first = (0..TASKS).find(|task| state.is_untouched(*task));
+                let tasks = (0..TASKS).filter(|task| first == Some(*task) || !state.is_untouched(*task));
+                actions.extend(tasks.map(|task| Action::Grant(number, task)));
+                actions.push(Action::Done(number));
+                actions.extend(state.may_go_wrong(state.has.lapse).then_some(Action::Lapse(number)));
             }
-            if replica.sent.is_none() {
-                actions.extend([Action::Grant(number), Action::Done(number)]);
-                actions.extend((state.lapses_left > 0).then_some(Action::Lapse(number)));
-            }
-            actions.extend((state.crashes_left > 0).then_some(Action::Crash(number)));
+            actions.extend(state.may_go_wrong(state.has.crash).then_some(Action::Crash(number)));
         }
-        actions.extend((state.losses_left > 0 && !state.log.is_empty()).then_some(Action::LoseTail));
+        actions.extend((0..state.late.len()).map(Action::ArriveLate));
+        let may_lose = state.may_go_wrong(state.has.loss) && !state.log.is_empty();
+        actions.extend(may_lose.then_some(Action::LoseTail));
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
         match action {
-            Action::Read(number) => read(&mut state, number),
-            Action::Grant(number) | Action::Lapse(number) | Action::Done(number) => {
+            Action::Read(number) => read(&last.log, &mut state.replicas[number]),
+            Action::Grant(number, _) | Action::Lapse(number) | Action::Done(number) => {
                 let batch = self.decide(last, number, action)?;
-                state.lapses_left -= u8::from(matches!(batch.what, What::Lapse { .. }));
+                state.has.lapse |= matches!(batch.what, What::Lapse { .. });
                 state.replicas[number].sent = Some(batch);
             }
             Action::Arrive(number) => {
                 let batch = last.replicas[number].sent?;
                 self.append(&mut state.log, batch);
             }
-            Action::Answer(number) => answer(&mut state, number),
-            Action::Vanish(number) => {
-                (state.replicas[number].sent, state.replicas[number].is_orphan) = (None, false);
+            Action::Answer(number) => {
+                let batch = state.replicas[number].sent.take()?;
+                learn(&last.log, &mut state.replicas[number], batch);
+            }
+            Action::GiveUp(number) => {
+                let this = &mut state.replicas[number];
+                this.unsure = this.sent.take();
+                this.lives += 1;
+                state.late.extend(this.unsure);
+                state.has.given_up = true;
+            }
+            Action::ArriveLate(place) => {
+                let batch = state.late.remove(place);
+                self.append(&mut state.log, batch);
             }
             Action::Crash(number) => {
-                let (sent, is_orphan) = (last.replicas[number].sent, last.replicas[number].sent.is_some());
-                state.replicas[number] = Replica { is_down: true, sent, is_orphan, ..Replica::default() };
-                state.crashes_left -= 1;
+                state.late.extend(last.replicas[number].sent);
+                let lives = last.replicas[number].lives + 1;
+                state.replicas[number] = Replica { is_down: true, lives, ..Replica::default() };
+                state.has.crash = true;
             }
             Action::Start(number) => state.replicas[number].is_down = false,
             Action::LoseTail => {
                 state.log.pop();
-                state.losses_left -= 1;
+                state.has.loss = true;
             }
         }
-        (state != *last).then_some(state)
+        let Troubles { crash, lapse, given_up, loss } = state.has;
+        state.troubles = [crash, lapse, given_up, loss].into_iter().map(u8::from).sum();
+        if state == *last {
+            return None;
+        }
+        state.forget();
+        let mut state = state.renumbered();
+        state.late.sort_unstable();
+        Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Protocol>> {
@@ -260,14 +234,32 @@ impl Model for Protocol {
                 let ends = state.log.iter().map(|batch| Some((batch.by, batch.era)));
                 std::iter::once(None).chain(ends).zip(&state.log).all(|(end, batch)| end == batch.after)
             }),
-            Property::sometimes("two tasks are done", |_, state: &State| {
-                tasks(&state.log).1.iter().filter(|done| **done).count() >= 2
+            Property::sometimes("all three tasks were granted", |_, state: &State| {
+                (0..TASKS).all(|task| {
+                    state
+                        .log
+                        .iter()
+                        .any(|batch| matches!(batch.what, What::Grant { task: of, .. } if of == task))
+                })
             }),
+            Property::sometimes("all three tasks are done", |_, state: &State| {
+                tasks(&state.log).1.iter().all(|is_done| *is_done)
+            }),
+            Property::sometimes(
+                "a request arrives that its sender gave up, and finds it in the log",
+                |_, state: &State| {
+                    state
+                        .replicas
+                        .iter()
+                        .flat_map(|replica| replica.unsure)
+                        .any(|batch| state.log.contains(&batch))
+                },
+            ),
         ]
     }
 
     fn within_boundary(&self, state: &State) -> bool {
-        state.log.len() <= LOG_MAX
+        state.log.len() <= LOG_MAX[state.troubles as usize]
     }
 }
 
