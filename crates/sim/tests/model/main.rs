@@ -7,7 +7,7 @@
 //!
 //! The bounds: a crash, a lapse, a request that is given up and a loss of the log's last batch, each once at most and
 //! any two of them in one history. With none or one of them the log has up to six batches, which is room for all three
-//! tasks to be granted and to end, with two of them up to three. Replicas and tasks that differ in nothing but their
+//! tasks to be granted and to end, with two of them up to four. Replicas and tasks that differ in nothing but their
 //! numbers are one.
 
 mod state;

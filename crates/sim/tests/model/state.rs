@@ -4,7 +4,7 @@ pub(crate) const REPLICAS: usize = 3;
 pub(crate) const TASKS: u8 = 3;
 /// Histories of this many batches at most are looked at, by how much has gone wrong in them: six are a grant and an end
 /// of each task.
-pub(crate) const LOG_MAX: [usize; 5] = [6, 6, 3, 0, 0];
+pub(crate) const LOG_MAX: [usize; 5] = [6, 6, 4, 0, 0];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum What {
