@@ -92,7 +92,7 @@ async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Re
         let answer = match patiently(client, id, deed, &bar).await {
             Ok(answer) => answer,
             // A slot, for example: whoever means all of them means what can be run again.
-            Err(error) if is_bulk && error.code() == Some(Code::Invalid) => {
+            Err(error) if is_bulk && matches!(deed, Deed::Redrive) && error.code() == Some(Code::Invalid) => {
                 left += 1;
                 bar.inc(1);
                 continue;

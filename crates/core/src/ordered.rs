@@ -345,6 +345,7 @@ mod tests {
         let left = (0..CHUNK_MAX).chain(3 * CHUNK_MAX..all).map(|number| (place(number), number as u32));
         assert!(list.iter().eq(left));
     }
+
     #[test]
     fn what_comes_behind_a_full_chunk_stands_before_the_next_one() {
         let mut list = Ordered::default();

@@ -1,4 +1,4 @@
-//! A task that needs several lanes starts, however busy each of them is kept, and holds up nobody for nothing.
+//! A task that needs several lanes starts, however busy each of them is kept; who came first keeps his place beside many that need more.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -15,15 +15,12 @@ struct Busy {
     scheduler: Scheduler,
     next: u128,
     running: BTreeMap<TaskId, Fence>,
-    /// For whom slots were kept.
-    kept: Vec<TaskId>,
 }
 
 impl Busy {
     /// With so many slots in some lanes.
     fn new(slots: u32, lanes: &[&str]) -> Busy {
-        let mut busy =
-            Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new(), kept: Vec::new() };
+        let mut busy = Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new() };
         let settings = LaneSettings { max_concurrency: Some(Switch::On(slots)), ..LaneSettings::default() };
         let block =
             |lane: &&str| Block { lanes: Pattern::new(lane).unwrap(), settings: Some(settings.clone()) };
@@ -35,10 +32,8 @@ impl Busy {
         let mut events = Vec::new();
         self.scheduler.step(Timestamp(0), command, &mut events).unwrap();
         for event in events {
-            match event {
-                Event::Granted { task, fence, .. } => drop(self.running.insert(task, fence)),
-                Event::Reserved { task } => self.kept.push(task),
-                _ => {}
+            if let Event::Granted { task, fence, .. } = event {
+                self.running.insert(task, fence);
             }
         }
     }
@@ -121,23 +116,4 @@ fn a_plain_task_keeps_its_place_before_many_conversations_free_or_busy() {
         busy.finish(TaskId(1));
         assert!(busy.runs(2), "conversations busy: {are_busy}");
     }
-}
-
-#[test]
-fn nobody_is_kept_a_slot_for_who_waits_for_his_own_conversation() {
-    let mut busy = Busy::new(2, &["main"]);
-    busy.submit(TaskId(1), &["main", "session:ann"], None);
-    busy.feed("main");
-    busy.submit(TaskId(2), &["main", "session:ann"], None);
-    // Passes by while the lane is full, and the many that follow pass by in that lane.
-    busy.submit(TaskId(3), &["cron"], None);
-    assert!(busy.runs(3));
-    for _ in 0..200 {
-        let last = TaskId(busy.next);
-        busy.feed("main");
-        assert!(!busy.runs(busy.next));
-        busy.finish(last);
-        assert!(busy.runs(busy.next), "the slot is free, and {} waits for it", busy.next);
-    }
-    assert_eq!((busy.kept, busy.running.len()), (Vec::new(), 3));
 }
