@@ -47,6 +47,7 @@ cargo xtask <chore>
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
   mutants --all [--jobs N] [WORD]  every change that cargo-mutants can make to the core (an hour or two), or those with this word
+  mutants --apart [--jobs N] [WORD]  of these the ones that need a build of their own
 ";
 
 fn main() -> ExitCode {
@@ -77,10 +78,8 @@ fn main() -> ExitCode {
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
-        ["mutants", "--all"] => survivors::all(None, ""),
-        ["mutants", "--all", "--jobs", jobs] => survivors::all(Some(jobs), ""),
-        ["mutants", "--all", "--jobs", jobs, word] => survivors::all(Some(jobs), word),
-        ["mutants", "--all", word] => survivors::all(None, word),
+        ["mutants", "--all", ref words @ ..] => survivors::make("all", words),
+        ["mutants", "--apart", ref words @ ..] => survivors::make("apart", words),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
             eprint!("{USAGE}");

@@ -9,14 +9,21 @@ use std::process::Command;
 use crate::mutants::copy_tree;
 use crate::{root, run};
 
-/// Makes every change that has `word` in its name, `jobs` at a time.
-pub(crate) fn all(jobs: Option<&str>, word: &str) -> Result<(), String> {
+/// Makes every change, or those that need a build of their own: `[--jobs N] [WORD]` says how many at a time, and of which name.
+pub(crate) fn make(which: &str, words: &[&str]) -> Result<(), String> {
+    let (jobs, word) = match *words {
+        [] => (None, ""),
+        ["--jobs", jobs] => (Some(jobs), ""),
+        ["--jobs", jobs, word] => (Some(jobs), word),
+        [word] => (None, word),
+        _ => return Err("mutants --all|--apart [--jobs N] [WORD]".to_owned()),
+    };
     let program = installed()?;
     let (root, copy) = (root(), root().join("target/switches/tree"));
     copy_tree(&root, &copy)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
     let [root, copy, program] = [&root, &copy, &program].map(|path| path.to_string_lossy().into_owned());
-    let words = [&root, &copy, &program, jobs.unwrap_or(&cores), word];
+    let words = [&root, &copy, &program, jobs.unwrap_or(&cores), which, word];
     run("cargo", &[&["run", "--quiet", "--package", "laneway-switches", "--"], &words[..]].concat(), &[])
 }
 

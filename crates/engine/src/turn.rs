@@ -204,8 +204,9 @@ impl Engine {
             },
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
+                let held_a_slot = |kind| is_slot(kind) || self.tools.handlers.is_holder(kind);
                 match letters.find(|dead| dead.task == *letter) {
-                    Some(dead) if is_slot(&dead.spec.kind) => Err(Error::NotForClosures("a second life")),
+                    Some(dead) if held_a_slot(&dead.spec.kind) => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }
             }

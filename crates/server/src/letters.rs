@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use laneway_core::{DeadLetter, LaneName, TaskId};
-use laneway_engine::{Error, TaskHandle};
+use laneway_engine::Error;
 use laneway_protocol::{At, DeadLetterView, LettersSelector, Page, RedriveAnswer};
 use serde_json::json;
 
@@ -16,7 +16,6 @@ use crate::auth::Caller;
 use crate::envelope::Envelope;
 use crate::extract::{Body, Path, Query, task_id};
 use crate::problem::{Answer, Refusal};
-use crate::slots;
 use crate::tasks::{PageQuery, bad_cursor, page_size};
 
 /// The tasks that could not be done, the oldest first.
@@ -169,7 +168,7 @@ async fn redrive_all(app: &App, letters: Vec<TaskId>) -> Answer<RedriveAnswer> {
     let is_one = letters.len() == 1;
     let mut tasks = Vec::new();
     for letter in letters {
-        match redrive_one(app, letter).await {
+        match app.handle.redrive(letter).await {
             Ok(task) => {
                 tasks.push(task.id().to_string());
                 task.detach();
@@ -182,17 +181,6 @@ async fn redrive_all(app: &App, letters: Vec<TaskId>) -> Answer<RedriveAnswer> {
         }
     }
     Ok(RedriveAnswer { count: tasks.len() as u64, tasks })
-}
-
-/// Runs a dead letter again. Not a slot that was held from elsewhere: what it guarded ran there.
-async fn redrive_one(app: &App, letter: TaskId) -> Result<TaskHandle, Error> {
-    let is_slot = move |lanes: &laneway_core::Scheduler| {
-        lanes.dead_letters().any(|dead| dead.task == letter && dead.spec.kind.as_str() == slots::KIND)
-    };
-    match app.handle.read(is_slot).await? {
-        true => Err(Error::NotForClosures("a second life")),
-        false => app.handle.redrive(letter).await,
-    }
 }
 
 async fn record(

@@ -76,7 +76,7 @@ impl Slots {
         options: Options,
     ) -> Result<Options, laneway_engine::Error> {
         let slots = Arc::clone(self);
-        options.handler(KIND, move |context: Context, payload: Value| {
+        options.holder(KIND, move |context: Context, payload: Value| {
             let slots = Arc::clone(&slots);
             async move { slots.hold(context, payload).await }
         })

@@ -15,8 +15,14 @@ pub(crate) struct Made {
     pub(crate) unviable: usize,
 }
 
-/// Makes changes one at a time, each met by all tests.
-pub(crate) fn make(program: &Path, root: &Path, package: &str, changes: &[&Change]) -> Result<Made, String> {
+/// Makes changes in a build each, some at the same time, each met by all tests.
+pub(crate) fn make(
+    program: &Path,
+    root: &Path,
+    package: &str,
+    changes: &[&Change],
+    jobs: usize,
+) -> Result<Made, String> {
     let mut made = Made::default();
     if changes.is_empty() {
         return Ok(made);
@@ -24,7 +30,16 @@ pub(crate) fn make(program: &Path, root: &Path, package: &str, changes: &[&Chang
     let output = root.join("target/mutants-all");
     fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
     let mut command = Command::new(program);
-    command.args(["mutants", "--package", package, "--jobs", "1", "--colors", "never", "--no-times"]);
+    command.args([
+        "mutants",
+        "--package",
+        package,
+        "--jobs",
+        &jobs.max(1).to_string(),
+        "--colors",
+        "never",
+        "--no-times",
+    ]);
     command
         .args(["--cargo-test-arg=--lib", "--cargo-test-arg=--tests", "--output"])
         .arg(&output)

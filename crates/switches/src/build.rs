@@ -43,8 +43,8 @@ impl<'a> Build<'a> {
         Ok(Build { copy, package, changes, sources, broken: BTreeSet::new(), apart })
     }
 
-    /// Writes the changes, leaves out what does not compile, and returns the package's test programs.
-    pub(crate) fn programs(&mut self, root_file: &Path) -> Result<Vec<PathBuf>, String> {
+    /// Writes the changes, and sorts out those that do not compile or not beside the others.
+    pub(crate) fn write_all(&mut self, root_file: &Path) -> Result<(), String> {
         let mut all = BTreeMap::new();
         for (file, text) in &self.sources {
             let theirs = (1..).zip(self.changes).filter(|(_, change)| change.file == *file);
@@ -74,7 +74,7 @@ impl<'a> Build<'a> {
                     .collect();
                 let outside = all_switches.difference(&inside).filter(|switch| !self.broken.contains(switch));
                 self.apart.extend(outside.copied().collect::<Vec<u32>>());
-                return self.executables();
+                return Ok(());
             }
         }
     }
@@ -109,7 +109,8 @@ impl<'a> Build<'a> {
         Ok(false)
     }
 
-    fn executables(&self) -> Result<Vec<PathBuf>, String> {
+    /// The package's test programs.
+    pub(crate) fn programs(&self) -> Result<Vec<PathBuf>, String> {
         let (messages, success) = self.cargo(&["test", "--no-run", "--lib", "--tests"])?;
         if !success {
             return Err("the tests of the copy with switches do not compile".to_owned());

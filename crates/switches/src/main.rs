@@ -1,9 +1,9 @@
-//! `laneway-switches ROOT COPY CARGO-MUTANTS JOBS [WORD]`: makes every change to the core that cargo-mutants lists (or those with
-//! this word in their name), one at a time, and shows that some test notices each.
+//! `laneway-switches ROOT COPY CARGO-MUTANTS JOBS all|apart [WORD]`: makes every change to the core that cargo-mutants lists (or
+//! those with this word in their name), one at a time, and shows that some test notices each.
 //!
 //! All of them are compiled at once into a copy of the repository, each behind a switch that an environment variable
 //! turns on: so a change costs the tests that come by it, and no build. The few that cannot be there with the others
-//! (constants, values of a hidden type) are made by cargo-mutants itself.
+//! (constants, values of a hidden type) are made by cargo-mutants itself; `apart` makes only those.
 
 mod apart;
 mod build;
@@ -28,18 +28,13 @@ use build::Build;
 use change::Change;
 use trial::{Test, Verdict};
 
-const USAGE: &str = "laneway-switches ROOT COPY CARGO-MUTANTS JOBS [WORD]";
+const USAGE: &str = "laneway-switches ROOT COPY CARGO-MUTANTS JOBS all|apart [WORD]";
 const PACKAGE: &str = "laneway-core";
 const FOLDER: &str = "crates/core";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match &words[..] {
-        [root, copy, program, jobs] => run(root.as_ref(), copy.as_ref(), program.as_ref(), jobs, ""),
-        [root, copy, program, jobs, word] => run(root.as_ref(), copy.as_ref(), program.as_ref(), jobs, word),
-        _ => Err(USAGE.to_owned()),
-    };
-    match outcome {
+    match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("mutants: {problem}");
@@ -48,17 +43,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(root: &Path, copy: &Path, program: &Path, jobs: &str, word: &str) -> Result<(), String> {
+fn run(words: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (root, copy, program, jobs, which, word) = match words[..] {
+        [root, copy, program, jobs, which] => (root, copy, program, jobs, which, ""),
+        [root, copy, program, jobs, which, word] => (root, copy, program, jobs, which, word),
+        _ => return Err(USAGE.to_owned()),
+    };
+    let [root, copy, program] = [root, copy, program].map(Path::new);
     let jobs: usize = jobs.parse().map_err(|_| format!("JOBS is no number: {jobs:?}"))?;
     let mut changes = change::all(program, root, PACKAGE)?;
     changes.retain(|change| change.name.contains(word));
     println!("mutants: {} changes", changes.len());
-    let mut tally = switched(copy, PACKAGE, FOLDER, &changes, jobs)?;
+    let mut tally = match which {
+        "all" => switched(copy, PACKAGE, FOLDER, &changes, jobs)?,
+        "apart" => {
+            let mut build = Build::new(copy, PACKAGE, &changes)?;
+            build.write_all(&Path::new(FOLDER).join("src/lib.rs"))?;
+            changes = build.apart.iter().map(|switch| changes[*switch as usize - 1].clone()).collect();
+            Tally {
+                verdicts: BTreeMap::new(),
+                apart: (1..).zip(&changes).map(|(n, _)| n).collect(),
+                unviable: 0,
+            }
+        }
+        _ => return Err(USAGE.to_owned()),
+    };
     let outcomes = copy.with_file_name("outcomes.txt");
     keep(&outcomes, &changes, &tally)?;
     let alone: Vec<&Change> = tally.apart.iter().map(|switch| &changes[*switch as usize - 1]).collect();
     println!("mutants: {} changes are made by cargo-mutants", alone.len());
-    let made = apart::make(program, root, PACKAGE, &alone)?;
+    let made = apart::make(program, root, PACKAGE, &alone, jobs)?;
     for (switch, change) in (1..).zip(&changes) {
         if let Some(verdict) = made.verdicts.get(&change.name) {
             tally.verdicts.insert(switch, verdict.clone());
@@ -107,7 +122,8 @@ fn switched(
     jobs: usize,
 ) -> Result<Tally, String> {
     let mut build = Build::new(copy, package, changes)?;
-    let programs = build.programs(&Path::new(folder).join("src/lib.rs"))?;
+    build.write_all(&Path::new(folder).join("src/lib.rs"))?;
+    let programs = build.programs()?;
     let folder = copy.join(folder);
     let tests = trial::tests(&programs, &folder)?;
     let inside = |switch: &u32| !build.broken.contains(switch) && !build.apart.contains(switch);
