@@ -390,7 +390,8 @@ mod tests {
         let unknown = settings.set("max_concurency", "3").map_err(message).unwrap_err();
         assert!(unknown.starts_with("max_concurency is not a setting of a lane; there are max_concurrency"));
         assert!(settings.set("lease", "0").is_err());
-        assert!(settings.set("lease", "11000d").is_err());
+        assert!(LaneSettings::default().set("lease", "3660d").is_ok());
+        assert!(settings.set("lease", "3661d").is_err());
         assert!(settings.set("lease", "99999999999999999999s").is_err());
         assert_eq!(settings, LaneSettings::default());
     }

@@ -194,6 +194,21 @@ fn what_was_seen_is_told_under_a_block_as_long_as_something_belongs_to_it() {
 }
 
 #[test]
+fn settings_are_told_as_they_were_given() {
+    let mut queue = Queue::new();
+    queue.set("agent:*", &[("max_concurrency", "2")]);
+    queue.set("build", &[("max_queued", "7")]);
+    let told: Vec<_> = queue.scheduler.blocks().collect();
+    let given = |lanes, key, value| {
+        let mut settings = LaneSettings::default();
+        settings.set(key, value).unwrap();
+        told.contains(&(&Pattern::new(lanes).unwrap(), &settings))
+    };
+    assert!(given("agent:*", "max_concurrency", "2") && given("build", "max_queued", "7"), "{told:?}");
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
 fn each_kind_of_live_task_is_named_once() {
     let mut queue = Queue::new();
     for (task, kind) in [(1, "chat"), (2, "search"), (3, "chat"), (4, "search")] {

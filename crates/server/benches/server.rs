@@ -10,12 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use laneway_config::{Profile, Store as StorePlace, parse};
+use laneway_config::{Profile, parse};
 use laneway_server::{Parts, Server, with_echo};
 use laneway_store_sqlite::SqliteStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
 
 /// As in the program: for the server, for what it is compared with and for the load alike.
 #[global_allocator]
@@ -30,11 +29,10 @@ const TASK: &str = "{\"kind\": \"index\", \"payload\": {\"n\": 1}}";
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match words.iter().position(|word| word == "--child") {
-        Some(place) if words[place + 1] == "constant" => usual_runtime().block_on(constant()),
-        Some(place) => child(&words[place + 1]),
+        Some(place) => runtime.block_on(child(&words[place + 1])),
         None => {
-            let runtime = usual_runtime();
             // `cargo bench` says so by itself.
             let word = words.into_iter().skip(1).find(|word| word != "--bench").unwrap_or_default();
             let all_hold = runtime.block_on(measure(&word));
@@ -43,45 +41,29 @@ fn main() {
     }
 }
 
-fn usual_runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
-}
-
-async fn listen() -> TcpListener {
+/// The other process: the server with a store, or axum with a constant answer.
+async fn child(what: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
-    listener
-}
-
-/// Another process: axum with a constant answer.
-async fn constant() {
-    let answer = || async { (axum::http::StatusCode::ACCEPTED, "{\"id\":\"0\",\"status\":\"queued\"}") };
-    let router = axum::Router::new().route("/api/tasks", axum::routing::post(answer));
-    axum::serve(listen().await, router).await.unwrap();
-}
-
-/// Another process: the server with a store, on the runtime that the program gives it.
-fn child(what: &str) {
+    if what == "constant" {
+        let answer = || async { (axum::http::StatusCode::ACCEPTED, "{\"id\":\"0\",\"status\":\"queued\"}") };
+        let router = axum::Router::new().route("/api/tasks", axum::routing::post(answer));
+        return axum::serve(listener, router).await.unwrap();
+    }
     let config = "lane \"global\" { max_queued = 10000000 }\n\
                   lane \"external\" { handler = \"external\"  max_concurrency = 1  max_queued = 10000000 }";
     let nothing: [(&str, &str); 0] = [];
     let mut config = parse("bench.hcl", config, Profile::SERVER, nothing).unwrap();
     with_echo(&mut config);
     let dir = tempfile::tempdir().unwrap();
-    let place = match what {
-        "memory" => StorePlace::Memory,
-        _ => StorePlace::Path(dir.path().join("store")),
+    let store: Option<Arc<dyn laneway_store::Store>> = match what {
+        "memory" => None,
+        _ => Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap())),
     };
-    laneway_server::runtime(&place).unwrap().block_on(async move {
-        let store: Option<Arc<dyn laneway_store::Store>> = match &place {
-            StorePlace::Path(path) => Some(Arc::new(SqliteStore::open(path).unwrap())),
-            _ => None,
-        };
-        let parts = Parts { config, config_file: None, overrides: Vec::new(), store, state_dir: None };
-        let server = Server::open(parts).await.unwrap();
-        server.serve(listen().await, std::future::pending()).await.unwrap();
-    });
+    let parts = Parts { config, config_file: None, overrides: Vec::new(), store, state_dir: None };
+    let server = Server::open(parts).await.unwrap();
+    server.serve(listener, std::future::pending()).await.unwrap();
 }
 
 struct Other {

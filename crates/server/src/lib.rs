@@ -6,7 +6,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | opening, serving, stopping | `server.rs`, `threads.rs`, `timed.rs`, `alarm.rs`, `signal.rs` |
+//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs`, `signal.rs` |
 //! | which routes are there, and who may use them? | `routes.rs`, `front.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
 //! | reading requests, refusing them | `extract.rs`, `problem.rs` |
 //! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
@@ -68,7 +68,6 @@ mod streams;
 mod tasks;
 mod tasks_groups;
 mod tasks_list;
-mod threads;
 mod timed;
 mod tokens;
 mod upstream;
@@ -80,5 +79,4 @@ pub use audit::verify as verify_audit;
 pub use routes::openapi_json;
 pub use schedules::check_schedules;
 pub use server::{Parts, Reloader, Server, audit_file, state_dir, tokens_file, with_echo};
-pub use threads::runtime;
 pub use tokens::Tokens;

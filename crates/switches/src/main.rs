@@ -55,37 +55,44 @@ fn run(words: &[String]) -> Result<(), String> {
     let mut changes = change::all(program, root, PACKAGE)?;
     changes.retain(|change| change.name.contains(word));
     println!("mutants: {} changes", changes.len());
-    let mut tally = match which {
+    let tally = match which {
         "all" => switched(copy, PACKAGE, FOLDER, &changes, jobs)?,
         "apart" => {
-            let mut build = Build::new(copy, PACKAGE, &changes)?;
-            build.write_all(&Path::new(FOLDER).join("src/lib.rs"))?;
-            changes = build.apart.iter().map(|switch| changes[*switch as usize - 1].clone()).collect();
-            Tally {
-                verdicts: BTreeMap::new(),
-                apart: (1..).zip(&changes).map(|(n, _)| n).collect(),
-                unviable: 0,
-            }
+            changes = only_apart(copy, PACKAGE, FOLDER, &changes)?;
+            let apart = (1..).zip(&changes).map(|(switch, _)| switch).collect();
+            Tally { apart, ..Tally::default() }
         }
         _ => return Err(USAGE.to_owned()),
     };
+    finish(root, copy, program, &changes, tally, jobs)
+}
+
+/// Makes the changes that need a build of their own, and holds all survivors against their reasons.
+fn finish(
+    root: &Path,
+    copy: &Path,
+    program: &Path,
+    changes: &[Change],
+    mut tally: Tally,
+    jobs: usize,
+) -> Result<(), String> {
     let outcomes = copy.with_file_name("outcomes.txt");
-    keep(&outcomes, &changes, &tally)?;
+    keep(&outcomes, changes, &tally)?;
     let alone: Vec<&Change> = tally.apart.iter().map(|switch| &changes[*switch as usize - 1]).collect();
     println!("mutants: {} changes are made by cargo-mutants", alone.len());
     let made = apart::make(program, root, PACKAGE, &alone, jobs)?;
-    for (switch, change) in (1..).zip(&changes) {
+    for (switch, change) in (1..).zip(changes) {
         if let Some(verdict) = made.verdicts.get(&change.name) {
             tally.verdicts.insert(switch, verdict.clone());
         }
     }
     tally.unviable += made.unviable;
-    keep(&outcomes, &changes, &tally)?;
+    keep(&outcomes, changes, &tally)?;
     let count = |is: fn(&Verdict) -> bool| tally.verdicts.values().filter(|verdict| is(verdict)).count();
     let missed: Vec<&Change> = tally.missed().map(|switch| &changes[switch as usize - 1]).collect();
     let list = root.join("xtask/survivors.txt");
     let list = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    let compared = reasons::compare(&list, &changes, &missed)?;
+    let compared = reasons::compare(&list, changes, &missed)?;
     println!(
         "mutants: {} caught, {} ran for ever, {} do not compile, {} survived with a reason, {} without",
         count(|verdict| matches!(verdict, Verdict::Caught(_))),
@@ -98,6 +105,7 @@ fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// What became of changes, by their switches.
+#[derive(Default)]
 struct Tally {
     verdicts: BTreeMap<u32, Verdict>,
     apart: Vec<u32>,
@@ -131,6 +139,13 @@ fn switched(
     println!("mutants: {} of them in one build, met by {} tests", switches.len(), tests.len());
     let verdicts = verdicts(&tests, &folder, changes, &switches, jobs)?;
     Ok(Tally { verdicts, apart: build.apart.into_iter().collect(), unviable: build.broken.len() })
+}
+
+/// The changes that cannot be in one build with the others.
+fn only_apart(copy: &Path, package: &str, folder: &str, changes: &[Change]) -> Result<Vec<Change>, String> {
+    let mut build = Build::new(copy, package, changes)?;
+    build.write_all(&Path::new(folder).join("src/lib.rs"))?;
+    Ok(build.apart.iter().map(|switch| changes[*switch as usize - 1].clone()).collect())
 }
 
 /// Meets changes with tests, some at the same time.
