@@ -113,21 +113,29 @@ fn micros(time: Duration) -> String {
 async fn saturated(redis: &Redis) -> [Row; 2] {
     let one = replicas_on(redis, "one", 1).await;
     let three = replicas_on(redis, "three", 3).await;
-    let mut rates: [Vec<f64>; 4] = Default::default();
-    let mut costs = [Counts::default(); 3];
+    // Beside the two that have a bound: what slots and callers have to do with it.
+    let loads = [
+        ("one", &one, Load::ONE),
+        ("three", &three, Load::of(3)),
+        ("three with the slots and callers of one", &three, Load::ONE),
+        ("three with twice the slots", &three, Load { slots: 2 * Load::of(3).slots, ..Load::of(3) }),
+        ("one with a slot for each caller", &one, Load { slots: Load::ONE.callers as u32, ..Load::ONE }),
+    ];
+    let mut rates: [Vec<f64>; 5] = Default::default();
+    let mut costs = [Counts::default(); 5];
+    let mut peer = Vec::new();
     for _ in 0..ROUNDS {
-        let ours = [(&one, Load::ONE), (&three, Load::of(3)), (&three, Load::ONE)];
-        for (index, (replicas, load)) in ours.into_iter().enumerate() {
+        for (index, (name, replicas, load)) in loads.into_iter().enumerate() {
             let before = Counts::of(replicas, redis).await;
-            rates[index].push(throughput(replicas, load, TASKS).await);
+            let rate = throughput(replicas, load, TASKS).await;
             costs[index] += Counts::of(replicas, redis).await - before;
+            rates[index].push(rate);
+            eprint!("{name} {rate:.0}/s, ");
         }
-        rates[3].push(bullmq::throughput(redis.port(), PEER_TASKS));
-        let [one, three, sharing, peer] =
-            rates.each_ref().map(|rates| rates.last().copied().unwrap_or_default());
-        eprintln!("one {one:.0}/s, three {three:.0}/s, sharing slots {sharing:.0}/s, BullMQ {peer:.0}/s");
+        let rate = bullmq::throughput(redis.port(), PEER_TASKS);
+        eprintln!("BullMQ {rate:.0}/s");
+        peer.push(rate);
     }
-    let [one, three, sharing, peer] = rates;
     let rate = |rates: &[f64]| format!("{:.0}/s", median(rates));
     let ratio = |a: &[f64], b: &[f64]| median(&a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>());
     let row = |what, ours: &[f64], reference: &[f64], bound| Row {
@@ -138,13 +146,15 @@ async fn saturated(redis: &Redis) -> [Row; 2] {
         bound,
         is_at_least: true,
     };
-    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &one, &peer, 5.0));
+    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &rates[0], &peer, 5.0));
     costs[0].print(ROUNDS * TASKS);
-    let beside_one = told(row("Redis: three replicas, saturated, beside one", &three, &one, 1.0));
+    let beside_one = told(row("Redis: three replicas, saturated, beside one", &rates[1], &rates[0], 1.0));
     costs[1].print(ROUNDS * TASKS);
-    // Slots of which each replica has only a third until its next turn: the lane is what is full, not the replicas.
-    println!("    with the slots and callers of one: {}, ratio {:.2}", rate(&sharing), ratio(&sharing, &one));
-    costs[2].print(ROUNDS * TASKS);
+    for index in 2..loads.len() {
+        let ratio = ratio(&rates[index], &rates[0]);
+        println!("    {}: {}, ratio {ratio:.2}", loads[index].0, rate(&rates[index]));
+        costs[index].print(ROUNDS * TASKS);
+    }
     [beside_peer, beside_one]
 }
 
