@@ -95,7 +95,7 @@ fn crash(
     chance: &mut Chance,
 ) -> Result<Figures, String> {
     let mut figures = Figures::default();
-    let mut known: Vec<String> = Vec::new();
+    let mut known: Vec<Accepted> = Vec::new();
     // A call that does not come while there is load kills nothing; then it is one more kill at some moment.
     for round in 0..rounds + 4 * points {
         if round >= rounds && figures.points >= points {
@@ -149,21 +149,21 @@ fn one(
     place: &Path,
     at: Option<&str>,
     moment: Duration,
-    known: &[String],
-) -> Result<(Vec<String>, Death), String> {
+    known: &[Accepted],
+) -> Result<(Vec<Accepted>, Death), String> {
     let watched: Vec<&str> = at.map(|at| vec!["-qq", "-o", "/dev/null", "-e", at]).unwrap_or_default();
     let Some(mut served) = Served::start(program, place, &watched)? else {
         return Ok((Vec::new(), Death::Starting));
     };
-    for id in known {
+    for (id, length) in known {
         match served.ask("GET", &format!("/api/tasks/{id}"), "") {
-            Some((200, task)) if has_payload(&task) => {}
+            Some((200, task)) if has_payload(&task, *length) => {}
             Some((status, task)) => return Err(format!("{id} is gone: {status} {task:.300}")),
             // Dead already.
             None => break,
         }
     }
-    let (accepted, is_over) = (Mutex::<Vec<String>>::default(), AtomicBool::new(false));
+    let (accepted, is_over) = (Mutex::<Vec<Accepted>>::default(), AtomicBool::new(false));
     let mut ended = None;
     let address = served.address.clone();
     std::thread::scope(|scope| {
@@ -188,8 +188,11 @@ fn one(
     Ok((accepted.into_inner().map_err(|_| "a client panicked")?, death))
 }
 
+/// A task that a server called accepted, and the length of its payload.
+type Accepted = (String, usize);
+
 /// Submits until the server is gone.
-fn load(address: &str, client: usize, accepted: &Mutex<Vec<String>>, is_over: &AtomicBool) {
+fn load(address: &str, client: usize, accepted: &Mutex<Vec<Accepted>>, is_over: &AtomicBool) {
     for length in (0..PAYLOAD_MAX).cycle().skip(client * PAYLOAD_MAX / CLIENTS) {
         if is_over.load(Ordering::SeqCst) {
             break;
@@ -200,20 +203,20 @@ fn load(address: &str, client: usize, accepted: &Mutex<Vec<String>>, is_over: &A
         if let (Some("disk"), Some(id), Ok(mut accepted)) =
             (field(&answer, "durability"), field(&answer, "id"), accepted.lock())
         {
-            accepted.push(id.to_owned());
+            accepted.push((id.to_owned(), length));
         }
     }
 }
 
 /// Every task that a store ever accepted is there, with its payload.
-fn check_all(program: &Path, place: &Path, known: &[String], figures: &mut Figures) -> Result<(), String> {
+fn check_all(program: &Path, place: &Path, known: &[Accepted], figures: &mut Figures) -> Result<(), String> {
     if known.is_empty() {
         return Ok(());
     }
     let mut served = Served::start(program, place, &[])?.ok_or("it does not start any more")?;
-    for id in known {
+    for (id, length) in known {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
-        if status != 200 || !has_payload(&task) {
+        if status != 200 || !has_payload(&task, *length) {
             return Err(format!("{id} is gone: {status} {task:.300}"));
         }
     }

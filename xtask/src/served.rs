@@ -109,10 +109,9 @@ pub(crate) fn payload(length: usize) -> String {
     format!("{{\"by\":{length},\"text\":\"{text}\"}}")
 }
 
-/// Whether a task has the whole of such a payload.
-pub(crate) fn has_payload(task: &str) -> bool {
-    let length = task.split_once("\"by\":").and_then(|(_, rest)| rest.split([',', '}']).next()?.parse().ok());
-    length.is_some_and(|length| task.contains(&format!("\"payload\":{}", payload(length))))
+/// Whether a task has the payload of this length, and all of it.
+pub(crate) fn has_payload(task: &str, length: usize) -> bool {
+    task.contains(&format!("\"payload\":{}", payload(length)))
 }
 
 /// The value of a text field of a JSON object, the first of that name.

@@ -18,7 +18,7 @@ const ELSEWHERE: &str = "\
 
 const METHOD: &str = "\
 Everything runs on one machine in one run, Laneway and its peers in turns, round by round (ROUNDS rounds here, seven unless `--rounds N` says otherwise, of
-sessions and memory three at most); a figure is the median of the rounds, with the least and the most. The queues of Rust share one process with one thread, release
+sessions and memory three at most); a figure is the median of the rounds, with the least and the most. The queues of Rust share one process with one thread (a store on disk has its own beside it), release
 build; those of Node have a process each, which times itself once it is up: its compiler is cold, which is in favour of Rust. Redis is a real server on this machine with `appendonly yes` and
 `appendfsync everysec`. The workloads are written once for Rust (`bench/src/compare/workloads.rs`) and once for Node
 (`bench/peers/peers.mjs`), with the same numbers.
@@ -30,7 +30,7 @@ build; those of Node have a process each, which times itself once it is up: its 
 | idle | one task at a time on a queue where nothing else happens: from the call to the first line of the task, median of 300 |
 | sessions | 1 000 conversations with three turns of 2 ms each, four slots for all, the turns of a conversation one after another and in order; beside four bare loops that nap as often. A turn that ran beside or before another of its conversation is out of turn. p-queue and a3s-lane do it with a queue of one for each conversation in front of a queue of four, which for a3s-lane have to be known in advance; BullMQ and apalis have one limit and nothing to nest (groups are in BullMQ's paid edition) |
 | memory | how much a fresh process grows by with 100 000 tasks waiting that carry nothing, for each; for BullMQ how much Redis grows by with 20 000; for Laneway on Redis both |
-| kill -9 | a process that accepted 1 000 tasks is killed, and the Redis with it; how many a new one finds. What is in memory only is gone by nature. The storage of a3s-lane's lanes is written and never read again, so its job queue stands beside it. \"As installed\" is a Redis that saves a picture now and then |
+| kill -9 | a process that accepted 1 000 tasks is killed, and the Redis with it; how many a new one finds. What is in memory only is gone by nature, and is not tried. The storage of a3s-lane's lanes is written and never read again, so its job queue stands beside it. \"As installed\" is a Redis that saves a picture now and then |
 | panics | 100 tasks through two slots, of which each tenth panics (throws): how many of the other 90 are run |
 | flood | a heavy user submits 1 000 tasks, then a light one ten, before any has ended, through four slots: in which places the light one's begin. Laneway is told who asks; p-queue and BullMQ have priorities, which say who is important and not who is next |
 ";

@@ -14,7 +14,7 @@ pub enum Error {
     Rejected(Rejection),
     /// A lane, kind, group or worker cannot be called that.
     Name(NameError),
-    /// A task that runs a closure or holds a slot cannot have this; only a task of a named handler can.
+    /// A task that runs a closure or holds a slot cannot have this; only one of a named handler that does the work can.
     NotForClosures(&'static str),
     /// Nothing here runs tasks of this kind, and their lane hands nothing to workers.
     NoHandler {
@@ -63,7 +63,9 @@ impl fmt::Display for Error {
         match self {
             Error::Rejected(rejection) => rejection.fmt(f),
             Error::Name(error) => error.fmt(f),
-            Error::NotForClosures(what) => write!(f, "only a task of a named handler can have {what}"),
+            Error::NotForClosures(what) => {
+                write!(f, "only a task of a named handler that does the work itself can have {what}")
+            }
             Error::NoHandler { kind } => write!(f, "nothing here runs tasks of kind {kind}"),
             Error::NoHandlers { kinds } => {
                 let kinds: Vec<&str> = kinds.iter().map(Name::as_str).collect();

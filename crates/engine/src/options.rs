@@ -78,8 +78,8 @@ impl Options {
         Ok(self)
     }
 
-    /// The same for tasks that only hold a slot while somebody elsewhere does the work. Their dead letters are not run again:
-    /// like that of a closure, their work is gone.
+    /// The same for tasks that only hold a slot while somebody elsewhere does the work. Where it is known so, their dead letters
+    /// are not run again: like that of a closure, their work is gone.
     pub fn holder<P, R, F, Fut>(self, kind: impl Into<Arc<str>>, function: F) -> Result<Options, Error>
     where
         P: DeserializeOwned + Send + 'static,

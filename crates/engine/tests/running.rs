@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{block, lane, lanes, numbers, secs};
 use laneway_core::{CancelReason, End, Rejection, Reply, Retry, Source};
-use laneway_engine::{Context, Error, Failure, OnDrop, RunError, Stopped, Task};
+use laneway_engine::{Context, Error, Failure, Handle, OnDrop, Options, RunError, Stopped, Task};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -171,6 +171,19 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
+    let hold = |_: Context, (): ()| async { Err::<(), _>(Failure::fatal("its holder is gone")) };
+    let lanes = Handle::in_memory(Options::default().holder("hold", hold).unwrap());
+    let failed = lanes.submit(Task::new("main").kind("hold")).await.unwrap().wait().await;
+    assert_eq!(failed, Err(RunError::Ended(End::Failed { error: "its holder is gone".into() })));
+    let letters = lanes.dead_letters().await.unwrap();
+    let refused = lanes.redrive(letters[0].task).await.err().unwrap();
+    let words = "only a task of a named handler that does the work itself can have a second life";
+    assert_eq!(refused.to_string(), words);
+    assert_eq!(lanes.dead_letters().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_running_handler_is_told_to_stop_and_then_dropped() {
     let lanes = lanes();
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -296,7 +309,10 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
     let refused = lanes.submit(Task::new("main").kind("nobody")).await.err().unwrap();
     assert_eq!(refused.to_string(), "nothing here runs tasks of kind nobody");
     let refused = lanes.take(Task::new("main").payload(1)).await.err().unwrap();
-    assert_eq!(refused.to_string(), "only a task of a named handler can have a payload");
+    assert_eq!(
+        refused.to_string(),
+        "only a task of a named handler that does the work itself can have a payload"
+    );
     let refused = lanes.take(Task::new("a\u{7}b")).await.err().unwrap();
     assert_eq!(refused.code(), "INVALID");
     lanes.configure(vec![block("gpu", "handler=external")]).await.unwrap();

@@ -19,8 +19,8 @@ const SECTORS: [usize; 2] = [512, 4096];
 pub(crate) enum Flushes {
     /// All.
     Real,
-    /// None: a disk that lies, or a store that does not ask.
-    Ignored,
+    /// Those of directories, but none of what is in a file: a disk that lies, or a store that does not ask.
+    OfNames,
 }
 
 #[derive(Clone)]
@@ -127,8 +127,8 @@ impl Disk {
     fn end(&mut self, number: usize, call: &Call, flushes: Flushes) {
         self.ended.insert(number);
         let Call::Flush(path) = call else { return };
-        let Some(safe) = self.flushing.remove(&number).filter(|_| flushes == Flushes::Real) else { return };
-        if let Some(file) = self.names.get(path) {
+        let Some(safe) = self.flushing.remove(&number) else { return };
+        if let Some(file) = self.names.get(path).filter(|_| flushes == Flushes::Real) {
             let file = &mut self.files[*file];
             let since = std::mem::take(&mut file.since);
             for (number, change) in since {

@@ -2,7 +2,7 @@
 //!
 //! A real server under load is watched by strace. From what it wrote and flushed, and in which order, the files are made
 //! as a disk may leave them that loses power at some moment ([`disk`]); a real server opens them, and everything that was
-//! answered before that moment is looked for. The same on a disk that only pretends to flush must lose something.
+//! answered before that moment is looked for. The same on a disk that only pretends to flush what is in files must lose something.
 
 mod disk;
 mod files;
@@ -10,10 +10,10 @@ mod files;
 mod tests;
 mod trace;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::power::disk::{Flushes, after_power_cut};
@@ -27,11 +27,13 @@ const CUTS_OF_A_TRACE: u64 = 25;
 /// So many servers in a row work on one store, each on what a power cut left of the one before it.
 const TRACES_OF_A_STORE: u64 = 3;
 const CLIENTS: usize = 4;
-/// Enough that the write-ahead log is written back and begun anew.
-const TASKS: usize = 140;
+/// Enough that the write-ahead log (16 MB) is written back and begun anew; [`cut`] fails if it never was.
+const TASKS: usize = 360;
+/// Where the write-ahead log is written back to.
+const DATABASE: &str = "laneway.db";
 const PAYLOAD_MAX: usize = 32 * 1024;
 /// So many cuts of a disk that pretends to flush are tried for a loss.
-const PRETENDED: usize = 8;
+const PRETENDED: usize = 12;
 
 #[derive(Default)]
 struct Figures {
@@ -41,6 +43,7 @@ struct Figures {
     completed: usize,
     looked_at: usize,
     calls: usize,
+    written_back: usize,
     pretended: usize,
     found: usize,
 }
@@ -50,6 +53,14 @@ struct Figures {
 struct Promises {
     accepted: BTreeSet<String>,
     completed: BTreeSet<String>,
+}
+
+/// What the clients of a server were answered.
+#[derive(Default)]
+struct Answered {
+    /// The tasks that were accepted, each with the length of its payload.
+    lengths: BTreeMap<String, usize>,
+    completed: usize,
 }
 
 /// Cuts the power so many times.
@@ -65,11 +76,13 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
         outcome.map_err(|problem| format!("{problem}; seed {seed}; the files are in {}", place.display()))?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     println!(
-        "crash power: {} power cuts in {} traces of {} calls; {} accepted with disk and {} completed before them, {} \
-         looked at afterwards, lost: 0; a disk that only pretends to flush lost something in {} of {} cuts; {:.0} s",
+        "crash power: {} power cuts in {} traces of {} calls, in {} of them with the log written back; {} accepted with disk \
+         and {} completed before them, {} looked at afterwards, lost: 0; a disk that only pretends to flush lost something in \
+         {} of {} cuts; {:.0} s",
         figures.cuts,
         figures.traces,
         figures.calls,
+        figures.written_back,
         figures.accepted,
         figures.completed,
         figures.looked_at,
@@ -79,6 +92,8 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     );
     match figures {
         Figures { looked_at: 0, .. } => Err("no cut came after an answer: this shows nothing".to_owned()),
+        Figures { completed: 0, .. } => Err("no cut came after a completion: this shows nothing".to_owned()),
+        Figures { written_back: 0, .. } => Err("the write-ahead log was never written back".to_owned()),
         Figures { found: 0, .. } => {
             Err("a disk that pretends to flush lost nothing: this shows nothing".to_owned())
         }
@@ -88,59 +103,63 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
 
 fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Result<Figures, String> {
     let mut figures = Figures::default();
-    let (mut promises, mut traces_left) = (Promises::default(), 0);
+    let (mut promises, mut lengths, mut traces_left) = (Promises::default(), BTreeMap::new(), 0);
+    // Two at least, because only on a store that was there before a lost flush is a lost task and nothing else.
+    let cuts_of_a_trace = CUTS_OF_A_TRACE.min(points.div_ceil(2));
     while figures.cuts < points {
-        if traces_left == 0 {
+        let is_new = traces_left == 0;
+        if is_new {
             traces_left = TRACES_OF_A_STORE;
             promises = Promises::default();
+            lengths.clear();
             drop(std::fs::remove_dir_all(place));
             std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
         }
         let before = Files::read(place)?;
-        let events = watch(program, place, chance)?;
+        let (events, answered) = watch(program, place, chance)?;
+        lengths.extend(answered);
         figures.traces += 1;
         traces_left -= 1;
         figures.calls += events.len();
-        let cuts = CUTS_OF_A_TRACE.min(points - figures.cuts);
-        let mut left = promises.clone();
-        for _ in 0..cuts {
+        figures.written_back += usize::from(is_written_back(&events));
+        let mut left = (promises.clone(), Files::default());
+        for _ in 0..cuts_of_a_trace.min(points - figures.cuts) {
             let at = chosen(&events, chance);
             let mut files = after_power_cut(&before, &events, at, Flushes::Real, chance);
             files.spoil("-shm", chance);
             files.write(place)?;
-            left = promises.with(&events, at);
-            look(program, place, &left, &mut figures)
-                .map_err(|problem| format!("power cut at line {} of the trace: {problem}", at + 1))?;
+            left = (promises.with(&events, at), Files::read(place)?);
+            let lost = look(program, place, &left.0, &lengths, &mut figures);
+            let at_line = |problem| format!("power cut at line {} of the trace: {problem}", at + 1);
+            if let Some(loss) = lost.map_err(at_line)? {
+                return Err(at_line(loss));
+            }
             figures.cuts += 1;
         }
-        if figures.found == 0 {
-            pretend(program, place, &before, &events, &promises, &mut figures, chance)?;
-            // What it made is of no use to the next one.
-            traces_left = 0;
+        if figures.found == 0 && !is_new {
+            while figures.pretended < PRETENDED && figures.found == 0 {
+                let at = chosen(&events, chance);
+                after_power_cut(&before, &events, at, Flushes::OfNames, chance).write(place)?;
+                figures.pretended += 1;
+                let (promised, none) = (promises.with(&events, at), &mut Figures::default());
+                // One that does not start is a loss too, but not one that shows that tasks are looked for.
+                let lost = look(program, place, &promised, &lengths, none).ok().flatten();
+                figures.found += usize::from(lost.is_some());
+            }
         }
-        promises = left;
+        // The next one works on what the last cut left.
+        left.1.write(place)?;
+        promises = left.0;
     }
     Ok(figures)
 }
 
-/// The same with flushes that do nothing, until one loses something.
-fn pretend(
-    program: &Path,
-    place: &Path,
-    before: &Files,
-    events: &[Event],
-    promises: &Promises,
-    figures: &mut Figures,
-    chance: &mut Chance,
-) -> Result<(), String> {
-    while figures.pretended < PRETENDED && figures.found == 0 {
-        let at = chosen(events, chance);
-        after_power_cut(before, events, at, Flushes::Ignored, chance).write(place)?;
-        let promised = promises.with(events, at);
-        figures.pretended += 1;
-        figures.found += usize::from(look(program, place, &promised, &mut Figures::default()).is_err());
-    }
-    Ok(())
+/// Whether the write-ahead log was put in its place in the database while there was load.
+fn is_written_back(events: &[Event]) -> bool {
+    let under_load = events.iter().skip_while(|event| !matches!(event.call, Call::Answer(_)));
+    under_load.into_iter().any(|event| {
+        matches!(&event.call, Call::Write(path, ..) if path.file_name().is_some_and(|name| name == DATABASE))
+    })
 }
 
 /// At any call, and as often right behind an answer, when most is promised and least is flushed for other reasons.
@@ -171,7 +190,11 @@ impl Promises {
 }
 
 /// A server under load, and what it did; it is killed in the end.
-fn watch(program: &Path, place: &Path, chance: &mut Chance) -> Result<Vec<Event>, String> {
+fn watch(
+    program: &Path,
+    place: &Path,
+    chance: &mut Chance,
+) -> Result<(Vec<Event>, BTreeMap<String, usize>), String> {
     let file = trace_file(place);
     let name = file.to_string_lossy();
     let watched = ["-q", "-y", "-xx", "-s", "4194304", "-o", &name, "-e", trace::CALLS];
@@ -181,7 +204,7 @@ fn watch(program: &Path, place: &Path, chance: &mut Chance) -> Result<Vec<Event>
         Some((200, _)) => {}
         other => return Err(format!("the lane was not made: {other:?}")),
     }
-    let (answered, seed) = (AtomicUsize::new(0), chance.next());
+    let (answered, seed) = (Mutex::new(Answered::default()), chance.next());
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (address, answered) = (&served.address, &answered);
@@ -193,10 +216,13 @@ fn watch(program: &Path, place: &Path, chance: &mut Chance) -> Result<Vec<Event>
     std::fs::remove_file(&file).map_err(|error| error.to_string())?;
     let events = trace::read(&text, place)?;
     let seen = Promises::default().with(&events, usize::MAX);
-    match (seen.accepted.len(), answered.into_inner()) {
-        (seen, answered) if seen == answered && seen > 0 => Ok(events),
-        (seen, answered) => Err(format!("{answered} were answered, and {seen} of them are in the trace")),
+    let seen = (seen.accepted.len(), seen.completed.len());
+    let answered = answered.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let told = (answered.lengths.len(), answered.completed);
+    if seen != told || told.0 == 0 || told.1 == 0 {
+        return Err(format!("{told:?} were answered (accepted, completed), and {seen:?} are in the trace"));
     }
+    Ok((events, answered.lengths))
 }
 
 /// Beside the store, which a power cut makes anew.
@@ -235,49 +261,66 @@ fn read_end(file: &Path) -> std::io::Result<String> {
 }
 
 /// Submits, and now and then does what it finds.
-fn load(address: &str, chance: &mut Chance, answered: &AtomicUsize) {
+fn load(address: &str, chance: &mut Chance, answered: &Mutex<Answered>) {
+    let tell =
+        |tell: &dyn Fn(&mut Answered)| tell(&mut answered.lock().unwrap_or_else(PoisonError::into_inner));
     for _ in 0..TASKS / CLIENTS {
-        let payload = payload(chance.below(PAYLOAD_MAX));
+        let length = chance.below(PAYLOAD_MAX);
+        let payload = payload(length);
         let body = format!("{{\"kind\": \"index\", \"lanes\": [\"work\"], \"payload\": {payload}}}");
-        if matches!(ask(address, "POST", "/api/tasks", &body), Some((202, _))) {
-            answered.fetch_add(1, Ordering::SeqCst);
+        if let Some((202, answer)) = ask(address, "POST", "/api/tasks", &body)
+            && let Some(id) = field(&answer, "id")
+        {
+            tell(&|answered| answered.lengths.extend([(id.to_owned(), length)]));
         }
-        if chance.below(2) == 0 {
-            complete_one(address);
+        if chance.below(2) == 0 && complete_one(address) {
+            tell(&|answered| answered.completed += 1);
         }
     }
 }
 
-fn complete_one(address: &str) {
+/// What a task leaves that was done.
+fn result(id: &str) -> String {
+    format!("\"result\":\"{id} is done\"")
+}
+
+/// Whether there was one, and its completion was answered.
+fn complete_one(address: &str) -> bool {
     let claim = "{\"worker\": \"hand\", \"lanes\": [\"work\"]}";
-    let Some((200, claimed)) = ask(address, "POST", "/api/claim", claim) else { return };
+    let Some((200, claimed)) = ask(address, "POST", "/api/claim", claim) else { return false };
     let fence = claimed.split_once("\"fence\":").and_then(|(_, rest)| rest.split([',', '}']).next());
-    if let (Some(id), Some(fence)) = (field(&claimed, "id"), fence) {
-        let report = format!("{{\"fence\": {fence}, \"success\": true, \"result\": 1}}");
-        ask(address, "POST", &format!("/api/tasks/{id}/complete"), &report);
-    }
+    let (Some(id), Some(fence)) = (field(&claimed, "id"), fence) else { return false };
+    let report = format!("{{\"fence\": {fence}, \"success\": true, {}}}", result(id));
+    matches!(ask(address, "POST", &format!("/api/tasks/{id}/complete"), &report), Some((200, _)))
 }
 
-/// A real server opens what is left, and has everything that was promised.
-fn look(program: &Path, place: &Path, promised: &Promises, figures: &mut Figures) -> Result<(), String> {
+/// A real server opens what is left; what it has lost of what was promised, if anything.
+fn look(
+    program: &Path,
+    place: &Path,
+    promised: &Promises,
+    lengths: &BTreeMap<String, usize>,
+    figures: &mut Figures,
+) -> Result<Option<String>, String> {
     let mut served = Served::start(program, place, &[])?.ok_or("it does not start")?;
     for id in promised.accepted.union(&promised.completed) {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
+        let length = *lengths.get(id).ok_or_else(|| format!("nobody was told of {id}"))?;
         // Of what has ended the result is kept, and large payloads are not.
         let is_whole = match field(&task, "status") {
-            Some("completed") => task.contains("\"result\":1"),
-            _ => has_payload(&task),
+            Some("completed") => task.contains(&result(id)),
+            _ => has_payload(&task, length),
         };
         if status != 200 || !is_whole {
-            return Err(format!("{id} is gone: {status} {task:.300}"));
+            return Ok(Some(format!("{id} is gone: {status} {task:.300}")));
         }
         if promised.completed.contains(id) && field(&task, "status") != Some("completed") {
-            return Err(format!("{id} was completed and is not: {task:.300}"));
+            return Ok(Some(format!("{id} was completed and is not: {task:.300}")));
         }
     }
     served.kill();
     figures.accepted = figures.accepted.max(promised.accepted.len());
     figures.completed = figures.completed.max(promised.completed.len());
     figures.looked_at += promised.accepted.len();
-    Ok(())
+    Ok(None)
 }
