@@ -14,8 +14,9 @@ pub(crate) fn make(which: &str, words: &[&str]) -> Result<(), String> {
     let (jobs, word) = match *words {
         [] => (None, ""),
         ["--jobs", jobs] => (Some(jobs), ""),
-        ["--jobs", jobs, word] => (Some(jobs), word),
-        [word] => (None, word),
+        // What looks like an option is a mistake, and no part of a name.
+        ["--jobs", jobs, word] if !word.starts_with("--") => (Some(jobs), word),
+        [word] if !word.starts_with("--") => (None, word),
         _ => return Err("mutants --all|--apart [--jobs N] [WORD]".to_owned()),
     };
     let program = installed()?;

@@ -333,6 +333,13 @@ mod tests {
     }
 
     #[test]
+    fn a_place_knows_its_level() {
+        for level in [0, 1, 9, u8::MAX] {
+            assert_eq!(Place::new(level, 12_345).level(), level);
+        }
+    }
+
+    #[test]
     fn what_is_removed_in_the_middle_leaves_no_gap() {
         let mut list = Ordered::default();
         let place = |number: usize| Place::new(2, number as u64);

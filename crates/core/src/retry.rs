@@ -75,7 +75,24 @@ fn mix(seed: u64, number: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::command::{Command, Outcome};
+    use crate::event::Event;
+    use crate::id::TaskId;
+    use crate::name::{LaneName, Name};
+    use crate::scheduler::Scheduler;
+    use crate::spec::TaskSpec;
+    use crate::time::Timestamp;
+
+    /// A delay of ten days, so long that two tasks hardly ever meet in it by chance.
+    const LONG: Retry = Retry {
+        strategy: RetryStrategy::Fixed,
+        fixed_delay: Millis(10 * 24 * 60 * 60 * 1000),
+        jitter: true,
+        ..Retry::STANDARD
+    };
 
     #[test]
     fn delays_double_up_to_the_cap_and_jitter_stays_in_the_upper_half() {
@@ -94,6 +111,54 @@ mod tests {
         for length in [Millis(0), Millis(1)] {
             let short = Retry { initial_delay: length, ..spread };
             assert!((0..50).all(|seed| short.delay(1, seed) == Some(length)), "{length:?}");
+        }
+    }
+    #[test]
+    fn numbers_are_those_of_splitmix64() {
+        // The first three that it draws when its state begins at zero.
+        let drawn = [1, 2, 3].map(|number| mix(0, number));
+        assert_eq!(drawn, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
+    }
+
+    #[test]
+    fn nearly_every_seed_has_a_delay_of_its_own() {
+        for shift in [0, 54] {
+            for retry in 1..=3 {
+                let delays: BTreeSet<Millis> =
+                    (0..1000).filter_map(|seed| LONG.delay(retry, seed << shift)).collect();
+                assert!(delays.len() > 990, "{} delays, shift {shift}, retry {retry}", delays.len());
+            }
+        }
+    }
+
+    /// When a task with this id is tried again after it failed at once.
+    fn tried_again(task: TaskId) -> Option<Timestamp> {
+        let mut scheduler = Scheduler::new(1);
+        let mut events = Vec::new();
+        let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::new("main").unwrap()]);
+        spec.retry = Some(LONG);
+        scheduler.step(Timestamp(1), Command::Submit { task, spec: Box::new(spec) }, &mut events).unwrap();
+        let fence = events.iter().find_map(|event| match event {
+            Event::Granted { fence, .. } => Some(*fence),
+            _ => None,
+        });
+        let outcome = Outcome::Failure { error: "no luck".into(), retryable: true };
+        let finish = Command::Finish { task, fence: fence.unwrap(), outcome };
+        scheduler.step(Timestamp(1), finish, &mut events).unwrap();
+        events.iter().find_map(|event| match event {
+            Event::Retrying { at, .. } => Some(*at),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn nearly_every_task_has_a_delay_of_its_own_whichever_half_of_its_id_differs() {
+        // All other bits are as they may be in an id, some set and some not.
+        let rest = 0x0192_a3b4_c5d6_7e80_9fa1_b2c3_d4e5_f607_u128;
+        for shift in [0, 54, 64, 118] {
+            let ids = (0..1000_u128).map(|number| TaskId(rest ^ number << shift));
+            let times: BTreeSet<Timestamp> = ids.filter_map(tried_again).collect();
+            assert!(times.len() > 990, "{} times, shift {shift}", times.len());
         }
     }
 }

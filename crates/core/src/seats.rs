@@ -196,4 +196,17 @@ mod tests {
         }
         assert!((100..=2 * 100 + EMPTY_MAX).contains(&longest), "{longest} seats at most");
     }
+    #[test]
+    fn a_wrong_count_and_an_empty_first_seat_are_told_each() {
+        let mut set = SeatSet::default();
+        let seats = [0, 1].map(|arrival| (Rank::new(ordered::Place::new(0, arrival), 0), arrival as u32));
+        for (rank, id) in seats {
+            set.insert(rank, id);
+        }
+        assert_eq!(set.disagreement(|_| true), None);
+        set.taken = 1;
+        assert!(set.disagreement(|_| true).is_some(), "two sit there, one is counted");
+        assert_eq!(set.disagreement(|place| *place == seats[0]), None);
+        assert!(set.disagreement(|place| *place == seats[1]).is_some(), "nobody sits in the first");
+    }
 }

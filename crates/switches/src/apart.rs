@@ -67,8 +67,20 @@ pub(crate) fn make(
     ] {
         made.verdicts.extend(lines(file)?.into_iter().map(|line| (line, verdict.clone())));
     }
-    made.unviable = lines("unviable.txt")?.len();
+    let unviable = lines("unviable.txt")?;
+    made.unviable = unviable.len();
+    let told = made.verdicts.keys().chain(&unviable).map(String::as_str).collect();
+    all_made(&asked, &told)?;
     Ok(made)
+}
+
+/// Of each change that was asked for, something must be told: one that was not made has shown nothing.
+pub(crate) fn all_made(asked: &BTreeSet<&str>, told: &BTreeSet<&str>) -> Result<(), String> {
+    let forgotten: Vec<&str> = asked.difference(told).copied().collect();
+    if forgotten.is_empty() {
+        return Ok(());
+    }
+    Err(format!("cargo-mutants did not make:\n  {}", forgotten.join("\n  ")))
 }
 
 /// A text as a regular expression that matches it alone.

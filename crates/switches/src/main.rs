@@ -52,32 +52,43 @@ fn run(words: &[String]) -> Result<(), String> {
     };
     let [root, copy, program] = [root, copy, program].map(Path::new);
     let jobs: usize = jobs.parse().map_err(|_| format!("JOBS is no number: {jobs:?}"))?;
-    let mut changes = change::all(program, root, PACKAGE)?;
-    changes.retain(|change| change.name.contains(word));
+    let mut changes = chosen(change::all(program, root, PACKAGE)?, word)?;
     println!("mutants: {} changes", changes.len());
-    let tally = match which {
+    let mut tally = match which {
         "all" => switched(copy, PACKAGE, FOLDER, &changes, jobs)?,
         "apart" => {
             changes = only_apart(copy, PACKAGE, FOLDER, &changes)?;
+            if changes.is_empty() && !word.is_empty() {
+                return Err(format!("no change that has {word:?} in its name needs a build of its own"));
+            }
             let apart = (1..).zip(&changes).map(|(switch, _)| switch).collect();
             Tally { apart, ..Tally::default() }
         }
         _ => return Err(USAGE.to_owned()),
     };
-    finish(root, copy, program, &changes, tally, jobs)
+    let is_apart = which == "apart";
+    // A run of those that need their own build must not take the place of what a run of all has told.
+    let outcomes = copy.with_file_name(if is_apart { "outcomes-apart.txt" } else { "outcomes.txt" });
+    keep(&outcomes, &changes, &tally)?;
+    make_apart(root, program, &changes, &mut tally, jobs)?;
+    keep(&outcomes, &changes, &tally)?;
+    judge(root, &changes, !is_apart && word.is_empty(), &tally)
 }
 
-/// Makes the changes that need a build of their own, and holds all survivors against their reasons.
-fn finish(
+/// The changes with a word in their name. A word that none has is a mistake: nothing would be shown.
+fn chosen(mut changes: Vec<Change>, word: &str) -> Result<Vec<Change>, String> {
+    changes.retain(|change| change.name.contains(word));
+    if changes.is_empty() { Err(format!("no change has {word:?} in its name")) } else { Ok(changes) }
+}
+
+/// Makes the changes that need a build of their own.
+fn make_apart(
     root: &Path,
-    copy: &Path,
     program: &Path,
     changes: &[Change],
-    mut tally: Tally,
+    tally: &mut Tally,
     jobs: usize,
 ) -> Result<(), String> {
-    let outcomes = copy.with_file_name("outcomes.txt");
-    keep(&outcomes, changes, &tally)?;
     let alone: Vec<&Change> = tally.apart.iter().map(|switch| &changes[*switch as usize - 1]).collect();
     println!("mutants: {} changes are made by cargo-mutants", alone.len());
     let made = apart::make(program, root, PACKAGE, &alone, jobs)?;
@@ -87,12 +98,17 @@ fn finish(
         }
     }
     tally.unviable += made.unviable;
-    keep(&outcomes, changes, &tally)?;
+    tally.apart.clear();
+    Ok(())
+}
+
+/// Holds all survivors against their reasons. `are_all` says that there are no other changes.
+fn judge(root: &Path, changes: &[Change], are_all: bool, tally: &Tally) -> Result<(), String> {
     let count = |is: fn(&Verdict) -> bool| tally.verdicts.values().filter(|verdict| is(verdict)).count();
     let missed: Vec<&Change> = tally.missed().map(|switch| &changes[switch as usize - 1]).collect();
     let list = root.join("xtask/survivors.txt");
     let list = fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    let compared = reasons::compare(&list, changes, &missed)?;
+    let compared = reasons::compare(&list, changes, are_all, &missed)?;
     println!(
         "mutants: {} caught, {} ran for ever, {} do not compile, {} survived with a reason, {} without",
         count(|verdict| matches!(verdict, Verdict::Caught(_))),
@@ -108,6 +124,7 @@ fn finish(
 #[derive(Default)]
 struct Tally {
     verdicts: BTreeMap<u32, Verdict>,
+    /// Those that cargo-mutants is still to make.
     apart: Vec<u32>,
     unviable: usize,
 }
@@ -181,9 +198,14 @@ fn verdicts(
 
 /// Keeps what became of each change, for whoever wants to know which test catches it.
 fn keep(path: &PathBuf, changes: &[Change], tally: &Tally) -> Result<(), String> {
+    fs::write(path, outcomes(changes, tally)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn outcomes(changes: &[Change], tally: &Tally) -> String {
     let lines = (1..).zip(changes).map(|(switch, change)| match tally.verdicts.get(&switch) {
         Some(verdict) => format!("{verdict:?}\t{}\n", change.name),
+        None if tally.apart.contains(&switch) => format!("not made yet\t{}\n", change.name),
         None => format!("does not compile\t{}\n", change.name),
     });
-    fs::write(path, lines.collect::<String>()).map_err(|error| format!("{}: {error}", path.display()))
+    lines.collect()
 }

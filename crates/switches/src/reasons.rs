@@ -9,7 +9,7 @@ use crate::change::Change;
 pub(crate) struct Compared {
     /// Survivors that it does not explain.
     pub(crate) unexplained: Vec<String>,
-    /// What it explains, and a test notices or nobody can make.
+    /// What it explains, and a test notices, or nobody can make, or is not there any more.
     pub(crate) needless: Vec<String>,
 }
 
@@ -32,8 +32,14 @@ impl Compared {
     }
 }
 
-/// Compares the list with the survivors among some changes. What is listed once explains one survivor.
-pub(crate) fn compare(list: &str, changes: &[Change], survivors: &[&Change]) -> Result<Compared, String> {
+/// Compares the list with the survivors among some changes. What is listed once explains one survivor. When these changes
+/// are all there are, whatever else is listed explains nothing.
+pub(crate) fn compare(
+    list: &str,
+    changes: &[Change],
+    are_all: bool,
+    survivors: &[&Change],
+) -> Result<Compared, String> {
     let mut explained: BTreeMap<String, usize> = BTreeMap::new();
     for name in names(list)? {
         *explained.entry(name).or_default() += 1;
@@ -45,7 +51,8 @@ pub(crate) fn compare(list: &str, changes: &[Change], survivors: &[&Change]) -> 
             _ => compared.unexplained.push(survivor.name.clone()),
         }
     }
-    explained.retain(|name, left| *left > 0 && changes.iter().any(|change| change.lasting_name() == *name));
+    let is_looked_at = |name: &str| are_all || changes.iter().any(|change| change.lasting_name() == name);
+    explained.retain(|name, left| *left > 0 && is_looked_at(name));
     compared.needless = explained.into_keys().collect();
     Ok(compared)
 }

@@ -1,7 +1,9 @@
 //! Each kind of change is written as it should be, and a whole run on a small package comes to the right verdicts.
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use crate::apart;
 use crate::change::Change;
 use crate::reasons;
 use crate::sites;
@@ -153,11 +155,53 @@ fn the_list_explains_each_survivor_once_and_nothing_else() {
     });
     let all = [first.clone(), second.clone(), third];
     let one = "# equal either way\nsrc/lib.rs: replace == with != in a\n";
-    let compared = reasons::compare(one, &all, &[&first, &second]).expect("a list");
+    let compared = reasons::compare(one, &all, false, &[&first, &second]).expect("a list");
     assert_eq!((compared.unexplained, compared.needless), (vec![second.name], Vec::new()));
-    let compared = reasons::compare(one, &all, &[]).expect("a list");
+    let compared = reasons::compare(one, &all, false, &[]).expect("a list");
     assert_eq!(compared.needless, ["src/lib.rs: replace == with != in a"]);
-    assert_eq!(reasons::compare(one, &all, &[&first]).expect("a list").outcome(), Ok(()));
-    assert!(reasons::compare("a.rs: x\n", &all, &[]).is_err());
-    assert!(reasons::compare("# one\na.rs: x\n\nb.rs: y\n", &all, &[]).is_err());
+    assert_eq!(reasons::compare(one, &all, false, &[&first]).expect("a list").outcome(), Ok(()));
+    assert!(reasons::compare("a.rs: x\n", &all, false, &[]).is_err());
+    assert!(reasons::compare("# one\na.rs: x\n\nb.rs: y\n", &all, false, &[]).is_err());
+}
+
+#[test]
+fn a_reason_for_a_change_that_is_gone_is_told_when_all_changes_are_looked_at() {
+    let gone = "# equal either way\nsrc/lib.rs: replace == with != in gone\n";
+    let compared = reasons::compare(gone, &[], true, &[]).expect("a list");
+    assert_eq!(compared.needless, ["src/lib.rs: replace == with != in gone"]);
+    // Among some changes only, it may be one of the others.
+    assert_eq!(reasons::compare(gone, &[], false, &[]).expect("a list").outcome(), Ok(()));
+}
+
+#[test]
+fn a_change_of_which_cargo_mutants_tells_nothing_is_named() {
+    let asked = BTreeSet::from(["a.rs:1:1: x", "a.rs:2:1: y", "a.rs:3:1: z"]);
+    assert_eq!(apart::all_made(&asked, &asked), Ok(()));
+    let problem = apart::all_made(&asked, &BTreeSet::from(["a.rs:2:1: y"])).expect_err("two are not made");
+    assert_eq!(problem, "cargo-mutants did not make:\n  a.rs:1:1: x\n  a.rs:3:1: z");
+}
+
+#[test]
+fn a_word_that_no_name_has_chooses_nothing_and_is_refused() {
+    let text = "fn a() { b == c }";
+    let all = vec![change(text, "BinaryOperator", "== c", "!=")];
+    assert_eq!(crate::chosen(all.clone(), "== c").map(|chosen| chosen.len()), Ok(1));
+    assert_eq!(
+        crate::chosen(all, "nowhere").map(|chosen| chosen.len()),
+        Err("no change has \"nowhere\" in its name".to_owned())
+    );
+}
+
+#[test]
+fn what_is_still_to_be_made_is_not_said_to_be_no_program() {
+    let text = "fn a() { b == c }";
+    let one = change(text, "BinaryOperator", "== c", "!=");
+    let name = one.name.clone();
+    let mut tally = crate::Tally { apart: vec![1], ..crate::Tally::default() };
+    let all = [one];
+    assert_eq!(crate::outcomes(&all, &tally), format!("not made yet\t{name}\n"));
+    tally.apart.clear();
+    assert_eq!(crate::outcomes(&all, &tally), format!("does not compile\t{name}\n"));
+    tally.verdicts.insert(1, Verdict::Missed(0));
+    assert_eq!(crate::outcomes(&all, &tally), format!("Missed(0)\t{name}\n"));
 }

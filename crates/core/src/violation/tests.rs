@@ -157,3 +157,58 @@ fn each_damage_is_told() {
         assert!(scheduler.violation().is_some(), "{what}");
     }
 }
+
+/// Starts a task, whether or not it may and it is its turn, and tells what was seen of that.
+fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
+    let granted = Event::Granted {
+        task: TaskId(task),
+        attempt: 1,
+        fence: Fence(scheduler.fences + 1),
+        lease_until: Timestamp(31_000),
+        lease: Millis(30_000),
+        timeout_at: None,
+        worker: None,
+        borrowed: Vec::new(),
+    };
+    scheduler.apply(Timestamp(1000), &granted);
+    scheduler.violation()
+}
+
+#[test]
+fn a_start_above_a_limit_is_told_with_its_lane_and_numbers() {
+    assert_eq!(started(&mut lively(), 2).as_deref(), Some("one runs 2 of 1"));
+}
+
+/// Two tasks of these priorities that may start, and do not.
+fn two_that_wait(priorities: [u8; 2]) -> Scheduler {
+    let mut scheduler = lively();
+    scheduler.stop_granting();
+    for (task, priority) in [10, 11].into_iter().zip(priorities) {
+        submit(&mut scheduler, task, "free", |spec| spec.priority = Some(priority));
+    }
+    assert_eq!(scheduler.violation(), None);
+    scheduler
+}
+
+#[test]
+fn a_start_before_one_of_the_same_level_that_came_first_is_told() {
+    let told = started(&mut two_that_wait([5, 5]), 11).unwrap();
+    assert!(told.ends_with("which came first"), "{told}");
+    assert_eq!(started(&mut two_that_wait([5, 5]), 10), None);
+    // Only tasks of one level are compared.
+    assert_eq!(started(&mut two_that_wait([7, 5]), 11), None);
+}
+
+#[test]
+fn more_that_wait_than_a_lane_has_room_for_are_told() {
+    for (too_many, is_told) in [(0, false), (1, true)] {
+        let mut scheduler = lively();
+        submit(&mut scheduler, 9, "one", |_| {});
+        let lane = lane(&scheduler, "one");
+        let room = scheduler.settings(lane).max_queued;
+        scheduler.lanes[lane].waiting = room + too_many;
+        scheduler.settle(&mut Vec::new());
+        let expected = format!("{} wait in one, which has room for {room}", room + 1);
+        assert_eq!(scheduler.overrun, is_told.then_some(expected));
+    }
+}
