@@ -82,6 +82,7 @@ fn run_ms(much: u64) -> u64 {
 async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, times: usize) {
     let payload = json!({ "ms": run_ms(much), "fate": (much >> 16) % 8 });
     let task = task.kind("work").payload(payload);
+    let mut answers: Vec<TaskId> = Vec::new();
     for time in 0..times {
         let (book, task) = (sim.clone(), task.clone());
         let asked = sim.call(replica + time, move |handle| async move {
@@ -89,7 +90,13 @@ async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, ti
             book.world().told_accepted(accepted.id());
             Ok(accepted.id())
         });
-        if asked.await.is_ok() {
+        let Ok(told) = asked.await else { continue };
+        if let Some(first) = answers.first() {
+            sim.world().told_again(*first, told);
+        }
+        answers.push(told);
+        // What is asked under one key was asked twice when somebody has heard of it twice.
+        if times == 1 || answers.len() > 1 {
             sim.world().count(kind);
         }
     }
@@ -152,23 +159,23 @@ fn targets(world: &World, much: u64) -> (Option<TaskId>, Option<MessageId>) {
 async fn change(sim: &Sim, kind: Kind, replica: usize, much: u64) {
     let (task, message) = targets(&sim.world(), much);
     let session: Arc<str> = format!("talk-{}", much % SESSIONS).into();
+    let book = sim.clone();
     let done = sim.call(replica, move |handle| async move {
         match (kind, task, message) {
             (Kind::Cancel, Some(task), _) => handle.cancel(task).await.map(|_| true),
             (Kind::Withdraw, _, Some(message)) => handle.withdraw(message).await.map(|()| true),
             (Kind::Cancel | Kind::Withdraw, ..) => Ok(false),
             (Kind::Interrupt, ..) => handle.interrupt(session).await.map(|()| true),
-            (Kind::Redrive, ..) => redrive(&handle).await.map(|letter| letter.is_some()),
+            (Kind::Redrive, ..) => redrive(&book, &handle).await,
             (Kind::ModeChanged, ..) => {
                 let modes = [Mode::Followup, Mode::Collect, Mode::Steer, Mode::Latest];
-                let queue = QueueOverrides {
-                    mode: Some(modes[(much >> 8) as usize % 4]),
-                    ..QueueOverrides::default()
-                };
-                handle.configure_session(session, queue).await.map(|()| true)
+                let mode = modes[(much >> 8) as usize % 4];
+                let before = book.world().checker.scheduler.queue_for(&session, None).mode.value;
+                let queue = QueueOverrides { mode: Some(mode), ..QueueOverrides::default() };
+                handle.configure_session(session, queue).await.map(|()| before != mode)
             }
-            (Kind::LimitRaised, ..) => limit(&handle, much, 4).await,
-            (Kind::LimitLowered, ..) => limit(&handle, much, 1).await,
+            (Kind::LimitRaised, ..) => limit(&book, &handle, much, 4).await,
+            (Kind::LimitLowered, ..) => limit(&book, &handle, much, 1).await,
             _ => change_lane(&handle, kind, much).await,
         }
     });
@@ -197,8 +204,9 @@ async fn change_lane(handle: &Handle, kind: Kind, much: u64) -> Result<bool, Err
 }
 
 /// Whether there was something to change.
-async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<bool, Error> {
+async fn limit(sim: &Sim, handle: &Handle, much: u64, slots: u32) -> Result<bool, Error> {
     let name = lane(much)?;
+    let before = sim.world().checker.scheduler.settings_for(&name).max_concurrency;
     let extra = match name.as_str() {
         "ext" => "handler=external",
         "work" => "retry=fixed",
@@ -206,14 +214,17 @@ async fn limit(handle: &Handle, much: u64, slots: u32) -> Result<bool, Error> {
     };
     let words = format!("max_concurrency={slots} max_queued=50 lease={LEASE_MS}ms {extra}");
     match block(name.as_str(), &words) {
-        Some(block) => handle.configure(vec![block]).await.map(|()| true),
+        Some(block) => handle.configure(vec![block]).await.map(|()| before != Some(slots)),
         None => Ok(false),
     }
 }
 
-async fn redrive(handle: &Handle) -> Result<Option<TaskId>, Error> {
+/// Whether there was a letter to run again. The task that it became is held to account like any other.
+async fn redrive(sim: &Sim, handle: &Handle) -> Result<bool, Error> {
     let Some(letter) = handle.dead_letters().await?.first().map(|letter| letter.task) else {
-        return Ok(None);
+        return Ok(false);
     };
-    Ok(Some(handle.redrive(letter).await?.id()))
+    let accepted = handle.redrive(letter).await?;
+    sim.world().told_accepted(accepted.id());
+    Ok(true)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use laneway_core::{State, TaskId};
-use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot};
+use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot, Version};
 
 use crate::check::{Checker, Holder};
 use crate::kind::Kind;
@@ -22,12 +22,15 @@ impl World {
         if self.bug == Some(StoreBug::VersionNotChecked) {
             append.expected = self.shared.head();
         }
-        self.authors.insert(append.batch.author().0, (replica, life));
-        let (before, record) = (self.shared.head(), append.record.clone());
+        let author = append.batch.author().0;
+        self.authors.insert(author, (replica, life));
+        let (before, expected, record) = (self.shared.head(), append.expected.version, append.record.clone());
         let (answer, has_grown) = self.shared.append(append);
         if has_grown {
             self.stir_bytes(&record);
             self.count_baton();
+            self.check_program(replica, life, expected);
+            self.hear_of(author, replica, life);
             self.check_after(before, replica);
             self.tell_all();
         }
@@ -53,6 +56,28 @@ impl World {
         }
     }
 
+    /// A program that has read what it does not understand appends nothing behind it.
+    fn check_program(&mut self, replica: usize, life: u32, expected: Version) {
+        // Not behind it is what was sent before, if the log has lost what was read since then.
+        if let Some((reader, version)) = self.wires[replica].met_newer
+            && reader == life
+            && expected >= version
+        {
+            self.wrong(format!(
+                "replica {replica} appends after {} although it is of an older version and has read {}",
+                expected.0, version.0
+            ));
+        }
+    }
+
+    /// A batch of a replica that has died meanwhile: for the others it was alive until now.
+    fn hear_of(&mut self, author: u64, replica: usize, life: u32) {
+        if self.replicas[replica].life != life {
+            let now = self.now();
+            self.deaths.insert(author, now);
+        }
+    }
+
     fn check_after(&mut self, before: Head, replica: usize) {
         let batches = match self.shared.after(before) {
             Ok(batches) => batches,
@@ -64,6 +89,8 @@ impl World {
                 let events = events.collect::<Vec<_>>().join(", ");
                 format!("replica {replica} appends {} at {}: {events}", head.version, batch.at.0 - EPOCH_MS)
             });
+            // What this batch takes away was there until now.
+            self.look_for_ghosts();
             self.checker.take(head, &batch);
             self.checker.look();
             self.judge();
@@ -90,12 +117,14 @@ impl World {
         }
     }
 
-    /// Nothing waits for the dead for longer than a lease and a second, if somebody is well.
+    /// Nothing waits for the dead or runs with them for longer than a lease and a second, if all others are well: what
+    /// waits is buried a lease after the last batch of the dead, and what runs has a lease that they renewed before it.
     fn look_for_ghosts(&mut self) {
         if self.deaths.is_empty() {
             return;
         }
         let now = self.now();
+        let have_one_time = self.have_one_time();
         let mut ghosts = Vec::new();
         for (task, seen) in &self.checker.live {
             let holder = match seen.run.as_ref().map(|run| (&run.holder, run.is_stopping)) {
@@ -110,8 +139,14 @@ impl World {
             // What was wrong with others before the death is over; after it they may not have noticed in time.
             if trouble < *death {
                 self.left_ms.0 = self.left_ms.0.max(left);
-                if seen.run.is_none() && left > LEASE_MS + 1000 {
-                    ghosts.push(format!("{task} waits for a replica that died {left} ms ago"));
+                match &seen.run {
+                    _ if left <= LEASE_MS + 1000 => {}
+                    None => ghosts.push(format!("{task} waits for a replica that died {left} ms ago")),
+                    Some(run) if have_one_time => {
+                        let fence = run.fence;
+                        ghosts.push(format!("{task} #{fence} runs at a replica that died {left} ms ago"));
+                    }
+                    Some(_) => {}
                 }
             } else {
                 self.left_ms.1 = self.left_ms.1.max(left);
@@ -137,11 +172,15 @@ impl World {
         }
     }
 
+    /// Whether all go by one time. Where they do not, a lease is as long as the clocks of those who look at it say.
+    fn have_one_time(&self) -> bool {
+        let aheads = || self.replicas.iter().map(|place| place.ahead.load(Ordering::Relaxed));
+        self.has_clock || aheads().min() == aheads().max()
+    }
+
     /// Whether nothing was wrong with somebody for longer than a lease and a second.
     fn is_sound(&self, holder: &Holder) -> bool {
-        let aheads = || self.replicas.iter().map(|place| place.ahead.load(Ordering::Relaxed));
-        if !self.has_clock && aheads().min() != aheads().max() {
-            // Without a clock that all go by, a lease is as long as the clocks of those who look at it say.
+        if !self.have_one_time() {
             return false;
         }
         let (place, until) = match holder {
@@ -175,21 +214,30 @@ impl World {
 
     /// A replica saves its state: it must be the one that the log leads to.
     pub(crate) fn save(&mut self, replica: usize, snapshot: StoredSnapshot) -> Result<(), StoreError> {
+        self.compare(replica, &snapshot)?;
         let wire = &mut self.wires[replica];
         if std::mem::take(&mut wire.loses_snapshot) {
             self.count(Kind::SnapshotLost);
             return Ok(());
         }
-        let head = snapshot.head;
-        self.shared.save(snapshot.clone())?;
+        self.shared.save(snapshot)
+    }
+
+    /// Compares what a replica saves with what the log says, whatever becomes of it.
+    fn compare(&mut self, replica: usize, snapshot: &StoredSnapshot) -> Result<(), StoreError> {
+        let (head, saved) = match self.shared.decoded(snapshot) {
+            Ok(Some(decoded)) => decoded,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.wrong(format!("what replica {replica} saves cannot be read: {error}"));
+                return Ok(());
+            }
+        };
         let mut known = Checker::new();
         for (at, batch) in self.shared.all()?.into_iter().take_while(|(at, _)| at.version <= head.version) {
             known.take(at, &batch);
         }
-        if let Some((at, saved)) = self.shared.newest_snapshot()?
-            && at == head
-            && let Some(difference) = difference(&saved, &known.state())
-        {
+        if let Some(difference) = difference(&saved, &known.state()) {
             let version = head.version;
             self.wrong(format!(
                 "the state of replica {replica} at {version} is not that of the log: {difference}"

@@ -55,6 +55,14 @@ impl World {
         self.ledger.recent.push(task);
     }
 
+    /// Somebody who asked again under the same key is told which task that is.
+    pub(crate) fn told_again(&mut self, first: TaskId, again: TaskId) {
+        // Of what a log lost it does not know the key any more.
+        if first != again && self.ledger.set_backs == 0 {
+            self.wrong(format!("{again} was accepted under the key of {first}"));
+        }
+    }
+
     /// Somebody is told that a message was accepted.
     pub(crate) fn told_message(&mut self, message: MessageId) {
         if !self.checker.messages.contains_key(&message) && !self.ledger.gone_messages.contains(&message) {

@@ -134,12 +134,17 @@ impl World {
     }
 
     /// What a replica reads: in a format that it does not know where a newer one wrote it.
-    fn read(&mut self, replica: usize, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
+    fn read(&mut self, replica: usize, life: u32, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
         let mut batches = now(self.shared.memory.read(after))?;
         if let Some(since) = self.wires[replica].old_since {
             for batch in batches.iter_mut().filter(|batch| batch.version > since) {
                 let record = Record::Batch(batch.version);
                 batch.record = in_format(record, BATCH_FORMAT + 1, &batch.record);
+            }
+            if let Some(newer) = batches.iter().find(|batch| batch.version > since) {
+                let wire = &mut self.wires[replica];
+                let first = wire.met_newer.filter(|(reader, _)| *reader == life);
+                wire.met_newer = first.or(Some((life, newer.version)));
             }
         }
         Ok(batches)
@@ -162,7 +167,7 @@ impl World {
         if head.version == after {
             return Ok(None);
         }
-        let (delay, kind) = self.wires[replica].hint();
+        let (delay, kind) = self.wires[replica].hint(after.next() < head.version);
         let told = match kind {
             Some(Kind::HintLost) => {
                 self.count(Kind::HintLost);
@@ -231,8 +236,8 @@ impl Store for Link {
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
-        let replica = self.replica;
-        let read = self.ask(Sort::Read, move |world| world.read(replica, after));
+        let (replica, life) = (self.replica, self.life);
+        let read = self.ask(Sort::Read, move |world| world.read(replica, life, after));
         self.noting(read, |batches| batches.last().map(|last| last.version))
     }
 

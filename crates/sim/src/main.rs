@@ -7,13 +7,12 @@ use laneway_sim::{Summary, Wanted, explain};
 struct Asked {
     seeds: Option<u64>,
     seed: Option<u64>,
-    threads: usize,
+    threads: Option<usize>,
     is_planted: bool,
 }
 
 fn asked() -> Result<Asked, String> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut asked = Asked { seeds: None, seed: None, threads, is_planted: false };
+    let mut asked = Asked { seeds: None, seed: None, threads: None, is_planted: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || {
@@ -23,10 +22,14 @@ fn asked() -> Result<Asked, String> {
         match word.as_str() {
             "--seeds" => asked.seeds = Some(number()?.max(1)),
             "--seed" => asked.seed = Some(number()?),
-            "--threads" => asked.threads = number()?.max(1) as usize,
+            "--threads" => asked.threads = Some(number()?.max(1) as usize),
             "--planted" => asked.is_planted = true,
             _ => return Err(format!("{word} is not known: --seeds N, --seed S, --threads N or --planted")),
         }
+    }
+    if asked.is_planted && (asked.seed.is_some() || asked.threads.is_some()) {
+        // Each bug is planted for the whole process and looked for from the first seed on.
+        return Err("--planted goes with --seeds N alone: it begins at seed 0, in one thread".to_owned());
     }
     Ok(asked)
 }
@@ -44,7 +47,9 @@ fn main() -> ExitCode {
     }
     // One seed alone is looked at closely.
     let count = asked.seeds.unwrap_or(if asked.seed.is_some() { 1 } else { 1000 });
-    let summary = Summary::of_seeds(asked.seed.unwrap_or(0), count, asked.threads, Wanted::default());
+    let threads =
+        asked.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let summary = Summary::of_seeds(asked.seed.unwrap_or(0), count, threads, Wanted::default());
     println!("{summary}");
     if let Some((seed, _)) = summary.failed {
         println!("{}", explain(seed, Wanted::default()));
@@ -72,10 +77,10 @@ fn planted(asked: &Asked) -> ExitCode {
     let mut is_missed = false;
     for planted in laneway_sim::planted::Planted::all() {
         match planted.found(seeds) {
-            Some((seed, violation)) => println!("{:<20} seed {seed:>4}: {violation}", planted.name()),
-            None => {
+            Ok((seed, violation)) => println!("{:<20} seed {seed:>4}: {violation}", planted.name()),
+            Err(problem) => {
                 is_missed = true;
-                println!("{:<20} not found in {seeds} seeds", planted.name());
+                println!("{:<20} {problem}", planted.name());
             }
         }
     }

@@ -32,15 +32,23 @@ impl Sim {
     {
         let (there, back, kind) = self.fate_of_call();
         pass(there).await;
+        let (host, handle) = {
+            let mut world = self.world();
+            let place = &world.replicas[replica % world.replicas.len()];
+            let (host, handle) = (std::sync::Arc::clone(&place.host), place.handle.clone());
+            // Where nobody could have answered, it makes no difference that nobody was asked, or late.
+            if let Some(kind @ (Kind::CallLost | Kind::CallSlow)) = kind
+                && handle.is_some()
+                && !host.is_paused()
+            {
+                world.count(kind);
+            }
+            (host, handle)
+        };
         if kind == Some(Kind::CallLost) {
             pass(ANSWER.as_millis() as u64).await;
             return Err(Silence::Lost);
         }
-        let (host, handle) = {
-            let world = self.world();
-            let place = &world.replicas[replica % world.replicas.len()];
-            (std::sync::Arc::clone(&place.host), place.handle.clone())
-        };
         let Some(handle) = handle else { return Err(Silence::Refused(None)) };
         let (mut answer, told) = oneshot::channel();
         host.start(async move {
@@ -61,7 +69,10 @@ impl Sim {
         let answer = timeout(ANSWER, told).await;
         pass(back).await;
         match answer {
-            _ if kind == Some(Kind::AnswerLost) => Err(Silence::Lost),
+            Ok(Ok(_)) if kind == Some(Kind::AnswerLost) => {
+                self.world().count(Kind::AnswerLost);
+                Err(Silence::Lost)
+            }
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Err(self.refused(error)),
             Ok(Err(_)) | Err(_) => Err(Silence::Lost),
@@ -85,7 +96,6 @@ impl Sim {
         let mut world = self.world();
         let (there, back) = (world.chance.below(4), world.chance.below(4));
         let Some((kind, much)) = world.calls.pop_front() else { return (there, back, None) };
-        world.count(kind);
         let now = world.now();
         world.calls_until = world.calls_until.max(now + 3500);
         world.fault_end = world.fault_end.max(now + 3500);

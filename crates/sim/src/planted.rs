@@ -23,7 +23,11 @@ impl Planted {
     }
 
     /// The first of so many seeds that shows it, and what it shows.
-    pub fn found(self, seeds: u64) -> Option<(u64, String)> {
+    ///
+    /// # Errors
+    ///
+    /// Where no seed shows it, or one shows something without it too: then it is not this bug that was found.
+    pub fn found(self, seeds: u64) -> Result<(u64, String), String> {
         let (engine, store) = match self {
             Planted::Engine(bug) => (Some(bug), None),
             Planted::Store(bug) => (None, Some(bug)),
@@ -35,7 +39,11 @@ impl Planted {
             violations.into_iter().next().map(|violation| (seed, violation))
         });
         plant(None);
-        found
+        let Some((seed, violation)) = found else { return Err(format!("not found in {seeds} seeds")) };
+        match run(&Plan::of_seed(seed), Wanted::default()).violations.first() {
+            None => Ok((seed, violation)),
+            Some(other) => Err(format!("not found: seed {seed} fails without it too: {other}")),
+        }
     }
 
     /// Its name.

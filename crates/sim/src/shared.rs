@@ -75,9 +75,9 @@ impl SharedLog {
         Ok(())
     }
 
-    /// The newest snapshot, as whoever loads it finds it.
-    pub(crate) fn newest_snapshot(&self) -> Result<Option<(Head, State)>, StoreError> {
-        now(self.log.load())
+    /// What is in a snapshot, as whoever loads it finds it; nothing if its place is not in the log any more.
+    pub(crate) fn decoded(&self, snapshot: &StoredSnapshot) -> Result<Option<(Head, State)>, StoreError> {
+        now(SharedLog::of(&self.appends, std::slice::from_ref(snapshot)).log.load())
     }
 
     /// Forgets the last batches, and all that came with them, but not the first, which holds the settings; how many.
@@ -90,11 +90,15 @@ impl SharedLog {
         lost
     }
 
-    /// Forgets the newest snapshot; whether there was one.
+    /// Forgets the newest snapshot; whether an older one is found in its place.
     pub(crate) fn lose_snapshot(&mut self) -> bool {
-        let had = self.snapshots.pop().is_some();
+        let newest = |memory: &MemoryStore| {
+            now(memory.snapshot()).ok().flatten().map(|snapshot| snapshot.head.version)
+        };
+        let before = newest(&self.memory);
+        self.snapshots.retain(|snapshot| Some(snapshot.head.version) != before);
         self.rebuild();
-        had
+        newest(&self.memory).is_some()
     }
 
     /// Forgets the beginning of the log; whether anything was.

@@ -24,6 +24,8 @@ pub(crate) struct Wire {
     pub(crate) cut_until: u64,
     /// What others append from here on is in a format that this replica does not know.
     pub(crate) old_since: Option<Version>,
+    /// In which life this replica has read such a batch, and the first of them.
+    pub(crate) met_newer: Option<(u32, Version)>,
     /// The newest batch that the replica has heard of, and to whom it passed the baton.
     pub(crate) newest: Option<(Version, Option<Author>)>,
     /// A hint that is told again.
@@ -58,6 +60,7 @@ impl Wire {
             loses_snapshot: false,
             cut_until: 0,
             old_since: None,
+            met_newer: None,
             newest: None,
             again: None,
             told: Arc::default(),
@@ -98,8 +101,10 @@ impl Wire {
         Fate { there_ms, kind: Some(kind), ..usual }
     }
 
-    /// What becomes of the next hint.
-    pub(crate) fn hint(&mut self) -> (u64, Option<Kind>) {
-        (self.chance.below(3), self.hints.pop_front())
+    /// What becomes of the next hint. Where there is one batch to tell of nothing less can be told: a stale hint waits
+    /// until there are more.
+    pub(crate) fn hint(&mut self, can_be_stale: bool) -> (u64, Option<Kind>) {
+        let next = self.hints.iter().position(|kind| can_be_stale || *kind != Kind::HintStale);
+        (self.chance.below(3), next.and_then(|next| self.hints.remove(next)))
     }
 }

@@ -9,6 +9,6 @@ fn every_planted_bug_is_found_within_a_thousand_seeds() {
     for planted in all {
         let found = planted.found(1000);
         println!("{}: {found:?}", planted.name());
-        assert!(found.is_some(), "{} was not found", planted.name());
+        assert!(found.is_ok(), "{}: {found:?}", planted.name());
     }
 }
