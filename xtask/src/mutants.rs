@@ -24,6 +24,10 @@ struct Mutant {
 pub(crate) fn run(root: &Path, word: &str) -> Result<(), String> {
     let list = root.join("xtask/mutants.txt");
     let mutants = parse(&read(&list)?)?;
+    let chosen: Vec<&Mutant> = mutants.iter().filter(|mutant| mutant.title.contains(word)).collect();
+    if chosen.is_empty() {
+        return Err(format!("no planted bug has {word:?} in its title"));
+    }
     let copy = root.join("target/mutants/tree");
     copy_tree(root, &copy)?;
     build(&copy)?;
@@ -31,7 +35,6 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<(), String> {
         return Err(format!("without any bug planted, {test} fails already"));
     }
     let mut survivors = 0;
-    let chosen: Vec<&Mutant> = mutants.iter().filter(|mutant| mutant.title.contains(word)).collect();
     for (number, mutant) in chosen.iter().enumerate() {
         let file = copy.join(&mutant.file);
         let sound = read(&file)?;
