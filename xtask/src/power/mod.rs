@@ -104,9 +104,9 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
 fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Result<Figures, String> {
     let mut figures = Figures::default();
     let (mut promises, mut lengths, mut traces_left) = (Promises::default(), BTreeMap::new(), 0);
-    // Two at least, because only on a store that was there before a lost flush is a lost task and nothing else.
     let cuts_of_a_trace = CUTS_OF_A_TRACE.min(points.div_ceil(2));
-    while figures.cuts < points {
+    // Two at least, because only on a store that was there before a lost flush is a lost task and nothing else.
+    while figures.cuts < points || figures.traces < 2 {
         let is_new = traces_left == 0;
         if is_new {
             traces_left = TRACES_OF_A_STORE;
@@ -128,7 +128,7 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
             let mut files = after_power_cut(&before, &events, at, Flushes::Real, chance);
             files.spoil("-shm", chance);
             files.write(place)?;
-            left = (promises.with(&events, at), Files::read(place)?);
+            left = (promises.with(&events, at), files);
             let lost = look(program, place, &left.0, &lengths, &mut figures);
             let at_line = |problem| format!("power cut at line {} of the trace: {problem}", at + 1);
             if let Some(loss) = lost.map_err(at_line)? {
@@ -136,16 +136,14 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
             }
             figures.cuts += 1;
         }
-        if figures.found == 0 && !is_new {
-            while figures.pretended < PRETENDED && figures.found == 0 {
-                let at = chosen(&events, chance);
-                after_power_cut(&before, &events, at, Flushes::OfNames, chance).write(place)?;
-                figures.pretended += 1;
-                let (promised, none) = (promises.with(&events, at), &mut Figures::default());
-                // One that does not start is a loss too, but not one that shows that tasks are looked for.
-                let lost = look(program, place, &promised, &lengths, none).ok().flatten();
-                figures.found += usize::from(lost.is_some());
-            }
+        while !is_new && figures.found == 0 && figures.pretended < PRETENDED {
+            let at = chosen(&events, chance);
+            after_power_cut(&before, &events, at, Flushes::OfNames, chance).write(place)?;
+            figures.pretended += 1;
+            let (promised, none) = (promises.with(&events, at), &mut Figures::default());
+            // One that does not start is a loss too, but not one that shows that tasks are looked for.
+            let lost = look(program, place, &promised, &lengths, none).ok().flatten();
+            figures.found += usize::from(lost.is_some());
         }
         // The next one works on what the last cut left.
         left.1.write(place)?;
