@@ -79,7 +79,7 @@ pub struct Agent {
     /// The kind of its turns: decides who can run them.
     pub kind: Name,
     /// Further lanes that its turns need. None named: `main`; `cron` when a schedule asks, `subagent` when an
-    /// agent does.
+    /// agent does. Its own, which they need anyway: no further one.
     pub lanes: Vec<LaneName>,
 }
 
@@ -91,7 +91,8 @@ impl Agent {
 
     /// The lanes of a turn in a session: the agent's own, those that it needs, the session's.
     pub fn turn_lanes(&self, session: &LaneName, source: Source) -> Result<Vec<LaneName>, NameError> {
-        let mut lanes = vec![LaneName::new(format!("agent:{}", self.name))?];
+        let own = LaneName::new(format!("agent:{}", self.name))?;
+        let mut lanes = vec![own.clone()];
         if self.lanes.is_empty() {
             lanes.push(LaneName::new(match source {
                 Source::Schedule => "cron",
@@ -99,7 +100,7 @@ impl Agent {
                 Source::User | Source::Background => "main",
             })?);
         }
-        lanes.extend(self.lanes.iter().cloned());
+        lanes.extend(self.lanes.iter().filter(|lane| **lane != own).cloned());
         lanes.push(session.clone());
         Ok(lanes)
     }

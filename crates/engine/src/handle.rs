@@ -377,7 +377,8 @@ impl Handle {
         self.0.calls.closed().await;
     }
 
-    pub(crate) fn new_id(&self) -> TaskId {
+    /// An id that no task had before: see [`submit_spec`](Handle::submit_spec).
+    pub fn new_id(&self) -> TaskId {
         self.0.tools.ids.task()
     }
 

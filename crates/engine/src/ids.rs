@@ -15,6 +15,9 @@ use crate::replica::ReplicaId;
 /// Things of tasks. The ids are our own, so that a fast hash will do.
 pub(crate) type ByTask<V> = HashMap<TaskId, V, FixedState>;
 
+/// What the names of engines that run tasks begin with.
+const RUNNER: &str = "process-";
+
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
 pub(crate) struct Ids {
     /// From the operating system's randomness, unless it was given.
@@ -52,7 +55,12 @@ impl Ids {
 
     /// A name for this process that no other has.
     pub(crate) fn runner(&self) -> Option<Name> {
-        Name::new(format!("process-{:032x}", self.uuid())).ok()
+        Name::new(format!("{RUNNER}{:032x}", self.uuid())).ok()
+    }
+
+    /// Whether this is the name of an engine that runs tasks, and not of a worker.
+    pub(crate) fn is_runner(name: &Name) -> bool {
+        name.as_str().strip_prefix(RUNNER).is_some_and(|id| id.len() == 32)
     }
 
     pub(crate) fn task(&self) -> TaskId {

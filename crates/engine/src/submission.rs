@@ -43,23 +43,25 @@ pub struct Submitted {
 }
 
 impl Handle {
-    /// Accepts a task as it is spelled out, with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
+    /// Accepts a task as it is spelled out, under an id of [`new_id`](Handle::new_id), with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
     pub async fn submit_spec(
         &self,
+        task: TaskId,
         spec: Box<TaskSpec>,
         payload: Option<Bytes>,
     ) -> Result<TaskHandle, Error> {
-        let (command, payloads) = self.spelled_out(spec, payload)?;
+        let (command, payloads) = self.spelled_out(task, spec, payload)?;
         self.accept(command, payloads).await
     }
 
     /// The same for whoever does not wait for its end: nothing is held ready to tell of it, however long it waits.
     pub async fn submit_detached(
         &self,
+        task: TaskId,
         spec: Box<TaskSpec>,
         payload: Option<Bytes>,
     ) -> Result<Submitted, Error> {
-        let (command, payloads) = self.spelled_out(spec, payload)?;
+        let (command, payloads) = self.spelled_out(task, spec, payload)?;
         let (answer, accepted) = oneshot::channel();
         let mut ask = Ask::new(command, Wants::Acceptance(answer));
         ask.payloads = payloads;
@@ -82,6 +84,7 @@ impl Handle {
 
     fn spelled_out(
         &self,
+        task: TaskId,
         mut spec: Box<TaskSpec>,
         payload: Option<Bytes>,
     ) -> Result<(Command, Vec<(BlobId, Bytes)>), Error> {
@@ -94,7 +97,7 @@ impl Handle {
             spec.payload = Some(blob);
             payloads.push((blob, payload));
         }
-        Ok((Command::Submit { task: self.new_id(), spec }, payloads))
+        Ok((Command::Submit { task, spec }, payloads))
     }
 
     /// Tells watchers how far an attempt of a worker is. Not kept; an attempt that is over is passed over.

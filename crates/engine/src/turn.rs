@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Reply, SessionCommand, TaskId,
-    TaskView, Timestamp,
+    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Rejection, Reply, SessionCommand,
+    TaskId, TaskView, Timestamp,
 };
 use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
 
 use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::ids::ByTask;
+use crate::ids::{ByTask, Ids};
 use crate::journal::Sealed;
 use crate::replica::ReplicaId;
 use crate::task::{is_slot, slot_kind};
@@ -202,6 +202,12 @@ impl Engine {
                 }
                 _ => Ok(()),
             },
+            (Command::Finish { task, fence, .. } | Command::Heartbeat { task, fence }, Wants::Reply(_)) => {
+                match self.is_claimed(*task) {
+                    true => Ok(()),
+                    false => Err(Rejection::StaleLease { task: *task, fence: *fence }.into()),
+                }
+            }
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
                 let held_a_slot = |kind| is_slot(kind) || self.tools.handlers.is_holder(kind);
@@ -220,6 +226,12 @@ impl Engine {
             true => Ok(()),
             false => Err(Error::NoHandler { kind: kind.clone() }),
         }
+    }
+
+    /// Whether a worker may have it: what a process runs by itself, here or elsewhere, only that one reports.
+    fn is_claimed(&self, task: TaskId) -> bool {
+        let running = self.scheduler.task(task).and_then(|view| view.running);
+        running.is_none_or(|running| running.worker.is_some_and(|worker| !Ids::is_runner(&worker)))
     }
 
     fn is_external(&self, home: &LaneName) -> bool {

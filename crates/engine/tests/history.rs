@@ -239,13 +239,15 @@ async fn work_that_nobody_waits_for_is_accepted_run_and_remembered_all_the_same(
         with_handlers(lanes);
         let mut spec = Box::new(TaskSpec::new(name("echo"), vec![lane("main")]));
         spec.idempotency = Some(Idempotency { key: "once".into(), fingerprint: 1, until_end: false });
-        let first = lanes.submit_detached(spec.clone(), Some("7".into())).await.unwrap();
+        let first = lanes.submit_detached(lanes.new_id(), spec.clone(), Some("7".into())).await.unwrap();
         assert_eq!((first.joined, first.standing.status), (false, Some(TaskStatus::Running)));
         let ending = lanes.wait_for(first.task).await.unwrap();
         assert_eq!((ending.end, ending.result.as_deref()), (End::Completed, Some(b"7".as_slice())));
-        let again = lanes.submit_detached(spec, Some("7".into())).await.unwrap();
+        let again = lanes.submit_detached(lanes.new_id(), spec, Some("7".into())).await.unwrap();
         assert_eq!((again.task, again.joined, again.standing.status), (first.task, true, None));
-        let refused = lanes.submit_detached(Box::new(TaskSpec::new(name("nobody"), vec![])), None).await;
+        let refused = lanes
+            .submit_detached(lanes.new_id(), Box::new(TaskSpec::new(name("nobody"), vec![])), None)
+            .await;
         assert!(matches!(refused, Err(Error::NoHandler { .. })), "{refused:?}");
     })
     .await;

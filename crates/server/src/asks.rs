@@ -6,9 +6,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use laneway_config::Agent;
-use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, RetryStrategy, Source, TaskSpec};
-use laneway_engine::{Submitted, TaskHandle};
-use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, TaskRequest, source_from};
+use laneway_core::{
+    Idempotency, LaneName, Millis, Name, Parent, Rejection, Retry, RetryStrategy, Source, TaskId, TaskSpec,
+};
+use laneway_engine::{Error, Submitted, TaskHandle};
+use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, Scope, TaskRequest, source_from};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -31,7 +33,7 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) source_agent: Option<String>,
-    pub(crate) parent: Option<laneway_core::TaskId>,
+    pub(crate) parent: Option<TaskId>,
     pub(crate) key: Option<String>,
     /// Asking for the same again before it has ended is asking once, also without a key.
     pub(crate) joins_same: bool,
@@ -57,6 +59,8 @@ pub(crate) enum Form {
 pub(crate) struct Asked {
     pub(crate) spec: Box<TaskSpec>,
     pub(crate) envelope: Envelope,
+    /// The run that asks, as its caller says.
+    pub(crate) child_of: Option<(TaskId, Caller)>,
 }
 
 /// Read where they are: a copy of all headers costs more than to look at these.
@@ -224,6 +228,9 @@ pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manne
     for name in &request.lanes {
         lanes.push(lane(name)?);
     }
+    if let Some(agent) = app.runners.agent_of(&request.kind) {
+        through_agent(&agent, &mut lanes)?;
+    }
     if !app.runners.runs(&request.kind) && !is_external(app, lanes.first()).await? {
         lanes.insert(0, lane("external")?);
     }
@@ -246,6 +253,15 @@ pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manne
     Ok(finish(app, caller, manner, spec, request.payload))
 }
 
+/// What an agent does goes through its lane, or that of its stateless tasks, however it is asked for.
+fn through_agent(agent: &str, lanes: &mut Vec<LaneName>) -> Answer<()> {
+    let own = [lane(format!("agent:{agent}"))?, lane(format!("task:{agent}"))?];
+    if !lanes.iter().any(|lane| own.contains(lane)) {
+        lanes.splice(..0, own.into_iter().take(1));
+    }
+    Ok(())
+}
+
 async fn is_external(app: &App, home: Option<&LaneName>) -> Answer<bool> {
     let Some(home) = home else { return Ok(false) };
     let settings = app.handle.settings(home.clone()).await?;
@@ -259,13 +275,16 @@ fn finish(app: &App, caller: &Caller, manner: &Manner, mut spec: TaskSpec, paylo
         spec.lanes.push(lane);
     }
     let envelope = Envelope::new(payload, caller.token.clone(), manner.traceparent.clone());
-    Asked { spec: Box::new(spec), envelope }
+    let child_of = spec.parent.map(|parent| (parent.task, caller.clone()));
+    Asked { spec: Box::new(spec), envelope, child_of }
 }
 
 /// Asks for a task, unless the server is about to stop.
 pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
-    let Asked { spec, envelope } = check_open(app, asked)?;
-    let task = app.handle.submit_spec(spec, Some(envelope.seal())).await?;
+    let Asked { spec, envelope, .. } = checked(app, asked).await?;
+    let id = app.handle.new_id();
+    let task = app.handle.submit_spec(id, spec, Some(envelope.seal())).await;
+    let task = task.map_err(|error| refused(id, error))?;
     if !task.joined() {
         app.traces.accepted(task.id(), envelope.traceparent.as_deref());
     }
@@ -274,18 +293,48 @@ pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
 
 /// The same for a caller who does not wait for the end.
 pub(crate) async fn hand_in(app: &App, asked: Asked) -> Answer<Submitted> {
-    let Asked { spec, envelope } = check_open(app, asked)?;
-    let submitted = app.handle.submit_detached(spec, Some(envelope.seal())).await?;
+    let Asked { spec, envelope, .. } = checked(app, asked).await?;
+    let id = app.handle.new_id();
+    let submitted = app.handle.submit_detached(id, spec, Some(envelope.seal())).await;
+    let submitted = submitted.map_err(|error| refused(id, error))?;
     if !submitted.joined {
         app.traces.accepted(submitted.task, envelope.traceparent.as_deref());
     }
     Ok(submitted)
 }
 
-fn check_open(app: &App, asked: Asked) -> Answer<Asked> {
-    match app.draining.is_given() {
-        true => Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work")),
-        false => Ok(asked),
+/// A task that has found no room has an id all the same, for the logs of whoever asked.
+fn refused(task: TaskId, error: Error) -> Refusal {
+    let is_full = matches!(error, Error::Rejected(Rejection::LaneFull(_)));
+    let refusal = Refusal::from(error);
+    if is_full { refusal.of_task(task) } else { refusal }
+}
+
+async fn checked(app: &App, asked: Asked) -> Answer<Asked> {
+    if app.draining.is_given() {
+        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
+    }
+    if let Some((parent, caller)) = &asked.child_of {
+        check_parent(app, caller, *parent).await?;
+    }
+    Ok(asked)
+}
+
+/// Whoever says that a run asks can see to it that the run waits, and goes before others: that is for the run's agent and for
+/// whoever asked for the run. What answers messages was asked for by everybody in its session.
+async fn check_parent(app: &App, caller: &Caller, parent: TaskId) -> Answer<()> {
+    if caller.may(Scope::Admin) {
+        return Ok(());
+    }
+    // One that is gone is refused by the queue.
+    let Some(run) = app.handle.task(parent).await? else { return Ok(()) };
+    let is_its_agent = caller.agent().is_some_and(|agent| run.kind.as_str() == agent_kind(agent));
+    let owner = crate::views::envelope_of(&app.handle, &run).await?.owner;
+    match is_its_agent || owner.is_none() || caller.owns(owner.as_deref()) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "the parent is another token's run; only its agent, its owner or the scope admin may ask in its name",
+        )),
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Audit(Arc<Mutex<Log>>);
 
 struct Log {
     file: Option<File>,
+    /// Where it is said how far the file goes.
+    end: PathBuf,
     last: String,
     next: u64,
     listed: VecDeque<AuditEntry>,
@@ -45,11 +47,17 @@ pub(crate) struct Deed<'a> {
 impl Audit {
     /// The log in a file, which need not be there yet; `None`: it is forgotten with the process.
     pub(crate) fn open(path: Option<PathBuf>) -> Result<Audit, String> {
-        let mut log = Log { file: None, last: BEGINNING.to_owned(), next: 1, listed: VecDeque::new() };
+        let mut log = Log {
+            file: None,
+            end: path.as_deref().map(end_of).unwrap_or_default(),
+            last: BEGINNING.to_owned(),
+            next: 1,
+            listed: VecDeque::new(),
+        };
         if let Some(path) = path {
             let cannot = |error: std::io::Error| format!("cannot open {}: {error}", path.display());
             let good = mend(&path).map_err(cannot)?;
-            for entry in verify_text(&path.display().to_string(), &good)? {
+            for entry in verify_text(&path, &good)? {
                 log.last.clone_from(&entry.hash);
                 log.next = entry.id + 1;
                 log.list(entry);
@@ -104,6 +112,7 @@ impl Log {
             line.push(b'\n');
             file.write_all(&line)?;
             file.sync_data()?;
+            files::replace(&self.end, format!("{} {}\n", entry.id, entry.hash).as_bytes())?;
         }
         self.last.clone_from(&entry.hash);
         self.next += 1;
@@ -155,14 +164,22 @@ fn hash_of(entry: &AuditEntry) -> String {
     hex(&hasher.finalize())
 }
 
+/// The file that says how far the log goes: how many lines it has had, and the hash of the last of them.
+fn end_of(log: &Path) -> PathBuf {
+    log.with_extension("end")
+}
+
 /// Checks the chain of a log and returns how many lines it has.
 pub fn verify(path: &Path) -> Result<u64, String> {
     let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let text = text.ok_or_else(|| format!("there is no audit log {}", path.display()))?;
-    verify_text(&path.display().to_string(), &text).map(|entries| entries.len() as u64)
+    match text {
+        Some(text) => verify_text(path, &text).map(|entries| entries.len() as u64),
+        None => Err(format!("there is no audit log {}", path.display())),
+    }
 }
 
-fn verify_text(name: &str, text: &str) -> Result<Vec<AuditEntry>, String> {
+fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, String> {
+    let name = path.display();
     let mut last = BEGINNING.to_owned();
     let mut entries = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -181,7 +198,28 @@ fn verify_text(name: &str, text: &str) -> Result<Vec<AuditEntry>, String> {
         last.clone_from(&entry.hash);
         entries.push(entry);
     }
+    check_end(path, &entries)?;
     Ok(entries)
+}
+
+/// A log that was cut off at a line is a whole chain: only how far it went tells.
+fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), String> {
+    let end = end_of(path);
+    let said = files::read(&end).map_err(|error| format!("cannot read {}: {error}", end.display()))?;
+    // A log of an older program has none until something is added.
+    let Some(said) = said else { return Ok(()) };
+    let (count, hash) = said.trim().split_once(' ').unwrap_or_default();
+    let count: u64 = count.parse().map_err(|_| format!("{} cannot be read", end.display()))?;
+    // The line is written first, so that there may be one more after a crash.
+    match entries.iter().find(|entry| entry.id == count) {
+        Some(entry) if entry.hash == hash => Ok(()),
+        Some(_) => Err(format!("{}, line {count}: was changed", path.display())),
+        None => Err(format!(
+            "{} has {} lines and had {count}: its end was taken out",
+            path.display(),
+            entries.len()
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +254,8 @@ mod tests {
             format!("{}\n{}\n", lines[0], lines[2]),
             format!("{}\n{}\n{}\n", lines[1], lines[0], lines[2]),
             good.replace(":2}", ":3}"),
+            format!("{}\n{}\n", lines[0], lines[1]),
+            String::new(),
         ];
         for edited in edits {
             assert_ne!(edited, good);

@@ -151,14 +151,17 @@ fn is_known_host(app: &App, host: &str) -> bool {
     is_named || is_remote
 }
 
+/// Whether the pages of this origin may ask and read the answers.
+pub(crate) fn is_named_origin(app: &App, origin: &str) -> bool {
+    app.config().server.origins.iter().any(|known| known == origin)
+}
+
 fn check_origin(app: &App, headers: &HeaderMap) -> Answer<()> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_same = origin.split_once("://").is_some_and(|(_, rest)| !host.is_empty() && rest == host);
-    let config = app.config();
-    let is_named = config.server.origins.iter().any(|known| known == origin);
-    match is_same || is_named {
+    match is_same || is_named_origin(app, origin) {
         true => Ok(()),
         false => Err(Refusal::forbidden(
             "pages of that origin may not ask this server; name it in server { origins = [...] }",

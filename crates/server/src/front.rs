@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
 use crate::app::App;
-use crate::auth::admit;
+use crate::auth::{admit, is_named_origin};
 use crate::problem::Refused;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -56,6 +56,10 @@ where
         let app = Arc::clone(&self.app);
         let note = Note::of(&request);
         let traceparent = request.headers().get(TRACEPARENT).cloned();
+        let page = Page::of(&app, &request);
+        if let Some(answer) = page.as_ref().and_then(|page| page.may_ask(&request)) {
+            return Box::pin(async { Ok(answer) });
+        }
         let answer = admit(&app, &mut request).map(|underway| (self.route.call(request), underway));
         Box::pin(async move {
             let mut response = match answer {
@@ -73,6 +77,9 @@ where
                 app.count_refusal(refused.lane, refused.code).await;
             }
             finish(response.headers_mut(), traceparent);
+            if let Some(page) = page {
+                page.may_read(response.headers_mut());
+            }
             if let Some(note) = note {
                 note.write(&response);
             }
@@ -86,6 +93,44 @@ fn finish(headers: &mut HeaderMap, traceparent: Option<HeaderValue>) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Some(traceparent) = traceparent {
         headers.insert(TRACEPARENT, traceparent);
+    }
+}
+
+/// A page of another origin that asks, which the configuration names. Its browser asks first whether it may, and shows it an
+/// answer only if that says so.
+struct Page {
+    origin: HeaderValue,
+}
+
+impl Page {
+    fn of(app: &App, request: &Request) -> Option<Page> {
+        let origin = request.headers().get(header::ORIGIN)?;
+        let is_named = origin.to_str().is_ok_and(|origin| is_named_origin(app, origin));
+        is_named.then(|| Page { origin: origin.clone() })
+    }
+
+    /// The answer to a browser that asks whether the page may ask. It shows no token yet, and nothing is done.
+    fn may_ask(&self, request: &Request) -> Option<Response> {
+        let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
+        if request.method() != Method::OPTIONS {
+            return None;
+        }
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());
+        if let Some(asked) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        }
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+        finish(headers, None);
+        self.may_read(headers);
+        Some(response)
+    }
+
+    fn may_read(&self, headers: &mut HeaderMap) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
     }
 }
 

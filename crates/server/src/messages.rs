@@ -90,7 +90,13 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
 fn to_agent(key: &str, agent: &Agent, text: String) -> Message {
     let name = agent.name.as_str();
     let message = Message::new(key, name, text).kind(agent_kind(name));
-    agent.lanes.iter().flatten().fold(message, |message, lane| message.lane(lane.as_str()))
+    match agent.lanes.as_deref() {
+        // Its own lane alone, where not even the usual one is wanted.
+        Some([]) => message.lane(format!("agent:{name}")),
+        further => {
+            further.iter().copied().flatten().fold(message, |message, lane| message.lane(lane.as_str()))
+        }
+    }
 }
 
 fn otherwise(word: Option<&str>) -> Answer<Otherwise> {
@@ -269,14 +275,21 @@ pub(crate) async fn resend(
 )]
 pub(crate) async fn steer(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(key): Path<String>,
     Body(request): Body<SteerRequest>,
 ) -> Answer<(StatusCode, Json<MessageAnswer>)> {
-    Ok((StatusCode::ACCEPTED, Json(steer_session(&app, &key, request.text).await?)))
+    Ok((StatusCode::ACCEPTED, Json(steer_session(&app, &caller, &key, request.text).await?)))
 }
 
 /// Says something to the running turn of a session; too late, it becomes a turn of its own.
-pub(crate) async fn steer_session(app: &App, key: &str, text: String) -> Answer<MessageAnswer> {
+pub(crate) async fn steer_session(
+    app: &App,
+    caller: &Caller,
+    key: &str,
+    text: String,
+) -> Answer<MessageAnswer> {
+    crate::sessions::check_turn(app, caller, key).await?;
     let asked = key.to_owned();
     let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&asked)).await? else {
         return Err(Refusal::not_found("turn that runs in this session"));

@@ -69,6 +69,12 @@ impl Runners {
         agents.chain(kinds).collect()
     }
 
+    /// The agent whose turns are of this kind.
+    pub(crate) fn agent_of(&self, kind: &str) -> Option<String> {
+        let name = kind.strip_prefix(AGENT)?;
+        self.config().agent(name).map(|agent| agent.name.to_string())
+    }
+
     /// Whether tasks of this kind run here.
     pub(crate) fn runs(&self, kind: &str) -> bool {
         let config = self.config();

@@ -18,6 +18,8 @@ use laneway_protocol::{
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::audit::Deed;
+use crate::auth::Caller;
 use crate::bus::{Filter, From};
 use crate::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
 use crate::messages::{drop_rule, ended, mode, texted};
@@ -212,6 +214,7 @@ pub(crate) async fn stats(
 )]
 pub(crate) async fn change(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(key): Path<String>,
     Body(change): Body<SessionChange>,
 ) -> Answer<Json<SessionSummary>> {
@@ -223,6 +226,7 @@ pub(crate) async fn change(
         drop: change.drop.as_deref().map(drop_rule).transpose()?,
     };
     app.handle.amend_session(key.clone(), asked).await?;
+    note(&app, &caller, "change", &key, serde_json::to_value(&change).unwrap_or_default()).await?;
     get(State(app), Path(key)).await
 }
 
@@ -231,9 +235,36 @@ pub(crate) async fn change(
     post, path = "/api/sessions/{key}/interrupt", tag = "sessions", params(("key" = String, Path)),
     responses((status = 204, description = "it was told to stop"))
 )]
-pub(crate) async fn interrupt(State(app): State<Arc<App>>, Path(key): Path<String>) -> Answer<StatusCode> {
-    app.handle.interrupt(key).await?;
+pub(crate) async fn interrupt(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(key): Path<String>,
+) -> Answer<StatusCode> {
+    check_turn(&app, &caller, &key).await?;
+    app.handle.interrupt(key.clone()).await?;
+    note(&app, &caller, "interrupt", &key, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses whoever may not change the turn that runs in a session.
+pub(crate) async fn check_turn(app: &App, caller: &Caller, key: &str) -> Answer<()> {
+    let key = key.to_owned();
+    match app.handle.read(move |lanes| lanes.turn_of_session(&key)).await? {
+        Some(turn) => crate::tasks::check_owner(app, caller, turn.id).await,
+        None => Ok(()),
+    }
+}
+
+async fn note(app: &App, caller: &Caller, action: &str, key: &str, details: Value) -> Answer<()> {
+    let deed = Deed {
+        actor: &caller.subject,
+        event_type: "session",
+        action,
+        severity: "info",
+        target: key.to_owned(),
+        details,
+    };
+    app.audit.record(app.now(), deed).await
 }
 
 /// Cancels the messages that wait.
@@ -243,9 +274,11 @@ pub(crate) async fn interrupt(State(app): State<Arc<App>>, Path(key): Path<Strin
 )]
 pub(crate) async fn clear(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(key): Path<String>,
 ) -> Answer<Json<CancelManyAnswer>> {
-    let cancelled = app.handle.clear_session(key).await? as u64;
+    let cancelled = app.handle.clear_session(key.clone()).await? as u64;
+    note(&app, &caller, "clear", &key, json!({ "cancelled": cancelled })).await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 

@@ -288,7 +288,7 @@ pub(crate) async fn take(
     spec.retry = Some(Retry::NONE);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
     let envelope = Envelope::new(payload, caller.token.clone(), None);
-    let asked = asks::Asked { spec: Box::new(spec), envelope };
+    let asked = asks::Asked { spec: Box::new(spec), envelope, child_of: None };
     let mut task = asks::submit(&app, asked).await?.on_drop(OnDrop::Cancel);
     let id = task.id();
     let ended = tokio::select! {

@@ -268,7 +268,7 @@ impl Client {
         let (Some(key), Some(text)) = (field("session"), field("text")) else {
             return Err(Refusal::invalid("data must hold session and text"));
         };
-        let answer = crate::messages::steer_session(&self.app, key, text.to_owned()).await?;
+        let answer = crate::messages::steer_session(&self.app, &self.caller, key, text.to_owned()).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 

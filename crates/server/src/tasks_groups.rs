@@ -82,6 +82,10 @@ pub(crate) async fn batch(
     let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
     let mut calls = Vec::with_capacity(request.calls.len());
     for call in request.calls {
+        if app.runners.agent_of(&call.tool).is_some() {
+            let detail = "a tool cannot be an agent: ask it with POST /api/agents/{agent}/chat";
+            return Err(Refusal::invalid(detail));
+        }
         let envelope = Envelope::new(call.payload, caller.token.clone(), None);
         let sealed = serde_json::to_value(envelope).unwrap_or_default();
         calls.push(ToolUse::new(asks::name("tool", call.tool)?.as_str(), sealed));

@@ -53,6 +53,8 @@ async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocab
     ] {
         assert_eq!(problem[field], value, "{field}");
     }
+    let id = problem["task_id"].as_str().unwrap();
+    assert_eq!((refused.header("x-laneway-task-id"), problem["taskId"].as_str()), (id, Some(id)));
     assert_eq!(refused.header("retry-after"), problem["retry_after"].to_string());
     assert_eq!(refused.header("retry-after-ms"), problem["retry_after_ms"].to_string());
     assert_eq!(refused.header("x-should-retry"), "true");

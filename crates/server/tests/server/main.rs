@@ -10,6 +10,7 @@ mod leaving;
 mod lists;
 mod mcp;
 mod operating;
+mod ownership;
 mod programs;
 mod replicas;
 mod schedules;

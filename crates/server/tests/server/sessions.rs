@@ -214,3 +214,14 @@ async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_messag
     let delivered = events.next_named("message").await.data;
     assert_eq!((&delivered["outcome"], &delivered["task_id"]), (&json!("delivered"), &json!(turn)));
 }
+
+#[tokio::test]
+async fn an_agent_that_needs_no_further_lanes_needs_none_for_messages_either() {
+    let gate = Gate::open().await;
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\"  lanes = [] }}", gate.url)).await;
+    let sent = server.post("/api/sessions/s/messages", json!({"agent": "coder", "text": "1"})).await.json();
+    gate.arrival().await;
+    let turn = server.get(&format!("/api/tasks/{}", sent["task_id"].as_str().unwrap())).await.json();
+    assert_eq!(turn["lanes"], json!(["agent:coder", "session:s"]));
+    gate.let_go(1);
+}
