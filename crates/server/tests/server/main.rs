@@ -16,4 +16,5 @@ mod schedules;
 mod security;
 mod sessions;
 mod traces;
+mod upstreams;
 mod workers;
