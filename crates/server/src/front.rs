@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
 use crate::app::App;
+use crate::asks;
 use crate::auth::admit;
 use crate::problem::Refused;
 
@@ -55,7 +56,7 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let app = Arc::clone(&self.app);
         let note = Note::of(&request);
-        let traceparent = request.headers().get(TRACEPARENT).cloned();
+        let traceparent = traceparent(request.headers());
         let answer = admit(&app, &mut request).map(|underway| (self.route.call(request), underway));
         Box::pin(async move {
             let mut response = match answer {
@@ -79,6 +80,12 @@ where
             Ok(response)
         })
     }
+}
+
+/// The trace that a request belongs to, as it is told back.
+fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
+    let is_shaped = matches!(asks::traceparent(headers), Ok(Some(_)));
+    headers.get(TRACEPARENT).filter(|_| is_shaped).cloned()
 }
 
 fn finish(headers: &mut HeaderMap, traceparent: Option<HeaderValue>) {

@@ -12,6 +12,7 @@ mod mcp;
 mod operating;
 mod programs;
 mod replicas;
+mod requests;
 mod schedules;
 mod security;
 mod sessions;
