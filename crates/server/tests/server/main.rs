@@ -16,6 +16,7 @@ mod requests;
 mod schedules;
 mod security;
 mod sessions;
+mod stopping;
 mod traces;
 mod upstreams;
 mod workers;
