@@ -54,6 +54,13 @@ fn the_unit_is_one_that_systemd_takes_and_its_command_starts() {
 }
 
 #[test]
+fn systemd_tells_only_the_program_to_stop_and_not_what_it_runs() {
+    for unit in ["packaging/laneway.service", "packaging/laneway-worker.service"] {
+        assert!(read(unit).lines().any(|line| line == "KillMode=mixed"), "{unit}");
+    }
+}
+
+#[test]
 fn the_image_builds_what_there_is_and_its_command_starts_once_there_is_a_token() {
     let dockerfile = read("packaging/Dockerfile");
     let manifest = read("Cargo.toml");

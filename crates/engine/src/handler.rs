@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::effects::Payload;
 use crate::error::Failure;
 use crate::journal::Journal;
+use crate::stop::Stopped;
 
 pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
 
@@ -136,6 +137,8 @@ pub(crate) async fn run(
         match ended {
             None => (Outcome::Stopped, None),
             Some(Ok(Ok(result))) => (Outcome::Success, Some(result)),
+            // It failed because it was stopped; what it says of that is not the task's own.
+            Some(_) if stop.reason() == Some(Stopped::Shutdown) => (Outcome::Stopped, None),
             Some(Ok(Err(failure))) => {
                 let Failure { error, retryable } = failure;
                 (Outcome::Failure { error: error.into(), retryable }, None)

@@ -66,6 +66,22 @@ async fn what_takes_too_long_is_stopped_and_follows_the_lane_s_rule_at_the_next_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_fails_because_it_was_stopped_is_lost_and_what_completes_all_the_same_is_done() {
+    let lanes = lanes();
+    lanes
+        .handler("work", |context: Context, payload: Value| async move {
+            context.stop().wait().await;
+            if payload == json!("done") { Ok(()) } else { Err(Failure::fatal("it was stopped")) }
+        })
+        .unwrap();
+    let fails = lanes.submit(Task::new("a").kind("work").payload("fails")).await.unwrap();
+    let done = lanes.submit(Task::new("b").kind("work").payload("done")).await.unwrap();
+    lanes.shutdown(secs(1)).await;
+    assert_eq!(fails.ending().await.unwrap().end, End::Lost);
+    assert_eq!(done.ending().await.unwrap().end, End::Completed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_loop_ends_with_the_last_handle() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let lanes = Handle::open(Arc::clone(&store), Options::default()).await.unwrap();

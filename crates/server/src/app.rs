@@ -12,6 +12,7 @@ use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::charts::Charts;
 use crate::limits::{Callers, Limits};
+use crate::problem::Refusal;
 use crate::runners::Runners;
 use crate::schedules::Schedules;
 use crate::signal::Signal;
@@ -54,6 +55,11 @@ impl App {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Why nobody can wait for the end of a task any more.
+    pub(crate) fn unfinished(&self, task: TaskId, error: laneway_engine::Error) -> Refusal {
+        Refusal::unfinished(task, error, self.handle.durability())
     }
 
     /// Waits for the end of a task and tells how it went, for whoever has no handle of it.

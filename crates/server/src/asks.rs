@@ -18,14 +18,14 @@ use sha2::{Digest, Sha256};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::envelope::{Envelope, Turn};
-use crate::extract::{header_text, task_id};
+use crate::extract::{header_text, task_id, wants_events};
 use crate::front::TRACEPARENT;
 use crate::problem::{Answer, Refusal};
 use crate::runners::agent_kind;
 
 const SOURCE_AGENT: HeaderName = HeaderName::from_static("x-source-agent");
 const PARENT: HeaderName = HeaderName::from_static("x-laneway-parent");
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const DETACH: HeaderName = HeaderName::from_static("x-detach");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -95,7 +95,7 @@ impl Manner {
             traceparent: traceparent(headers)?,
             detach,
             is_async,
-            stream: accept.contains("text/event-stream"),
+            stream: wants_events(accept),
             schedule: None,
         })
     }
@@ -134,7 +134,7 @@ pub(crate) fn key(text: &str) -> Answer<String> {
 }
 
 /// The trace that a request belongs to; one that is not shaped as it should be is nobody's.
-fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
+pub(crate) fn traceparent(headers: &HeaderMap) -> Answer<Option<String>> {
     let text = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
     let is_shaped = |text: &&str| {
         let parts: Vec<&str> = text.split('-').collect();

@@ -125,6 +125,11 @@ impl Bus {
         }
     }
 
+    /// Says that everything up to now may be missing.
+    pub(crate) fn gap(&self) -> Happening {
+        Happening::gap(self.lock().next.saturating_sub(1), None)
+    }
+
     /// Whoever calls this before submitting a task misses nothing of it.
     pub(crate) fn expect(&self) -> Expecting {
         let mut state = self.lock();

@@ -16,12 +16,13 @@ use laneway_protocol::{
 use crate::app::App;
 use crate::asks::{self, Form, Manner};
 use crate::auth::Caller;
-use crate::bus::{Filter, From};
+use crate::bus::{Expecting, Filter, From};
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Refusal, TASK_ID};
 use crate::streams::Telling;
 
-const REPLAYED: &str = "idempotency-replayed";
+/// Says that an earlier request under the same key had brought the task.
+pub(crate) const REPLAYED: &str = "idempotency-replayed";
 
 /// One turn of a conversation.
 #[utoipa::path(
@@ -90,20 +91,13 @@ async fn ask(
         true => task,
         false => task.on_drop(OnDrop::Cancel),
     };
-    let mut response = if manner.is_async {
-        accepted(&app, task)
-    } else if let Some(expecting) = expecting {
-        let telling = match replayed {
-            false => Telling::new(Arc::clone(&app), expecting.of(id)).of_task(id, Vec::new()),
-            true => {
-                drop(expecting);
-                replay(&app, id).await?
-            }
-        };
-        telling.hold(Some(task)).into_response()
-    } else {
-        waited(&app, task, name).await?
+    let answered = match (manner.is_async, expecting) {
+        (true, _) => Ok(accepted(&app, task)),
+        (false, Some(expecting)) => watched(&app, task, expecting).await,
+        (false, None) => waited(&app, task, name).await,
     };
+    // What is told of the task is told with every answer, a refusal too.
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(TASK_ID, id);
@@ -150,10 +144,23 @@ pub(crate) fn status_of(standing: &Standing) -> &'static str {
     })
 }
 
+/// The events of the task, which is let go of with the stream.
+async fn watched(app: &Arc<App>, task: TaskHandle, expecting: Expecting) -> Answer<Response> {
+    let id = task.id();
+    let telling = match task.joined() {
+        false => Telling::new(Arc::clone(app), expecting.of(id)).of_task(id, Vec::new()),
+        true => {
+            drop(expecting);
+            replay(app, id).await?
+        }
+    };
+    Ok(telling.hold(Some(task)).into_response())
+}
+
 /// Waits for the end. Dropping the future, as when the client has gone, lets go of the task.
 async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
     let (id, standing) = (task.id(), task.standing());
-    let ending = task.ending().await?;
+    let ending = task.ending().await.map_err(|error| app.unfinished(id, error).of_agent(agent))?;
     Ok(Json(answer(app, id, standing, ending, agent).await?).into_response())
 }
 

@@ -109,16 +109,27 @@ fn blame(error: &serde_json::Error) -> String {
         return format!("the body does not fit: {text} ({place})");
     }
     match text.rsplit_once("expected ") {
-        // A name of a type of ours says nothing to whoever wrote the body.
-        Some((_, "u8" | "u16" | "u32" | "u64" | "usize")) => {
-            format!(
-                "the body does not fit at {place}: expected a whole number, not below 0 and not too large"
-            )
-        }
         Some((_, expected)) if !expected.contains('"') => {
-            format!("the body does not fit at {place}: expected {expected}")
+            format!("the body does not fit at {place}: expected {}", in_json(expected))
         }
         _ => format!("the body does not fit at {place}"),
+    }
+}
+
+/// What is expected, in words of JSON: a name of a type of ours says nothing to whoever wrote the body.
+fn in_json(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below 0 and not too large",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number, not too large",
+        "f32" | "f64" => "a number",
+        "a sequence" => "an array",
+        "a map" => "an object",
+        "unit" => "null",
+        "string or map" | "variant identifier" => "a string",
+        name if name.starts_with("struct ") => "an object",
+        name if name.starts_with("tuple ") || name.starts_with("a tuple ") => "an array",
+        name if name.starts_with("enum ") => "a string",
+        words => words,
     }
 }
 
@@ -161,6 +172,20 @@ pub(crate) fn task_id(text: &str) -> Answer<TaskId> {
 
 /// What a client that comes back says it saw last.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Whether an `Accept` wants events: it names their media type and does not refuse it.
+pub(crate) fn wants_events(accept: &str) -> bool {
+    accept.split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let names_events = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("text/event-stream"));
+        names_events && !parts.any(is_zero_quality)
+    })
+}
+
+fn is_zero_quality(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0)
+}
 
 /// A header that must be readable, if it is there.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Answer<Option<&'a str>> {

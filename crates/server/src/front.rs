@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
 use crate::app::App;
+use crate::asks;
 use crate::auth::{admit, is_named_origin};
 use crate::problem::Refused;
 
@@ -55,7 +56,7 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let app = Arc::clone(&self.app);
         let note = Note::of(&request);
-        let traceparent = request.headers().get(TRACEPARENT).cloned();
+        let traceparent = traceparent(request.headers());
         let page = Page::of(&app, &request);
         if let Some(answer) = page.as_ref().and_then(|page| page.may_ask(&request)) {
             return Box::pin(async { Ok(answer) });
@@ -86,6 +87,12 @@ where
             Ok(response)
         })
     }
+}
+
+/// The trace that a request belongs to, as it is told back.
+fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
+    let is_shaped = matches!(asks::traceparent(headers), Ok(Some(_)));
+    headers.get(TRACEPARENT).filter(|_| is_shaped).cloned()
 }
 
 fn finish(headers: &mut HeaderMap, traceparent: Option<HeaderValue>) {

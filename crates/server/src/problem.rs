@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use laneway_core::{End, Rejection};
 use laneway_engine::Error;
 use laneway_protocol::{Code, Problem, cancel_reason};
-use laneway_store::{Damage, StoreError};
+use laneway_store::{Damage, Durability, StoreError};
 
 /// Something that is not done, and why.
 #[derive(Clone, Debug)]
@@ -103,6 +103,19 @@ impl Refusal {
             problem.reason = reason.to_owned();
         }
         Refusal(Box::new(problem))
+    }
+
+    /// Why nobody can wait for the end of a task any more. One that is kept must not be asked for again.
+    pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> Refusal {
+        if error != Error::Closed || durability == Durability::Memory {
+            return Refusal::from(error).of_task(task);
+        }
+        let detail = format!(
+            "the server is shutting down; the task is kept and runs after the restart: do not ask again, look at \
+             GET /api/tasks/{task}"
+        );
+        let problem = Problem::new(Code::Draining, detail).task(task.to_string());
+        Refusal(Box::new(Problem { retryable: false, ..problem }))
     }
 }
 

@@ -74,6 +74,9 @@ fn check(app: &App, made: &Made) -> Answer<()> {
         return Err(Refusal::invalid("message must not be empty"));
     }
     if let Some(session) = &made.session {
+        if session.is_empty() {
+            return Err(Refusal::invalid("session must not be empty"));
+        }
         let lane = laneway_core::LaneName::session(session);
         lane.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
     }
@@ -121,6 +124,8 @@ pub(crate) async fn create(
     let is_kept = app.schedules.change(|state| {
         let has_room = state.made.len() < MADE_MAX;
         if has_room {
+            // A firing that was under way when one of this name was taken away may have been recorded after that.
+            state.forget(&name);
             state.made.insert(name.clone(), made);
         }
         has_room
@@ -194,7 +199,7 @@ pub(crate) async fn remove(
             "it comes from the configuration file; take it out there, or switch it off",
         ));
     }
-    app.schedules.change(|state| state.made.remove(&name)).map_err(unkept)?;
+    app.schedules.change(|state| state.forget(&name)).map_err(unkept)?;
     app.schedules.changed.notify_one();
     record(&app, &caller, "remove_schedule", &name, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -66,6 +66,15 @@ pub(crate) struct Made {
     pub(crate) catch_up_one: bool,
 }
 
+impl State {
+    /// Forgets a schedule that was made, and all that is known of it.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.made.remove(name);
+        self.last.remove(name);
+        self.runs.remove(name);
+    }
+}
+
 /// Why a schedule fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {

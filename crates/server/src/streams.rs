@@ -10,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use laneway_core::{LaneName, TaskId, TaskStatus};
-use laneway_engine::TaskHandle;
+use laneway_engine::{Error, TaskHandle};
 use laneway_protocol::EventName;
 use serde_json::{Value, json};
 
@@ -91,11 +91,13 @@ impl Telling {
             None if self.watch.is_at_now() && !self.epilogue.is_empty() => self.epilogue.pop_front()?,
             None => {
                 let closing = self.app.closing.token();
-                tokio::select! {
+                let next = tokio::select! {
                     biased;
-                    next = self.watch.next() => next?,
-                    () = closing.cancelled() => return None,
-                }
+                    next = self.watch.next() => next,
+                    () = closing.cancelled() => None,
+                };
+                let Some(next) = next else { return self.last_word() };
+                next
             }
         };
         self.is_over = happening.is_last() && self.until_end_of.is_some();
@@ -113,6 +115,23 @@ impl Telling {
             task: happening.task,
             lanes: Arc::clone(&happening.lanes),
         })
+    }
+
+    /// What is told of a task that has not ended when the server stops.
+    fn last_word(&mut self) -> Option<Told> {
+        self.is_over = true;
+        let task = self.until_end_of?;
+        let refusal = self.app.unfinished(task, Error::Closed);
+        let data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+        Some(Told { name: EventName::Error, id: None, data, task: Some(task), lanes: Arc::new([]) })
+    }
+
+    /// Says first that events are missing.
+    pub(crate) fn after(mut self, gap: Option<Happening>) -> Telling {
+        if let Some(gap) = gap {
+            self.prelude.push_front(Arc::new(gap));
+        }
+        self
     }
 
     /// The next event of what was there before; `None` when all of that is told.

@@ -21,7 +21,7 @@ use crate::asks::{self, Manner};
 use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::bus::{Filter, From};
-use crate::chat::{replay, status_of};
+use crate::chat::{REPLAYED, replay, status_of};
 use crate::envelope::Envelope;
 use crate::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
 use crate::problem::{Answer, Refusal, TASK_ID};
@@ -90,6 +90,9 @@ pub(crate) async fn submit(
     if let (Ok(location), Ok(id)) = (HeaderValue::from_maybe_shared(location), id) {
         response.headers_mut().insert(header::LOCATION, location);
         response.headers_mut().insert(TASK_ID, id);
+    }
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
 }
@@ -293,7 +296,8 @@ pub(crate) async fn events(
     let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
     let Some(from @ From::After(_)) = from else {
         drop(story);
-        return Ok(replay(&app, task).await?.into_response());
+        let gap = (from == Some(From::Unknown)).then(|| app.bus.gap());
+        return Ok(replay(&app, task).await?.after(gap).into_response());
     };
     if app.bus.has_told_end(task, from) {
         // A browser stops asking.

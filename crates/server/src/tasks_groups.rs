@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use laneway_core::{End, Name, Selector};
 use laneway_engine::{Handle, HistoryFilter, RunError, ToolResult, ToolUse};
 use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView};
@@ -55,6 +56,7 @@ pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>
 }
 
 /// Runs the tool calls of one model turn: reads side by side, the rest one after another, results in call order.
+/// Takes no Idempotency-Key.
 #[utoipa::path(
     post, path = "/api/tasks/batch", tag = "tasks", request_body = BatchRequest,
     responses((status = 200, body = BatchAnswer))
@@ -62,8 +64,14 @@ pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>
 pub(crate) async fn batch(
     State(app): State<Arc<App>>,
     caller: crate::auth::Caller,
+    headers: HeaderMap,
     Body(request): Body<BatchRequest>,
 ) -> Answer<Json<BatchAnswer>> {
+    if headers.contains_key(asks::KEY) {
+        return Err(Refusal::invalid(
+            "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
+        ));
+    }
     if app.draining.is_given() {
         return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
     }

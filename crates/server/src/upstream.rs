@@ -68,7 +68,7 @@ impl Upstream {
             if length > ANSWER_BYTES_MAX {
                 return Err(Failure::fatal(format!("the upstream sent more than {ANSWER_BYTES_MAX} bytes")));
             }
-            reading.push(&piece, run);
+            reading.push(&piece, run)?;
         }
         reading.finish()
     }
@@ -100,7 +100,7 @@ impl Reading {
         }
     }
 
-    fn push(&mut self, piece: &[u8], run: &Run) {
+    fn push(&mut self, piece: &[u8], run: &Run) -> Result<(), Failure> {
         match self {
             Reading::Json(bytes) => bytes.extend_from_slice(piece),
             Reading::Text { decoder, text } => {
@@ -124,14 +124,20 @@ impl Reading {
                             data.push('\n');
                         }
                         data.push_str(more.strip_prefix(' ').unwrap_or(more));
-                    } else if line.is_empty() && !data.is_empty() {
-                        hear(event, data, text, result, run);
+                    } else if line.is_empty() {
+                        if let Some(failure) = failure(event, data) {
+                            return Err(failure);
+                        }
+                        if !data.is_empty() {
+                            hear(event, data, text, result, run);
+                        }
                         event.clear();
                         data.clear();
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn finish(self) -> Result<Value, Failure> {
@@ -145,6 +151,27 @@ impl Reading {
             Reading::Events { text, result, .. } => Ok(result.unwrap_or(Value::String(text))),
         }
     }
+}
+
+/// What an event of the upstream says went wrong; `None`: nothing. The names are those of a Laneway's own events.
+fn failure(event: &str, data: &str) -> Option<Failure> {
+    if !matches!(event, "failed" | "error" | "cancelled" | "timed_out" | "expired") {
+        return None;
+    }
+    let said: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(event != "cancelled");
+    let error = words_of(&said).unwrap_or_else(|| match said.get("reason").and_then(Value::as_str) {
+        Some(reason) => format!("the upstream says {event} ({reason})"),
+        None => format!("the upstream says {event}"),
+    });
+    Some(Failure { error, retryable })
+}
+
+/// The sentence in what an upstream says of an error: all of it, or where errors have theirs.
+fn words_of(said: &Value) -> Option<String> {
+    let words = [said.get("detail"), said.get("error"), said.pointer("/error/message"), said.get("message")];
+    let words = words.into_iter().flatten().chain([said]);
+    words.filter_map(Value::as_str).find(|words| !words.is_empty()).map(str::to_owned)
 }
 
 /// One event of the upstream: text is passed on as it comes, and the last word may be a result.

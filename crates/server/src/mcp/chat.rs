@@ -67,7 +67,8 @@ impl Tools {
         };
         match self.wait(&mut task, progress, gone).await {
             Waited::Ended(ending) => {
-                let answer = answer(app, id, standing, ending?, &name).await?;
+                let ending = ending.map_err(|error| app.unfinished(id, error).of_agent(&name))?;
+                let answer = answer(app, id, standing, ending, &name).await?;
                 Ok(reply::answered(&answer).into())
             }
             // Dropping the task leaves it; nobody reads what is said here.

@@ -1,5 +1,9 @@
 //! Streams that are cut off go on where they were.
 
+use std::sync::Arc;
+
+use laneway_store::Store;
+use laneway_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::common::{Events, serve, serve_in};
@@ -44,6 +48,28 @@ async fn a_task_that_is_over_still_tells_its_end_and_a_lane_only_of_itself() {
     let first = only_b.next().await.unwrap();
     assert!(first.name == "accepted" && first.data["lanes"][0] == "agent:b", "{first:?}");
     assert_eq!(server.get("/api/tasks/00000000-0000-0000-0000-000000000000/events").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_task_whose_events_were_seen_before_a_restart_says_that_some_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap()) as Arc<dyn Store>);
+    let mut server = serve_in("", open(), None).await;
+    let mut chat = Events::chat(&server, "/api/agents/echo/chat", json!({"message": "hi"}), &[]).await;
+    let seen = chat.next_named("accepted").await;
+    chat.next_named("done").await;
+    let path = format!("/api/tasks/{}/events", seen.data["task_id"].as_str().unwrap());
+    server.stop();
+    server.stopped().await;
+    drop(server);
+
+    let server = serve_in("", open(), None).await;
+    let names = async |headers: &[(&str, &str)]| -> Vec<String> {
+        let events = Events::open(&server, &path, headers).await.rest().await;
+        events.into_iter().map(|event| event.name).collect()
+    };
+    assert_eq!(names(&[("last-event-id", &seen.id)]).await, ["gap", "completed", "done"]);
+    assert_eq!(names(&[]).await, ["completed", "done"]);
 }
 
 #[tokio::test]

@@ -62,6 +62,39 @@ async fn tasks_have_keys_too_and_routes_do_not_share_them() {
     assert_eq!((first.status, second.status), (202, 202));
     assert_eq!(first.json()["id"], second.json()["id"]);
     assert_eq!(second.json()["replayed"], true);
+    assert_eq!((first.header("idempotency-replayed"), second.header("idempotency-replayed")), ("", "true"));
     let chat = server.send_with("POST", "/api/agents/echo/chat", json!({"message": "x"}), &key).await;
     assert_eq!(chat.json()["response"], "x");
+}
+
+#[tokio::test]
+async fn the_replay_of_a_failure_says_that_it_is_one() {
+    let server = serve("agent \"no\" { command = [\"false\"] }").await;
+    for (accept, status) in [("application/json", 502), ("text/event-stream", 200)] {
+        let headers = [("idempotency-key", accept), ("accept", accept)];
+        for replayed in ["", "true"] {
+            let body = json!({"message": "x"});
+            let answer = server.send_with("POST", "/api/agents/no/chat", body, &headers).await;
+            assert_eq!((answer.status, answer.header("idempotency-replayed")), (status, replayed));
+            assert!(!answer.header("x-laneway-task-id").is_empty(), "{answer:?}");
+        }
+    }
+    let lane = server.get("/api/lanes/agent%3Ano").await.json();
+    assert_eq!(lane["counters"]["started"], 2);
+}
+
+#[tokio::test]
+async fn a_batch_with_a_key_is_refused_before_a_tool_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ran");
+    let server =
+        serve(&format!("handler \"bash\" {{ command = [\"touch\", \"{}\"] }}", file.display())).await;
+    let body = json!({"session": "s", "calls": [{"tool": "bash"}]});
+    let keyed = [("idempotency-key", "k")];
+    let refused = server.send_with("POST", "/api/tasks/batch", body.clone(), &keyed).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("INVALID")));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("Idempotency-Key"), "{refused:?}");
+    assert!(!file.exists());
+    assert_eq!(server.post("/api/tasks/batch", body).await.status, 200);
+    assert!(file.exists());
 }

@@ -55,6 +55,7 @@ async fn schedules_are_made_checked_run_and_kept() {
         json!({"name": "x", "cron": "@daily", "agent": "nobody", "message": "m"}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": ""}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "catch_up": "all"}),
+        json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "session": ""}),
     ] {
         let answer = server.post("/api/schedules", bad.clone()).await;
         assert_eq!(answer.status, 400, "{bad}: {answer:?}");
@@ -62,7 +63,9 @@ async fn schedules_are_made_checked_run_and_kept() {
     let new = json!({"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "agent": "echo", "message": "m"});
     let made = server.post("/api/schedules", new.clone()).await;
     assert_eq!((made.status, made.json()["next_runs"].as_array().unwrap().len()), (201, 3));
-    assert_eq!(server.post("/api/schedules", new).await.status, 409);
+    assert_eq!(server.post("/api/schedules", new.clone()).await.status, 409);
+    let no_session = json!({"session": ""});
+    assert_eq!(server.send("PATCH", "/api/schedules/nightly", no_session).await.status, 400);
     let mut events = server.events("/api/events").await;
     let run = server.post("/api/schedules/nightly/run", json!(null)).await;
     assert_eq!((run.status, &run.json()["trigger"]), (202, &json!("manual")));
@@ -76,6 +79,9 @@ async fn schedules_are_made_checked_run_and_kept() {
     assert_eq!(kept["items"][0]["last_run"]["trigger"], "manual");
     assert_eq!(server.send("DELETE", "/api/schedules/nightly", json!(null)).await.status, 204);
     assert_eq!(server.send("DELETE", "/api/schedules/nightly", json!(null)).await.status, 404);
+    // One that is made again under the same name is another.
+    assert_eq!(server.post("/api/schedules", new).await.json()["last_run"], json!(null));
+    assert_eq!(server.get("/api/schedules/nightly/runs").await.json()["items"], json!([]));
 }
 
 /// Waits until the schedule `name` has fired: then everything that is due has been looked at.

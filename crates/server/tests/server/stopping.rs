@@ -1,0 +1,122 @@
+//! What becomes of work when the server stops.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use laneway_store_sqlite::SqliteStore;
+use serde_json::json;
+
+use crate::common::{Events, Gate, Running, answer, serve_in};
+
+/// A server that keeps its work in this directory.
+async fn serve_on(dir: &Path, config: &str) -> Running {
+    let store = Arc::new(SqliteStore::open(dir.join("store")).unwrap());
+    serve_in(config, Some(store), Some(dir.to_owned())).await
+}
+
+#[tokio::test]
+async fn what_is_stopped_with_the_server_is_lost_or_run_again_and_never_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::open().await;
+    let begun = dir.path().join("begun");
+    let twice = format!("test -e {0} && echo again && exit; touch {0}; exec sleep 60", begun.display());
+    let config = format!(
+        "server {{ drain_grace = \"0s\" }}
+        agent \"text\" {{ command = [\"sleep\", \"60\"]  lanes = [] }}
+        agent \"jsonl\" {{ command = [\"sleep\", \"60\"]  protocol = \"jsonl\"  lanes = [] }}
+        agent \"url\" {{ url = \"{}\"  lanes = [] }}
+        handler \"twice\" {{ command = [\"sh\", \"-c\", \"{twice}\"] }}",
+        gate.url
+    );
+    let mut server = serve_on(dir.path(), &config).await;
+    let mut once = Vec::new();
+    for agent in ["text", "jsonl", "url"] {
+        let (path, asking) = (format!("/api/agents/{agent}/chat"), [("prefer", "respond-async")]);
+        let accepted = server.send_with("POST", &path, json!({"message": "x"}), &asking).await.json();
+        once.push(accepted["execution"]["id"].as_str().unwrap().to_owned());
+    }
+    let retry = json!({"strategy": "fixed", "max_retries": 1, "fixed_delay_ms": 1});
+    let body = json!({"kind": "twice", "lanes": ["main"], "retry": retry});
+    let again = server.post("/api/tasks", body).await.json()["id"].as_str().unwrap().to_owned();
+    gate.arrival().await;
+    server.until_numbers((4, 0)).await;
+    while !begun.exists() {
+        tokio::task::yield_now().await;
+    }
+    server.stop();
+    server.stopped().await;
+    drop(server);
+
+    let server = serve_on(dir.path(), &config).await;
+    for id in once {
+        let task = server.get(&format!("/api/tasks/{id}")).await.json();
+        assert_eq!(task["status"], "lost", "{task}");
+    }
+    server.until_numbers((0, 0)).await;
+    let task = server.get(&format!("/api/tasks/{again}")).await.json();
+    assert_eq!((&task["status"], &task["result"]), (&json!("completed"), &json!("again\n")), "{task}");
+}
+
+#[tokio::test]
+async fn whoever_waits_when_it_stops_hears_that_the_task_is_kept_and_must_not_be_asked_for_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let mut server = serve_on(dir.path(), &config).await;
+    let path = "/api/agents/coder/chat";
+    let ask = |session: &str| json!({"message": session, "session": session});
+    server.send_with("POST", path, ask("runs"), &[("prefer", "respond-async")]).await;
+    gate.arrival().await;
+    let request = server.request("POST", path).header("content-type", "application/json");
+    let waits = tokio::spawn(answer(request.body(ask("waits").to_string())));
+    let mut watches = Events::chat(&server, path, ask("watches"), &[]).await;
+    server.until_numbers((1, 2)).await;
+    server.stop();
+    while server.get("/readyz").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    gate.let_go(1);
+    let refused = waits.await.unwrap();
+    let problem = refused.json();
+    let waiting = problem["task_id"].as_str().unwrap().to_owned();
+    assert_eq!((refused.status, &problem["code"]), (503, &json!("DRAINING")));
+    assert_eq!((&problem["taskId"], refused.header("x-laneway-task-id")), (&json!(waiting), &*waiting));
+    assert_eq!((&problem["retryable"], refused.header("x-should-retry")), (&json!(false), "false"));
+    assert_eq!(refused.header("retry-after"), "");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("is kept") && detail.contains(&format!("/api/tasks/{waiting}")), "{detail}");
+    let told = watches.next_named("error").await.data;
+    assert_eq!((&told["code"], &told["retryable"]), (&json!("DRAINING"), &json!(false)));
+    let watched = told["task_id"].as_str().unwrap().to_owned();
+    assert!(watches.next().await.is_none(), "it was the last word");
+    server.stopped().await;
+    drop(server);
+
+    let server = serve_on(dir.path(), &config).await;
+    gate.let_go(2);
+    server.until_numbers((0, 0)).await;
+    for (id, word) in [(waiting, "answer to waits"), (watched, "answer to watches")] {
+        assert_eq!(server.get(&format!("/api/tasks/{id}")).await.json()["result"], word);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_nothing_does_not_say_that_it_does() {
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let mut server = crate::common::serve(&config).await;
+    let path = "/api/agents/coder/chat";
+    server
+        .send_with("POST", path, json!({"message": "a", "session": "a"}), &[("prefer", "respond-async")])
+        .await;
+    gate.arrival().await;
+    let request = server.request("POST", path).header("content-type", "application/json");
+    let waits = tokio::spawn(answer(request.body(json!({"message": "b", "session": "b"}).to_string())));
+    server.until_numbers((1, 1)).await;
+    server.stop();
+    gate.let_go(1);
+    let refused = waits.await.unwrap();
+    assert_eq!((refused.status, &refused.json()["retryable"]), (503, &json!(true)), "{refused:?}");
+    assert!(!refused.text.contains("is kept"), "{refused:?}");
+    server.stopped().await;
+}
