@@ -32,7 +32,6 @@ pub(crate) struct App {
     pub(crate) charts: Charts,
     pub(crate) traces: crate::otlp::Traces,
     pub(crate) refusals: crate::metrics::Refusals,
-    pub(crate) limits: Limits,
     pub(crate) overrides: crate::lanes::Overrides,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. To listen elsewhere takes a restart.
@@ -50,6 +49,11 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What requests may be like now.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::of(&self.config.read().unwrap_or_else(PoisonError::into_inner).server)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

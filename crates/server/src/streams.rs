@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use laneway_core::{LaneName, TaskId, TaskStatus};
 use laneway_engine::TaskHandle;
 use laneway_protocol::EventName;
 use serde_json::{Value, json};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::app::App;
 use crate::bus::{Filter, Watch};
@@ -23,6 +27,8 @@ use crate::watching::place_data;
 
 /// How often a quiet stream shows that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// How often to look whether whoever listens still may.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// A stream of events to one client.
 pub(crate) struct Telling {
@@ -172,11 +178,61 @@ impl App {
     }
 }
 
-/// A body that counts as under way until it has ended.
-pub(crate) fn guarded(body: Body, underway: Underway) -> Body {
-    let body = body.map_frame(move |frame| {
-        let _counts = &underway;
-        frame
-    });
-    Body::new(body)
+/// A body that counts as under way until it has ended. A stream ends when its caller is not welcome any more.
+pub(crate) fn guarded(app: &Arc<App>, body: Body, underway: Underway) -> Body {
+    let is_stream = body.size_hint().exact().is_none();
+    if !is_stream && underway.token().is_none() {
+        return body;
+    }
+    let looks = is_stream.then(|| (Arc::clone(app), looks()));
+    Body::new(Guarded { body, underway, looks })
+}
+
+/// When to look whether a caller is still welcome.
+pub(crate) fn looks() -> Interval {
+    let mut looks = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
+
+struct Guarded {
+    body: Body,
+    underway: Underway,
+    looks: Option<(Arc<App>, Interval)>,
+}
+
+impl Guarded {
+    fn is_welcome(&mut self, context: &mut Context<'_>) -> bool {
+        let Some((app, looks)) = &mut self.looks else { return true };
+        // The tick after the last one wakes whoever reads.
+        while looks.poll_tick(context).is_ready() {
+            if !app.is_welcome(self.underway.token()) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl HttpBody for Guarded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.is_welcome(context) {
+            true => Pin::new(&mut self.body).poll_frame(context),
+            false => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
