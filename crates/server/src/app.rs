@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway_config::Config;
 use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
+use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::bus::Bus;
@@ -32,6 +33,8 @@ pub(crate) struct App {
     pub(crate) charts: Charts,
     pub(crate) traces: crate::otlp::Traces,
     pub(crate) refusals: crate::metrics::Refusals,
+    /// Those that are open, sockets too.
+    pub(crate) connections: TaskTracker,
     pub(crate) overrides: crate::lanes::Overrides,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. To listen elsewhere takes a restart.

@@ -222,6 +222,7 @@ impl Server {
             charts: Charts::default(),
             traces,
             refusals: crate::metrics::Refusals::default(),
+            connections: TaskTracker::new(),
             overrides: crate::lanes::Overrides::default(),
             clock,
             is_loopback,
@@ -252,8 +253,7 @@ impl Server {
         app.runners.set_listens(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
         let router = crate::routes::router(Arc::clone(&app));
-        let connections = TaskTracker::new();
-        let accepting = accept(listener, Arc::clone(&app), router, connections.clone());
+        let accepting = accept(listener, Arc::clone(&app), router);
         let accepting = tokio::spawn(accepting);
         stop.await;
         tracing::info!("draining: no new work is taken");
@@ -263,9 +263,9 @@ impl Server {
         app.bus.caught_up().await;
         app.closing.give();
         accepting.abort();
-        connections.close();
+        app.connections.close();
         // Whoever does not take the last answer in time is cut off.
-        drop(tokio::time::timeout(LAST_WORDS, connections.wait()).await);
+        drop(tokio::time::timeout(LAST_WORDS, app.connections.wait()).await);
         if let Some(exporting) = exporting {
             drop(tokio::time::timeout(LAST_WORDS, exporting).await);
         }
@@ -275,7 +275,7 @@ impl Server {
 }
 
 /// Takes connections as long as there is room for them.
-async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router, connections: TaskTracker) {
+async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -287,10 +287,10 @@ async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router, conn
             }
         };
         // A connection beyond the bound is closed at once: one that waits would only wait longer.
-        if connections.len() >= app.limits().connections_max {
+        if app.connections.len() >= app.limits().connections_max {
             continue;
         }
-        connections.spawn(connection(stream, Arc::clone(&app), router.clone()));
+        app.connections.spawn(connection(stream, Arc::clone(&app), router.clone()));
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) async fn upgrade(
     let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
     let most = app.limits().body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
+    let connection = app.connections.token();
     Ok(upgrade.on_upgrade(move |socket| async move {
         app.bus.caught_up().await;
         let watch = app.bus.watch(Filter::default(), from);
@@ -76,7 +77,7 @@ pub(crate) async fn upgrade(
         };
         client.serve(telling).await;
         // It counts until it is closed.
-        drop(underway);
+        drop((underway, connection));
     }))
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::common::{Events, PATIENCE, Running, serve_in};
+use crate::common::{Events, PATIENCE, Running, serve, serve_in};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -54,11 +54,20 @@ async fn error(socket: &mut Socket) -> Value {
 
 /// With which code the server closes.
 async fn closed(socket: &mut Socket) -> u16 {
-    loop {
-        if let Message::Close(frame) = next(socket).await {
-            return frame.unwrap().code.into();
+    let closing = async {
+        loop {
+            if let Message::Close(frame) = next(socket).await {
+                return frame.unwrap().code.into();
+            }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, closing).await.expect("it was not closed")
+}
+
+/// Waits for the end of a stream.
+async fn ended(mut stream: Events) {
+    let ending = async { while stream.next().await.is_some() {} };
+    tokio::time::timeout(PATIENCE, ending).await.expect("it did not end");
 }
 
 /// A frame that is refused, if it is let in at all.
@@ -93,6 +102,15 @@ async fn a_socket_counts_as_long_as_it_is_open() {
     drop(open.pop());
     until("there is room again", async || server.get("/api/status").await.status == 200).await;
     drop(open);
+}
+
+#[tokio::test]
+async fn a_socket_is_one_of_the_connections_that_there_may_be() {
+    let server = serve("server { connections_max = 1 }").await;
+    let open = socket(&server, None).await.unwrap();
+    assert!(server.request("GET", "/healthz").send().await.is_err(), "the socket is the only connection");
+    drop(open);
+    until("there is room again", async || server.request("GET", "/healthz").send().await.is_ok()).await;
 }
 
 #[tokio::test]
@@ -214,10 +232,10 @@ async fn sockets_and_streams_end_with_what_they_were_opened_with() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = serve_in("", None, Some(dir.path().to_owned())).await;
     let mut nameless = socket(&server, None).await.unwrap();
-    let mut unnamed = Events::open(&server, "/api/events", &[("connection", "close")]).await;
+    let unnamed = Events::open(&server, "/api/events", &[("connection", "close")]).await;
     server.token = Some(new_token(&server, "root").await);
     assert_eq!(closed(&mut nameless).await, 1008);
-    while unnamed.next().await.is_some() {}
+    ended(unnamed).await;
 
     let ann = new_token(&server, "ann").await;
     let bearer = format!("Bearer {ann}");
@@ -225,7 +243,7 @@ async fn sockets_and_streams_end_with_what_they_were_opened_with() {
     let mut listens = socket(&server, Some(&ann)).await.unwrap();
     let mut stays = socket(&server, server.token.as_deref()).await.unwrap();
     let headers = [("authorization", bearer.as_str()), ("connection", "close")];
-    let mut stream = Events::open(&server, "/api/events", &headers).await;
+    let stream = Events::open(&server, "/api/events", &headers).await;
     let path = format!("/api/tokens?id={}", ann.split_once('.').unwrap().0);
     assert_eq!(server.send("DELETE", &path, json!(null)).await.status, 204);
     let submit = json!({"agent": "echo", "message": "x", "session": "late"});
@@ -235,7 +253,7 @@ async fn sockets_and_streams_end_with_what_they_were_opened_with() {
     assert_eq!((&refused["code"], &refused["request_id"]), (&json!("UNAUTHORIZED"), &json!("1")));
     assert_eq!(closed(&mut talks).await, 1008);
     assert_eq!(closed(&mut listens).await, 1008);
-    while stream.next().await.is_some() {}
+    ended(stream).await;
     stays.send(cancel_of_nothing("1", 1)).await.unwrap();
     assert_eq!(error(&mut stays).await["code"], "NOT_FOUND");
 }
