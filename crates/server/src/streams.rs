@@ -42,6 +42,8 @@ pub(crate) struct Telling {
     pub(crate) hold: Option<TaskHandle>,
     /// Told when there is nothing else to tell.
     epilogue: VecDeque<Arc<Happening>>,
+    /// Taken from those above, and not told yet.
+    untold: Option<Arc<Happening>>,
     is_over: bool,
 }
 
@@ -65,7 +67,16 @@ impl Telling {
     pub(crate) fn new(app: Arc<App>, watch: Watch) -> Telling {
         let prelude = VecDeque::new();
         let epilogue = VecDeque::new();
-        Telling { app, watch, prelude, until_end_of: None, hold: None, epilogue, is_over: false }
+        Telling {
+            app,
+            watch,
+            prelude,
+            until_end_of: None,
+            hold: None,
+            epilogue,
+            untold: None,
+            is_over: false,
+        }
     }
 
     pub(crate) fn of_task(mut self, task: TaskId, prelude: Vec<Happening>) -> Telling {
@@ -87,30 +98,24 @@ impl Telling {
         self
     }
 
-    /// The next event; `None` when the stream is over.
+    /// The next event; `None` when the stream is over. Whoever stops waiting for it is told it the next time.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         if self.is_over {
             return None;
         }
-        let happening = match self.prelude.pop_front() {
+        let happening = match self.untold.take() {
             Some(happening) => happening,
-            None if self.watch.is_at_now() && !self.epilogue.is_empty() => self.epilogue.pop_front()?,
-            None => {
-                let closing = self.app.closing.token();
-                tokio::select! {
-                    biased;
-                    next = self.watch.next() => next?,
-                    () = closing.cancelled() => return None,
-                }
-            }
+            None => self.next_happening().await?,
         };
-        self.is_over = happening.is_last() && self.until_end_of.is_some();
         let mut data = happening.data();
         if happening.name == EventName::Completed
             && let Some(task) = happening.task
         {
+            self.untold = Some(Arc::clone(&happening));
             data["result"] = self.app.result_of(task).await;
+            self.untold = None;
         }
+        self.is_over = happening.is_last() && self.until_end_of.is_some();
         let id = (happening.seq > 0).then(|| self.app.bus.id_of(happening.seq));
         Some(Told {
             name: happening.name,
@@ -119,6 +124,21 @@ impl Telling {
             task: happening.task,
             lanes: Arc::clone(&happening.lanes),
         })
+    }
+
+    async fn next_happening(&mut self) -> Option<Arc<Happening>> {
+        if let Some(happening) = self.prelude.pop_front() {
+            return Some(happening);
+        }
+        if self.watch.is_at_now() && !self.epilogue.is_empty() {
+            return self.epilogue.pop_front();
+        }
+        let closing = self.app.closing.token();
+        tokio::select! {
+            biased;
+            next = self.watch.next() => next,
+            () = closing.cancelled() => None,
+        }
     }
 
     /// The next event of what was there before; `None` when all of that is told.

@@ -188,7 +188,8 @@ async fn nobody_stands_in_a_lane_of_a_token_by_naming_it() {
 async fn limits_follow_the_file_and_what_needs_a_restart_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("laneway.hcl");
-    let plain = "agent \"echo\" { echo = true }";
+    let where_is_it = "agent \"where\" { command = [\"printenv\", \"LANEWAY_URL\"] }";
+    let plain = &format!("agent \"echo\" {{ echo = true }}\n{where_is_it}");
     std::fs::write(&file, plain).unwrap();
     let server = with_token(plain, dir.path()).await;
     let large = json!({"message": "x".repeat(4096)});
@@ -221,6 +222,9 @@ async fn limits_follow_the_file_and_what_needs_a_restart_is_named() {
     assert_eq!(server.get("/api/status").await.status, 429);
     reload("server { connections_max = 1 }").await;
     assert!(server.request("GET", "/healthz").send().await.is_err(), "the stream is the only connection");
+    reload("server { url = \"https://lanes.example\" }").await;
+    let place = server.post("/api/agents/where/chat", json!({"message": "?"})).await.json();
+    assert!(place["response"].as_str().unwrap().contains("https://lanes.example"), "{place}");
     reload("").await;
     assert_eq!(server.post("/api/agents/echo/chat", large).await.status, 200);
     assert_eq!(server.post("/api/tasks", task).await.status, 202);
