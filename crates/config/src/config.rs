@@ -57,6 +57,27 @@ impl Config {
         gone.chain(self.lanes.iter().filter(|lane| !same(lane, before)).map(Lane::block)).collect()
     }
 
+    /// Puts back what cannot change while a server runs, as the configuration of the running one has it, and names what
+    /// it put back.
+    pub fn hold_until_restart(&mut self, running: &Config) -> Vec<String> {
+        let (new, old) = (&mut self.server, &running.server);
+        let changed = [
+            ("state", put_back(&mut new.state, &old.state)),
+            ("otlp", put_back(&mut new.otlp, &old.otlp)),
+            ("history_max", put_back(&mut new.history_max, &old.history_max)),
+        ];
+        let mut held = Vec::new();
+        for (key, _) in changed.into_iter().filter(|(_, is_changed)| *is_changed) {
+            let place = ("server".to_owned(), key.to_owned());
+            match running.sources.get(&place) {
+                Some(source) => drop(self.sources.insert(place, source.clone())),
+                None => drop(self.sources.remove(&place)),
+            }
+            held.push(format!("server.{key}"));
+        }
+        held
+    }
+
     /// Where a value came from, by block and key as the listing names them: `("", "listen")`,
     /// `("schedule \"standup\"", "cron")`, `("lane \"main\"", "max_concurrency")`.
     pub fn source(&self, block: &str, key: &str) -> Source {
@@ -75,6 +96,13 @@ impl Config {
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.name.as_str() == name)
     }
+}
+
+/// Puts a value back, and says whether it was another.
+fn put_back<T: Clone + PartialEq>(place: &mut T, value: &T) -> bool {
+    let is_changed = place != value;
+    place.clone_from(value);
+    is_changed
 }
 
 /// What depends on the program that is configured.

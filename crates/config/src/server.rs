@@ -43,9 +43,9 @@ pub struct Server {
     pub token_requests_per_minute: Option<u32>,
     /// How many bytes each token may send in a minute. Default: any number.
     pub token_bytes_per_minute: Option<u32>,
-    /// How many requests and streams each token may have at once. Default: any number.
+    /// How many requests, streams and WebSockets each token may have at once. Default: any number.
     pub token_connections: Option<u32>,
-    /// How many tasks of each token may wait. Default: any number.
+    /// How many tasks of each token, and requests for slots, may wait. Default: any number.
     pub token_waiting: Option<u32>,
 }
 

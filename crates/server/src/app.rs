@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway_config::Config;
 use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
+use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::bus::Bus;
@@ -33,7 +34,8 @@ pub(crate) struct App {
     pub(crate) charts: Charts,
     pub(crate) traces: crate::otlp::Traces,
     pub(crate) refusals: crate::metrics::Refusals,
-    pub(crate) limits: Limits,
+    /// Those that are open, sockets too.
+    pub(crate) connections: TaskTracker,
     pub(crate) overrides: crate::lanes::Overrides,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. To listen elsewhere takes a restart.
@@ -51,6 +53,11 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What requests may be like now.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::of(&self.config.read().unwrap_or_else(PoisonError::into_inner).server)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -226,7 +226,7 @@ pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manne
     let fingerprint = idempotency(caller, manner, "tasks", &request);
     let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
     for name in &request.lanes {
-        lanes.push(lane(name)?);
+        lanes.push(lane_asked_for(name)?);
     }
     if let Some(agent) = app.runners.agent_of(&request.kind) {
         through_agent(&agent, &mut lanes)?;
@@ -244,7 +244,7 @@ pub(crate) async fn task(app: &App, caller: &Caller, request: TaskRequest, manne
     let parent = parent.map_err(|_| Refusal::invalid("parent must be the id of a running task"))?;
     spec.parent = parent.or(manner.parent).map(|task| Parent { task, detached: false });
     spec.priority = level(request.priority.as_ref())?;
-    spec.fair_key = request.fair_key.map(lane).transpose()?;
+    spec.fair_key = request.fair_key.map(lane_asked_for).transpose()?;
     spec.group = request.group.map(|group| name("group", group)).transpose()?;
     (spec.wait_timeout, spec.timeout) = (millis(request.wait_timeout_ms), millis(request.timeout_ms));
     (spec.deadline, spec.run_after) = (millis(request.deadline_ms), millis(request.run_after_ms));
@@ -268,9 +268,19 @@ async fn is_external(app: &App, home: Option<&LaneName>) -> Answer<bool> {
     Ok(settings.handler == laneway_core::Handler::External)
 }
 
-fn finish(app: &App, caller: &Caller, manner: &Manner, mut spec: TaskSpec, payload: Value) -> Asked {
-    if let (Some(token), Some(_)) = (&caller.token, app.limits.token_waiting)
-        && let Ok(lane) = LaneName::new(format!("token:{token}"))
+/// What lanes of tokens begin with: the server's own, which bound how many tasks of each token wait.
+const TOKEN_LANE: &str = "token:";
+
+/// A task in the name of a caller, bounded as that caller is.
+pub(crate) fn finish(
+    app: &App,
+    caller: &Caller,
+    manner: &Manner,
+    mut spec: TaskSpec,
+    payload: Value,
+) -> Asked {
+    if let (Some(token), Some(_)) = (&caller.token, app.limits().token_waiting)
+        && let Ok(lane) = LaneName::new(format!("{TOKEN_LANE}{token}"))
     {
         spec.lanes.push(lane);
     }
@@ -362,6 +372,17 @@ fn idempotency(caller: &Caller, manner: &Manner, route: &str, body: &impl Serial
 
 pub(crate) fn lane(name: impl AsRef<str>) -> Answer<LaneName> {
     LaneName::new(name).map_err(|error| Refusal::invalid(format!("lane: {error}")))
+}
+
+/// A lane that a caller wants a task to be in. To look at the server's own is no harm; to stand in them would be.
+pub(crate) fn lane_asked_for(name: impl AsRef<str>) -> Answer<LaneName> {
+    let lane = lane(name)?;
+    match lane.as_str().starts_with(TOKEN_LANE) {
+        true => Err(Refusal::invalid(format!(
+            "lanes that begin with {TOKEN_LANE} are the server's own; name another lane"
+        ))),
+        false => Ok(lane),
+    }
 }
 
 pub(crate) fn name(what: &str, text: String) -> Answer<Name> {

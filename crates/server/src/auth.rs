@@ -84,21 +84,25 @@ pub(crate) fn admit(app: &App, request: &mut Request) -> Answer<Option<Underway>
         return Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
     }
     let underway = within_limits(app, &caller, request)?;
+    if request.headers().contains_key(header::UPGRADE) {
+        request.extensions_mut().insert(underway.clone());
+    }
     request.extensions_mut().insert(caller);
-    Ok(underway)
+    Ok(Some(underway))
 }
 
-fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Option<Underway>> {
-    let Some(token) = &caller.token else { return Ok(None) };
+fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Underway> {
+    let Some(token) = &caller.token else { return Ok(Underway::WITHOUT_TOKEN) };
+    let limits = app.limits();
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     // A body of unknown length counts as the longest that there can be.
     let unknown = if matches!(*request.method(), Method::GET | Method::DELETE | Method::HEAD) {
         0
     } else {
-        app.limits.body_bytes_max as u64
+        limits.body_bytes_max as u64
     };
-    app.callers.admit(token, length.unwrap_or(unknown), app.now(), &app.limits).map(Some)
+    app.callers.admit(token, length.unwrap_or(unknown), app.now(), &limits)
 }
 
 fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Caller> {
@@ -173,5 +177,13 @@ impl App {
     /// Whether everybody who can reach the server may do everything: there are no tokens, and only this machine can.
     pub(crate) fn is_open(&self) -> bool {
         self.is_loopback && self.tokens.is_empty()
+    }
+
+    /// Whether whoever was let in with this token, or with none, still would be.
+    pub(crate) fn is_welcome(&self, token: Option<&str>) -> bool {
+        match token {
+            Some(id) => self.tokens.holds(id),
+            None => self.is_open(),
+        }
     }
 }

@@ -52,7 +52,7 @@ fn check_content_type(headers: &HeaderMap) -> Answer<()> {
 }
 
 pub(crate) async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
-    let limits = &app.limits;
+    let limits = app.limits();
     let too_large =
         || Refusal::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));
     let announced = request.headers().get(header::CONTENT_LENGTH);

@@ -69,7 +69,7 @@ where
                     let response = answer.await?;
                     // A stream counts until it has ended.
                     match underway {
-                        Some(underway) => response.map(|body| crate::streams::guarded(body, underway)),
+                        Some(underway) => response.map(|body| crate::streams::guarded(&app, body, underway)),
                         None => response,
                     }
                 }

@@ -1,17 +1,21 @@
 //! Bounds on callers, so that one cannot starve the others.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use laneway_config::Server;
 use laneway_core::{Bucket, Period, RateLimit, Timestamp};
 use laneway_protocol::Code;
 
+use crate::app::App;
 use crate::problem::{Answer, Refusal};
 
-/// What a request may be like.
-#[derive(Clone, Debug)]
+/// What a request may be like, as the configuration that holds says.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) body_bytes_max: usize,
     pub(crate) body_timeout: Duration,
@@ -62,10 +66,53 @@ fn take(bucket: &mut Bucket, now: Timestamp, amount: u64, max: u32) -> Result<()
     bucket.take(now, rate, amount).map_err(|at| at.since(now).0.max(1))
 }
 
-/// One request or stream that is under way. Dropping it makes room for another.
-pub(crate) struct Underway {
+/// One request, stream or socket that is under way. Dropping the last of its clones makes room for another.
+#[derive(Clone)]
+pub(crate) struct Underway(Option<Arc<Place>>);
+
+/// A place among those that a token may have at once.
+struct Place {
     callers: Callers,
     token: String,
+}
+
+impl Underway {
+    /// Who has no token has as many places as there are connections.
+    pub(crate) const WITHOUT_TOKEN: Underway = Underway(None);
+
+    /// The id of the token that it counts for.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.0.as_ref().map(|place| place.token.as_str())
+    }
+}
+
+/// For a route whose connection outlives its answer: there if the request asks for another protocol.
+impl FromRequestParts<Arc<App>> for Underway {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Underway, Infallible> {
+        Ok(parts.extensions.remove::<Underway>().unwrap_or(Underway::WITHOUT_TOKEN))
+    }
+}
+
+fn limited(what: &str, wait: u64) -> Refusal {
+    let refusal = Refusal::new(Code::RateLimited, format!("this token {what}"));
+    Refusal(Box::new(refusal.0.retry_after_ms(wait)))
+}
+
+impl Usage {
+    /// Counts something that is asked, with its bytes, or says when to come back.
+    fn count(&mut self, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<()> {
+        if let Some(max) = limits.token_requests_per_minute {
+            let taken = take(&mut self.requests, now, 1, max);
+            taken.map_err(|wait| limited(&format!("may ask {max} times a minute"), wait))?;
+        }
+        if let Some(max) = limits.token_bytes_per_minute {
+            let taken = take(&mut self.bytes, now, bytes, max);
+            taken.map_err(|wait| limited(&format!("may send {max} bytes a minute"), wait))?;
+        }
+        Ok(())
+    }
 }
 
 impl Callers {
@@ -75,10 +122,6 @@ impl Callers {
 
     /// Lets a request of a token in, or says when to come back.
     pub(crate) fn admit(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<Underway> {
-        let limited = |what: &str, wait: u64| {
-            let refusal = Refusal::new(Code::RateLimited, format!("this token {what}"));
-            Refusal(Box::new(refusal.0.retry_after_ms(wait)))
-        };
         let mut callers = self.lock();
         let usage = callers.entry(token.to_owned()).or_default();
         if let Some(max) = limits.token_connections
@@ -86,20 +129,18 @@ impl Callers {
         {
             return Err(limited(&format!("has {max} requests under way, and may not have more"), 1000));
         }
-        if let Some(max) = limits.token_requests_per_minute {
-            let taken = take(&mut usage.requests, now, 1, max);
-            taken.map_err(|wait| limited(&format!("may ask {max} times a minute"), wait))?;
-        }
-        if let Some(max) = limits.token_bytes_per_minute {
-            let taken = take(&mut usage.bytes, now, bytes, max);
-            taken.map_err(|wait| limited(&format!("may send {max} bytes a minute"), wait))?;
-        }
+        usage.count(bytes, now, limits)?;
         usage.connections += 1;
-        Ok(Underway { callers: self.clone(), token: token.to_owned() })
+        Ok(Underway(Some(Arc::new(Place { callers: self.clone(), token: token.to_owned() }))))
+    }
+
+    /// The same for what is asked over a connection that counts already.
+    pub(crate) fn count(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<()> {
+        self.lock().entry(token.to_owned()).or_default().count(bytes, now, limits)
     }
 }
 
-impl Drop for Underway {
+impl Drop for Place {
     fn drop(&mut self) {
         if let Some(usage) = self.callers.lock().get_mut(&self.token) {
             usage.connections = usage.connections.saturating_sub(1);

@@ -99,11 +99,11 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_IDLE);
     let sessions = Arc::new(sessions);
-    // Host and Origin are looked at where those of every route are.
+    // Host and Origin are looked at where those of every route are, and so is how long a body may be.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
-        .with_max_request_body_bytes(app.limits.body_bytes_max)
+        .with_max_request_body_bytes(usize::MAX)
         .with_cancellation_token(app.closing.token());
     let tools = Tools::new(Arc::clone(app));
     let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);

@@ -21,8 +21,8 @@ pub(crate) fn agent_kind(agent: &str) -> String {
 pub(crate) struct Runners {
     config: RwLock<Arc<Config>>,
     pub(crate) upstream: Upstream,
-    /// What programs find in `LANEWAY_URL`.
-    url: RwLock<String>,
+    /// Where the server listens.
+    listens: RwLock<String>,
 }
 
 /// Whose run it is.
@@ -37,7 +37,7 @@ impl Runners {
         Ok(Runners {
             config: RwLock::new(config),
             upstream: Upstream::new()?,
-            url: RwLock::new(String::new()),
+            listens: RwLock::new(String::new()),
         })
     }
 
@@ -49,12 +49,14 @@ impl Runners {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    pub(crate) fn set_url(&self, url: String) {
-        *self.url.write().unwrap_or_else(PoisonError::into_inner) = url;
+    pub(crate) fn set_listens(&self, url: String) {
+        *self.listens.write().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
+    /// What programs find in `LANEWAY_URL`.
     pub(crate) fn url(&self) -> String {
-        self.url.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let configured = self.config().server.url.clone();
+        configured.unwrap_or_else(|| self.listens.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Everybody who runs something here, by kind. External agents do not: workers claim their turns.

@@ -11,8 +11,8 @@ use laneway_core::{Block, LaneSettings, Pattern, Switch};
 use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use crate::agreement::{differences, in_words};
 use crate::alarm::Alarms;
@@ -20,7 +20,7 @@ use crate::app::{App, LAST_WORDS};
 use crate::audit::Audit;
 use crate::bus::{Bus, Wishes};
 use crate::charts::Charts;
-use crate::limits::{Callers, Limits};
+use crate::limits::Callers;
 use crate::otlp::Traces;
 use crate::runners::Runners;
 use crate::schedules::{Schedules, check_schedules};
@@ -100,14 +100,13 @@ pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
         ..LaneSettings::default()
     };
     add("external", external);
-    if let Some(most) = config.server.token_waiting {
-        let token = LaneSettings {
-            max_concurrency: Some(Switch::Off),
-            max_queued: Some(most),
-            ..LaneSettings::default()
-        };
-        add("token:*", token);
-    }
+    // Also where nothing bounds tokens: tasks that came when something did may still be in these lanes.
+    let token = LaneSettings {
+        max_concurrency: Some(Switch::Off),
+        max_queued: config.server.token_waiting,
+        ..LaneSettings::default()
+    };
+    add("token:*", token);
     blocks
 }
 
@@ -212,7 +211,6 @@ impl Server {
         let (bus, wishes) = Bus::new(laneway_engine::Clock::now(&clock));
         let app = Arc::new(App {
             bus,
-            limits: Limits::of(&config.server),
             handle,
             config: RwLock::new(config),
             runners,
@@ -224,6 +222,7 @@ impl Server {
             charts: Charts::default(),
             traces,
             refusals: crate::metrics::Refusals::default(),
+            connections: TaskTracker::new(),
             overrides: crate::lanes::Overrides::default(),
             clock,
             is_loopback,
@@ -251,24 +250,22 @@ impl Server {
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> std::io::Result<()> {
         let address = listener.local_addr()?;
         let Server { app, exporting } = self;
-        let url = app.config().server.url.clone().unwrap_or_else(|| format!("http://{address}"));
-        app.runners.set_url(url);
+        app.runners.set_listens(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
         let router = crate::routes::router(Arc::clone(&app));
-        let room = Arc::new(Semaphore::new(app.limits.connections_max));
-        let accepting = accept(listener, Arc::clone(&app), router, Arc::clone(&room));
+        let accepting = accept(listener, Arc::clone(&app), router);
         let accepting = tokio::spawn(accepting);
         stop.await;
         tracing::info!("draining: no new work is taken");
         app.draining.give();
-        app.handle.shutdown(app.limits.drain_grace).await;
+        app.handle.shutdown(app.limits().drain_grace).await;
         // Whoever watches hears of the last ends too.
         app.bus.caught_up().await;
         app.closing.give();
         accepting.abort();
-        let all = app.limits.connections_max as u32;
+        app.connections.close();
         // Whoever does not take the last answer in time is cut off.
-        drop(tokio::time::timeout(LAST_WORDS, room.acquire_many(all)).await);
+        drop(tokio::time::timeout(LAST_WORDS, app.connections.wait()).await);
         if let Some(exporting) = exporting {
             drop(tokio::time::timeout(LAST_WORDS, exporting).await);
         }
@@ -278,7 +275,7 @@ impl Server {
 }
 
 /// Takes connections as long as there is room for them.
-async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router, room: Arc<Semaphore>) {
+async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -290,12 +287,10 @@ async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router, room
             }
         };
         // A connection beyond the bound is closed at once: one that waits would only wait longer.
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
-        let (app, router) = (Arc::clone(&app), router.clone());
-        tokio::spawn(async move {
-            connection(stream, app, router).await;
-            drop(place);
-        });
+        if app.connections.len() >= app.limits().connections_max {
+            continue;
+        }
+        app.connections.spawn(connection(stream, Arc::clone(&app), router.clone()));
     }
 }
 
@@ -307,7 +302,7 @@ async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(Alarms::default())
-        .header_read_timeout(app.limits.header_timeout)
+        .header_read_timeout(app.limits().header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
@@ -345,6 +340,7 @@ impl Reloader {
         if new.listen != old.listen || new.store != old.store {
             return Err("listen and store take effect with a restart only; nothing was changed".to_owned());
         }
+        let held = new.hold_until_restart(&old);
         // What was changed by calls, here or at another server, gives way to the file.
         drop(app.overrides.forget());
         app.handle.settle(lane_blocks(&new)).await.map_err(|error| error.to_string())?;
@@ -356,13 +352,17 @@ impl Reloader {
         app.runners.register(&app.handle).map_err(|error| error.to_string())?;
         *app.config.write().unwrap_or_else(PoisonError::into_inner) = new;
         app.schedules.changed.notify_one();
+        if !held.is_empty() {
+            let keys = held.join(", ");
+            tracing::warn!(keys, "these take effect with a restart only; they stay as they were");
+        }
         let deed = crate::audit::Deed {
             actor: "signal",
             event_type: "config",
             action: "reload",
             severity: "info",
             target: path.display().to_string(),
-            details: serde_json::json!({}),
+            details: serde_json::json!({ "needs_restart": held }),
         };
         app.audit.record(app.now(), deed).await.map_err(|refusal| refusal.0.detail.clone())
     }

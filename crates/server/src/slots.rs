@@ -267,7 +267,7 @@ pub(crate) async fn take(
     }
     let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
     for lane in &request.lanes {
-        lanes.push(asks::lane(lane)?);
+        lanes.push(asks::lane_asked_for(lane)?);
     }
     if let Some(session) = &request.session {
         let session = LaneName::session(session);
@@ -287,8 +287,7 @@ pub(crate) async fn take(
     spec.wait_timeout = request.wait_ms.map(Millis);
     spec.retry = Some(Retry::NONE);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
-    let envelope = Envelope::new(payload, caller.token.clone(), None);
-    let asked = asks::Asked { spec: Box::new(spec), envelope, child_of: None };
+    let asked = asks::finish(&app, &caller, &asks::Manner::default(), spec, payload);
     let mut task = asks::submit(&app, asked).await?.on_drop(OnDrop::Cancel);
     let id = task.id();
     let ended = tokio::select! {

@@ -21,6 +21,7 @@ use crate::bus::{Filter, From};
 use crate::chat::agent_named;
 use crate::events::{EventsQuery, filter};
 use crate::extract::{Query, task_id};
+use crate::limits::Underway;
 use crate::problem::{Answer, Refusal};
 use crate::streams::{Telling, Told};
 
@@ -33,6 +34,9 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 const RUNS_MAX: usize = 256;
 /// How many subscriptions one socket may have.
 const SUBSCRIPTIONS_MAX: usize = 64;
+/// Why a socket is closed whose token was removed, or that was opened when none was needed.
+const NOT_WELCOME: &str =
+    "what this socket was opened with does not hold any more: open another with a token";
 
 /// A WebSocket: all events, or what of them fits; and runs of the client's own.
 #[utoipa::path(
@@ -44,6 +48,7 @@ pub(crate) async fn upgrade(
     caller: Caller,
     Query(query): Query<EventsQuery>,
     manner: Answer<Manner>,
+    underway: Underway,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Answer<Response> {
     let first = query.filter()?;
@@ -53,8 +58,9 @@ pub(crate) async fn upgrade(
     })?;
     let traceparent = manner?.traceparent;
     let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
-    let most = app.limits.body_bytes_max;
+    let most = app.limits().body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
+    let connection = app.connections.token();
     Ok(upgrade.on_upgrade(move |socket| async move {
         app.bus.caught_up().await;
         let watch = app.bus.watch(Filter::default(), from);
@@ -67,8 +73,11 @@ pub(crate) async fn upgrade(
             is_first: true,
             runs: HashMap::new(),
             traceparent,
+            is_welcome: true,
         };
         client.serve(telling).await;
+        // It counts until it is closed.
+        drop((underway, connection));
     }))
 }
 
@@ -82,6 +91,8 @@ struct Client {
     /// The client's own runs: cancelled with the socket, unless it detached them.
     runs: HashMap<TaskId, Option<TaskHandle>>,
     traceparent: Option<String>,
+    /// Whoever opened the socket would still be let in.
+    is_welcome: bool,
 }
 
 /// What a client sends.
@@ -99,6 +110,7 @@ struct Frame {
 impl Client {
     async fn serve(&mut self, mut telling: Telling) {
         let (mut heard, mut ping_at) = (Instant::now(), Instant::now() + PING_EVERY);
+        let mut looks = crate::streams::looks();
         let closing = self.app.closing.token();
         loop {
             let is_fine = tokio::select! {
@@ -107,8 +119,9 @@ impl Client {
                         heard = Instant::now();
                         self.hear(text.as_bytes()).await
                     }
-                    Some(Ok(Message::Binary(_))) => {
-                        let problem = Refusal::invalid("frames are texts in JSON");
+                    Some(Ok(Message::Binary(bytes))) => {
+                        let admitted = self.admit(bytes.len());
+                        let problem = admitted.err().unwrap_or(Refusal::invalid("frames are texts in JSON"));
                         self.refuse(problem, None).await
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
@@ -122,16 +135,42 @@ impl Client {
                     None => break,
                 },
                 () = closing.cancelled() => break,
+                _ = looks.tick() => {
+                    self.look();
+                    true
+                }
                 () = tokio::time::sleep_until(ping_at) => {
                     ping_at = Instant::now() + PING_EVERY;
                     heard.elapsed() < SILENT_MAX && self.send(Message::Ping(Vec::new().into())).await
                 }
             };
+            if !self.is_welcome {
+                return self.close(close_code::POLICY, NOT_WELCOME).await;
+            }
             if !is_fine {
                 return;
             }
         }
-        let frame = CloseFrame { code: close_code::AWAY, reason: "the server is shutting down".into() };
+        self.close(close_code::AWAY, "the server is shutting down").await;
+    }
+
+    /// Looks whether whoever opened the socket would still be let in.
+    fn look(&mut self) {
+        self.is_welcome = self.app.is_welcome(self.caller.token.as_deref());
+    }
+
+    /// Lets a frame in as a request is let in: if the token still holds, and within its limits.
+    fn admit(&mut self, bytes: usize) -> Answer<()> {
+        self.look();
+        if !self.is_welcome {
+            return Err(Refusal::new(Code::Unauthorized, NOT_WELCOME));
+        }
+        let Some(token) = &self.caller.token else { return Ok(()) };
+        self.app.callers.count(token, bytes as u64, self.app.now(), &self.app.limits())
+    }
+
+    async fn close(&mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame { code, reason: reason.into() };
         self.send(Message::Close(Some(frame))).await;
     }
 
@@ -173,11 +212,15 @@ impl Client {
     }
 
     async fn hear(&mut self, text: &[u8]) -> bool {
+        let admitted = self.admit(text.len());
         let frame: Frame = match crate::extract::decode(text) {
             Ok(frame) => frame,
-            Err(refusal) => return self.refuse(refusal, None).await,
+            Err(refusal) => return self.refuse(admitted.err().unwrap_or(refusal), None).await,
         };
         let reference = frame.id.clone();
+        if let Err(refusal) = admitted {
+            return self.refuse(refusal, reference).await;
+        }
         let done = match frame.event.as_str() {
             "submit" => self.submit(frame.data).await,
             "message" => self.message(frame.data).await,

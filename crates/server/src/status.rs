@@ -55,7 +55,7 @@ pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
         "draining"
     } else {
         match everything(&app).await {
-            Ok((running, _, Some(limit))) if running >= limit && !app.limits.ready_when_full => "full",
+            Ok((running, _, Some(limit))) if running >= limit && !app.limits().ready_when_full => "full",
             Ok(_) => "ready",
             Err(_) => "store_unavailable",
         }

@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use laneway_core::{LaneName, TaskId, TaskStatus};
 use laneway_engine::{Error, TaskHandle};
 use laneway_protocol::EventName;
 use serde_json::{Value, json};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::app::App;
 use crate::bus::{Filter, Watch};
@@ -23,6 +27,8 @@ use crate::watching::place_data;
 
 /// How often a quiet stream shows that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// How often to look whether whoever listens still may.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// A stream of events to one client.
 pub(crate) struct Telling {
@@ -36,6 +42,8 @@ pub(crate) struct Telling {
     pub(crate) hold: Option<TaskHandle>,
     /// Told when there is nothing else to tell.
     epilogue: VecDeque<Arc<Happening>>,
+    /// Taken from those above, and not told yet.
+    untold: Option<Arc<Happening>>,
     is_over: bool,
 }
 
@@ -59,7 +67,16 @@ impl Telling {
     pub(crate) fn new(app: Arc<App>, watch: Watch) -> Telling {
         let prelude = VecDeque::new();
         let epilogue = VecDeque::new();
-        Telling { app, watch, prelude, until_end_of: None, hold: None, epilogue, is_over: false }
+        Telling {
+            app,
+            watch,
+            prelude,
+            until_end_of: None,
+            hold: None,
+            epilogue,
+            untold: None,
+            is_over: false,
+        }
     }
 
     pub(crate) fn of_task(mut self, task: TaskId, prelude: Vec<Happening>) -> Telling {
@@ -81,32 +98,27 @@ impl Telling {
         self
     }
 
-    /// The next event; `None` when the stream is over.
+    /// The next event; `None` when the stream is over. Whoever stops waiting for it is told it the next time.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         if self.is_over {
             return None;
         }
-        let happening = match self.prelude.pop_front() {
+        let happening = match self.untold.take() {
             Some(happening) => happening,
-            None if self.watch.is_at_now() && !self.epilogue.is_empty() => self.epilogue.pop_front()?,
-            None => {
-                let closing = self.app.closing.token();
-                let next = tokio::select! {
-                    biased;
-                    next = self.watch.next() => next,
-                    () = closing.cancelled() => None,
-                };
-                let Some(next) = next else { return self.last_word() };
-                next
-            }
+            None => match self.next_happening().await {
+                Some(happening) => happening,
+                None => return self.last_word(),
+            },
         };
-        self.is_over = happening.is_last() && self.until_end_of.is_some();
         let mut data = happening.data();
         if happening.name == EventName::Completed
             && let Some(task) = happening.task
         {
+            self.untold = Some(Arc::clone(&happening));
             data["result"] = self.app.result_of(task).await;
+            self.untold = None;
         }
+        self.is_over = happening.is_last() && self.until_end_of.is_some();
         let id = (happening.seq > 0).then(|| self.app.bus.id_of(happening.seq));
         Some(Told {
             name: happening.name,
@@ -132,6 +144,21 @@ impl Telling {
             self.prelude.push_front(Arc::new(gap));
         }
         self
+    }
+
+    async fn next_happening(&mut self) -> Option<Arc<Happening>> {
+        if let Some(happening) = self.prelude.pop_front() {
+            return Some(happening);
+        }
+        if self.watch.is_at_now() && !self.epilogue.is_empty() {
+            return self.epilogue.pop_front();
+        }
+        let closing = self.app.closing.token();
+        tokio::select! {
+            biased;
+            next = self.watch.next() => next,
+            () = closing.cancelled() => None,
+        }
     }
 
     /// The next event of what was there before; `None` when all of that is told.
@@ -191,11 +218,61 @@ impl App {
     }
 }
 
-/// A body that counts as under way until it has ended.
-pub(crate) fn guarded(body: Body, underway: Underway) -> Body {
-    let body = body.map_frame(move |frame| {
-        let _counts = &underway;
-        frame
-    });
-    Body::new(body)
+/// A body that counts as under way until it has ended. A stream ends when its caller is not welcome any more.
+pub(crate) fn guarded(app: &Arc<App>, body: Body, underway: Underway) -> Body {
+    let is_stream = body.size_hint().exact().is_none();
+    if !is_stream && underway.token().is_none() {
+        return body;
+    }
+    let looks = is_stream.then(|| (Arc::clone(app), looks()));
+    Body::new(Guarded { body, underway, looks })
+}
+
+/// When to look whether a caller is still welcome.
+pub(crate) fn looks() -> Interval {
+    let mut looks = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
+
+struct Guarded {
+    body: Body,
+    underway: Underway,
+    looks: Option<(Arc<App>, Interval)>,
+}
+
+impl Guarded {
+    fn is_welcome(&mut self, context: &mut Context<'_>) -> bool {
+        let Some((app, looks)) = &mut self.looks else { return true };
+        // The tick after the last one wakes whoever reads.
+        while looks.poll_tick(context).is_ready() {
+            if !app.is_welcome(self.underway.token()) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl HttpBody for Guarded {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.is_welcome(context) {
+            true => Pin::new(&mut self.body).poll_frame(context),
+            false => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

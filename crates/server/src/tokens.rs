@@ -101,6 +101,11 @@ impl Tokens {
         self.fresh().tokens.is_empty()
     }
 
+    /// Whether there is a token with this id.
+    pub(crate) fn holds(&self, id: &str) -> bool {
+        self.fresh().tokens.iter().any(|token| token.id == id)
+    }
+
     /// Who shows this token. Takes the same time whichever of its secret is wrong.
     pub(crate) fn bearer(&self, shown: &str) -> Option<Bearer> {
         let (id, secret) = shown.split_once('.')?;

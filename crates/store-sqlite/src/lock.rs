@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use laneway_store::StoreError;
@@ -25,8 +26,9 @@ impl DirLock {
     /// Takes the lock file at `path`, or says who has it. The file stays behind; only the lock on it counts.
     pub(crate) fn take(store: &str, path: &Path) -> Result<DirLock, StoreError> {
         let failed = |error| from_io(store, path, &error);
-        let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

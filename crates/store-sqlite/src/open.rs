@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use laneway_store::{BatchId, Damage, Head, StoreError, Version};
@@ -103,6 +103,8 @@ fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
             _ => {}
         }
     }
+    // The directory may have been there, open to all. What SQLite puts beside a database is as readable as that is.
+    File::options().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
     make_tables(&unfinished).map_err(|error| from_sqlite(name, &error))?;
     let settled = || {
         File::open(&unfinished)?.sync_all()?;

@@ -98,7 +98,7 @@ impl Tools {
             biased;
             ending = task.ended() => Waited::Ended(ending),
             () = gone => Waited::Left,
-            () = tokio::time::sleep(self.app.limits.mcp_answer_within) => Waited::TooLong,
+            () = tokio::time::sleep(self.app.limits().mcp_answer_within) => Waited::TooLong,
             () = telling => Waited::Left,
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub, missing_docs)]
 
 mod admission;
+mod bounds;
 mod common;
 mod events;
 mod fixtures;
