@@ -228,10 +228,11 @@ impl Engine {
         }
     }
 
-    /// Whether a worker may have it: what a process runs by itself, here or elsewhere, only that one reports.
+    /// Whether somebody outside may have it: what a process does itself, here or elsewhere, only that one reports.
     fn is_claimed(&self, task: TaskId) -> bool {
-        let running = self.scheduler.task(task).and_then(|view| view.running);
-        running.is_none_or(|running| running.worker.is_some_and(|worker| !Ids::is_runner(&worker)))
+        let Some(view) = self.scheduler.task(task) else { return true };
+        let by_worker = |worker: Option<Name>| worker.is_some_and(|worker| !Ids::is_runner(&worker));
+        self.tools.handlers.is_holder(&view.kind) || view.running.is_none_or(|run| by_worker(run.worker))
     }
 
     fn is_external(&self, home: &LaneName) -> bool {
