@@ -55,6 +55,10 @@ impl Engine {
         self.leave().await;
         self.outbox.drain(..).for_each(Told::tell);
         self.calls.close();
+        // What is on its way when the channel closes would lie in it for ever, and whoever asked would wait as long.
+        while let Some(call) = self.calls.recv().await {
+            drop(call);
+        }
         self.reports.close();
         self.runs.tell_all(Stopped::Shutdown);
         let is_sound = self.outage.is_none() && self.broken.is_none();

@@ -260,7 +260,7 @@ impl Server {
         app.draining.give();
         app.handle.shutdown(app.limits().drain_grace).await;
         // Whoever watches hears of the last ends too.
-        app.bus.caught_up().await;
+        drop(tokio::time::timeout(LAST_WORDS, app.bus.caught_up()).await);
         app.closing.give();
         accepting.abort();
         app.connections.close();
