@@ -29,15 +29,43 @@ const TASK: &str = "{\"kind\": \"index\", \"payload\": {\"n\": 1}}";
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match words.iter().position(|word| word == "--child") {
-        Some(place) => runtime.block_on(child(&words[place + 1])),
+        Some(place) => Threads::named(&words[place + 2]).runtime().block_on(child(&words[place + 1])),
         None => {
             // `cargo bench` says so by itself.
             let word = words.into_iter().skip(1).find(|word| word != "--bench").unwrap_or_default();
-            let all_hold = runtime.block_on(measure(&word));
+            let all_hold = Threads::Many.runtime().block_on(measure(&word));
             std::process::exit(if all_hold { 0 } else { 1 });
         }
+    }
+}
+
+/// How many threads a server, and what it is compared with, has for its tasks. Bounds are for as many as there are cores, which is
+/// how a server runs; how it is with one stands beside that, because it depends less on what else a machine does.
+#[derive(Clone, Copy)]
+enum Threads {
+    One,
+    Many,
+}
+
+impl Threads {
+    fn name(self) -> &'static str {
+        match self {
+            Threads::One => "one",
+            Threads::Many => "many",
+        }
+    }
+
+    fn named(name: &str) -> Threads {
+        [Threads::One, Threads::Many].into_iter().find(|threads| threads.name() == name).unwrap()
+    }
+
+    fn runtime(self) -> tokio::runtime::Runtime {
+        let mut builder = match self {
+            Threads::One => tokio::runtime::Builder::new_current_thread(),
+            Threads::Many => tokio::runtime::Builder::new_multi_thread(),
+        };
+        builder.enable_all().build().unwrap()
     }
 }
 
@@ -72,9 +100,9 @@ struct Other {
 }
 
 impl Other {
-    fn start(what: &str) -> Other {
+    fn start(what: &str, threads: Threads) -> Other {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--child", what])
+            .args(["--child", what, threads.name()])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -199,12 +227,19 @@ async fn load_here(address: SocketAddr) -> (f64, Duration) {
 /// The engine by itself, in this process. It is kept for all rounds, as the server is: what waits grows, is noticed and is
 /// saved in both.
 struct Alone {
+    runtime: tokio::runtime::Runtime,
     handle: laneway_engine::Handle,
     _dir: tempfile::TempDir,
 }
 
 impl Alone {
-    async fn open() -> Alone {
+    fn open(threads: Threads) -> Alone {
+        let runtime = threads.runtime();
+        let (handle, dir) = tokio::task::block_in_place(|| runtime.block_on(Alone::engine()));
+        Alone { runtime, handle, _dir: dir }
+    }
+
+    async fn engine() -> (laneway_engine::Handle, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(dir.path().join("store")).unwrap());
         let options = laneway_engine::Options::default();
@@ -218,11 +253,15 @@ impl Alone {
         let room = ("max_queued", "10000000");
         let external = [("handler", "external"), ("max_concurrency", "1"), room];
         handle.configure(vec![block("global", &[room]), block("external", &external)]).await.unwrap();
-        Alone { handle, _dir: dir }
+        (handle, dir)
+    }
+
+    fn submissions(&self) -> f64 {
+        tokio::task::block_in_place(|| self.runtime.block_on(self.submit_all()))
     }
 
     /// Durable submissions a second, asked by as many at once as there are connections.
-    async fn submissions(&self) -> f64 {
+    async fn submit_all(&self) -> f64 {
         let until = Instant::now() + ROUND;
         let begun = Instant::now();
         let mut askers = Vec::new();
@@ -251,17 +290,38 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+#[derive(Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
 struct Table {
     all_hold: bool,
 }
 
 impl Table {
-    fn row(&mut self, what: &str, ours: f64, reference: f64, ratio: f64, bound: f64, at_least: bool) {
-        let holds = if at_least { ratio >= bound } else { ratio <= bound };
+    /// A line about servers of so many threads.
+    fn of(&mut self, threads: Threads, what: &str, ours: f64, reference: f64, ratio: f64, bound: Bound) {
+        match threads {
+            Threads::Many => self.row(what, ours, reference, ratio, bound),
+            Threads::One => self.beside(&format!("  one thread: {what}"), ours, reference, ratio),
+        }
+    }
+
+    /// A line without a bound.
+    fn beside(&self, what: &str, ours: f64, reference: f64, ratio: f64) {
+        println!("{what:<58} {ours:>12.1} {reference:>12.1} {ratio:>8.2}");
+    }
+
+    fn row(&mut self, what: &str, ours: f64, reference: f64, ratio: f64, bound: Bound) {
+        let (sign, bound, holds) = match bound {
+            Bound::AtLeast(bound) => (">=", bound, ratio >= bound),
+            Bound::AtMost(bound) => ("<=", bound, ratio <= bound),
+        };
         self.all_hold &= holds;
-        let (sign, word) =
-            (if at_least { ">=" } else { "<=" }, if holds { "holds" } else { "DOES NOT HOLD" });
-        println!("{what:<44} {ours:>12.1} {reference:>12.1} {ratio:>8.2} {sign} {bound:<5} {word}");
+        let word = if holds { "holds" } else { "DOES NOT HOLD" };
+        println!("{what:<58} {ours:>12.1} {reference:>12.1} {ratio:>8.2} {sign} {bound:<5} {word}");
     }
 }
 
@@ -271,12 +331,16 @@ async fn measure(word: &str) -> bool {
     assert!(word.is_empty() || names.contains(&word), "there are the rows {names:?}, and not {word}");
     let is_asked = |name: &str| word.is_empty() || word == name;
     let mut table = Table { all_hold: true };
-    println!("{:<44} {:>12} {:>12} {:>8}    bound", "what", "ours", "reference", "ratio");
+    println!("{:<58} {:>12} {:>12} {:>8}    bound", "what", "ours", "reference", "ratio");
     if is_asked("memory") {
-        memory_rate(&mut table).await;
+        for threads in [Threads::Many, Threads::One] {
+            memory_rate(&mut table, threads).await;
+        }
     }
     if is_asked("disk") {
-        disk_rate(&mut table).await;
+        for threads in [Threads::Many, Threads::One] {
+            disk_rate(&mut table, threads).await;
+        }
     }
     if is_asked("looks") {
         looks(&mut table).await;
@@ -290,8 +354,8 @@ async fn measure(word: &str) -> bool {
 /// What was measured of ours and of the reference: how many a second, and their 99th percentile.
 type Round = ((f64, Duration), (f64, Duration));
 
-async fn memory_rate(table: &mut Table) {
-    let (ours, constant) = (Other::start("memory"), Other::start("constant"));
+async fn memory_rate(table: &mut Table, threads: Threads) {
+    let (ours, constant) = (Other::start("memory", threads), Other::start("constant", threads));
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push((load(ours.address).await, load(constant.address).await));
@@ -301,35 +365,31 @@ async fn memory_rate(table: &mut Table) {
     let constant_us = constant.cpu_secs() * 1e6 / asked(|r| r.1.0);
     let of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect());
     let (rate, reference) = (of(|r| r.0.0), of(|r| r.1.0));
-    table.row("POST /api/tasks in memory, a second", rate, reference, of(|r| r.0.0 / r.1.0), 0.5, true);
+    let (what, ratio) = ("POST /api/tasks in memory, a second", of(|r| r.0.0 / r.1.0));
+    table.of(threads, what, rate, reference, ratio, Bound::AtLeast(0.5));
     let (p99, reference) = (of(|r| r.0.1.as_secs_f64() * 1e6), of(|r| r.1.1.as_secs_f64() * 1e6));
     let ratio = of(|r| r.0.1.as_secs_f64() / r.1.1.as_secs_f64());
-    table.row("  its 99th percentile, us", p99, reference, ratio, 5.0, false);
+    table.of(threads, "  its 99th percentile, us", p99, reference, ratio, Bound::AtMost(5.0));
     // Where the kernel counts whole ticks this is rough, and says all the same what a request costs the server itself.
-    println!(
-        "{:<44} {ours_us:>12.1} {constant_us:>12.1} {:>8.2}",
-        "  processor time of one, us",
-        ours_us / constant_us
-    );
+    table.beside("  processor time of one, us", ours_us, constant_us, ours_us / constant_us);
 }
 
-async fn disk_rate(table: &mut Table) {
-    let (ours, alone, constant) = (Other::start("disk"), Alone::open().await, Other::start("constant"));
+async fn disk_rate(table: &mut Table, threads: Threads) {
+    let (ours, alone, constant) =
+        (Other::start("disk", threads), Alone::open(threads), Other::start("constant", threads));
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        let (ours, alone) = (load(ours.address).await.0, alone.submissions().await);
+        let (ours, alone) = (load(ours.address).await.0, alone.submissions());
         rounds.push((ours, alone, load(constant.address).await.0));
     }
     let of = |pick: fn(&(f64, f64, f64)) -> f64| median(rounds.iter().map(pick).collect());
     let (rate, reference) = (of(|r| r.0), of(|r| r.1));
-    table.row("POST /api/tasks on disk, a second", rate, reference, of(|r| r.0 / r.1), 0.5, true);
+    let (what, ratio) = ("POST /api/tasks on disk, a second", of(|r| r.0 / r.1));
+    table.of(threads, what, rate, reference, ratio, Bound::AtLeast(0.5));
     // What can be had at best: the same cores answer the constant and submit, one after the other.
-    println!(
-        "{:<44} {:>12.1} {reference:>12.1} {:>8.2}",
-        "  the constant and the submission by turns",
-        of(|r| by_turns(r.1, r.2)),
-        of(|r| by_turns(r.1, r.2) / r.1)
-    );
+    let (at_best, ratio) = (of(|r| by_turns(r.1, r.2)), of(|r| by_turns(r.1, r.2) / r.1));
+    table.beside("  the constant and the submission by turns", at_best, reference, ratio);
+    alone.runtime.shutdown_background();
 }
 
 /// How many a second, if each is one of these and one of those.
@@ -338,7 +398,7 @@ fn by_turns(these: f64, those: f64) -> f64 {
 }
 
 async fn looks(table: &mut Table) {
-    let (many, few) = (Other::start("memory"), Other::start("memory"));
+    let (many, few) = (Other::start("memory", Threads::Many), Other::start("memory", Threads::Many));
     for (other, count) in [(&many, WAITING), (&few, 100)] {
         let mut clients = Vec::new();
         for _ in 0..10 {
@@ -368,13 +428,13 @@ async fn looks(table: &mut Table) {
         let (ours, reference) =
             (median(rounds.iter().map(|r| r.0).collect()), median(rounds.iter().map(|r| r.1).collect()));
         let what = format!("GET {path} with 100 000 waiting, us");
-        table.row(&what, ours, reference, ours / reference, 2.0, false);
+        table.row(&what, ours, reference, ours / reference, Bound::AtMost(2.0));
     }
 }
 
 /// Every watcher gets every event of its task; how much memory each takes.
 async fn watchers(table: &mut Table) {
-    let other = Other::start("memory");
+    let other = Other::start("memory", Threads::Many);
     let mut client = Client::connect(other.address).await;
     let mut ids = Vec::new();
     for _ in 0..WATCHERS {
@@ -394,7 +454,7 @@ async fn watchers(table: &mut Table) {
         read_until(stream, "event: queued").await;
     }
     let each = (other.resident_kb().saturating_sub(before)) as f64 / WATCHERS as f64;
-    table.row("memory of a watcher, KB", each, 25.0, each / 25.0, 1.0, false);
+    table.row("memory of a watcher, KB", each, 25.0, each / 25.0, Bound::AtMost(1.0));
     // Another connection: one that asks nothing for long is cut off, and so many take their time on a busy machine.
     let mut client = Client::connect(other.address).await;
     let (status, _) = client.ask("POST", "/api/tasks/cancel", "{\"kind\": \"index\"}").await;
@@ -405,7 +465,7 @@ async fn watchers(table: &mut Table) {
         complete += usize::from(text.contains("event: cancelled"));
     }
     let share = complete as f64 / WATCHERS as f64;
-    table.row("watchers that got every event", complete as f64, WATCHERS as f64, share, 1.0, true);
+    table.row("watchers that got every event", complete as f64, WATCHERS as f64, share, Bound::AtLeast(1.0));
 }
 
 async fn read_until(stream: &mut TcpStream, word: &str) -> String {

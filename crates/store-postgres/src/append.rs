@@ -2,32 +2,39 @@
 
 use std::collections::HashSet;
 
-use laneway_store::{Append, Head, StoreError, StoredFinished};
+use laneway_store::{Append, Author, Head, StoreError, StoredFinished};
 
+use crate::baton::{author_of, number_of};
 use crate::log::head_of;
 use crate::store::Shared;
 
 const APPEND: &str = include_str!("append.sql");
-/// Where the log ends, and which batch brought it to a version.
-const FATE: &str = "SELECT version, batch, (SELECT batch FROM log WHERE log.version = $1) FROM head";
+/// Where the log ends, and which batch brought it to a version and passed the baton to whom.
+const FATE: &str = "SELECT head.version, head.batch, log.batch, log.baton
+    FROM head LEFT JOIN log ON log.version = $1";
 
 impl Shared {
     pub(crate) async fn append(&self, append: Append) -> Result<Head, StoreError> {
-        if self.try_append(&append).await? {
-            return Ok(append.outcome());
+        let head = append.outcome();
+        if let Some(baton) = self.try_append(&append).await? {
+            self.newest.note(head.version, author_of(baton));
+            return Ok(head);
         }
-        let version = bigint(append.outcome().version.0);
+        let version = bigint(head.version.0);
         let rows = self.writer.query(FATE, &[&version]).await?;
         let row = rows.first().ok_or_else(|| self.nonsense("the end of the log"))?;
         let current = head_of(row.get(0), row.get(1)).ok_or_else(|| self.nonsense("the end of the log"))?;
         // The same batch once more, from somebody who did not hear the answer.
-        match row.get::<_, Option<&[u8]>>(2) == Some(&append.batch.0.to_be_bytes()) {
-            true => Ok(append.outcome()),
-            false => Err(StoreError::Conflict { expected: append.expected, current }),
+        if row.get::<_, Option<&[u8]>>(2) == Some(&append.batch.0.to_be_bytes()) {
+            self.newest.note(head.version, row.get::<_, Option<i64>>(3).and_then(author_of));
+            return Ok(head);
         }
+        self.want_baton(append.batch.author()).await?;
+        Err(StoreError::Conflict { expected: append.expected, current })
     }
 
-    async fn try_append(&self, append: &Append) -> Result<bool, StoreError> {
+    /// To whom the baton was passed; `None`: the log ended elsewhere, and nothing happened.
+    async fn try_append(&self, append: &Append) -> Result<Option<i64>, StoreError> {
         let head = append.outcome();
         let (to, from) = (bigint(head.version.0), bigint(append.expected.version.0));
         let (batch, before) = (append.batch.0.to_be_bytes(), append.expected.batch.0.to_be_bytes());
@@ -50,6 +57,8 @@ impl Shared {
         let ids: Vec<&[u8]> = blob_ids.iter().map(|id| &id[..]).collect();
         let dropped: Vec<&[u8]> = dropped.iter().map(|id| &id[..]).collect();
         let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
+        let author = append.batch.author();
+        let again = append.again && author != Author(0);
         let rows = self
             .writer
             .query(
@@ -70,10 +79,12 @@ impl Shared {
                     &results,
                     &self.address.schema,
                     &labels,
+                    &number_of(author),
+                    &again,
                 ],
             )
             .await?;
-        Ok(!rows.is_empty())
+        Ok(rows.first().map(|row| row.get(0)))
     }
 }
 

@@ -1,9 +1,12 @@
 -- Appends one batch if the log still ends where the caller believes ($3, $4): one row, or none and nothing happened.
--- Whoever comes second waits for the row of `head`, and then finds it changed.
+-- Whoever comes second waits for the row of `head`, and then finds it changed. The author ($16) leaves the line, the first
+-- who is left there has the baton, and the author stands in line again behind all others if it will have more ($17).
 WITH moved AS (
-    UPDATE head SET version = $1, batch = $2 WHERE version = $3 AND batch = $4 RETURNING version
+    UPDATE head SET version = $1, batch = $2, baton = coalesce((array_remove(line, $16::bigint))[1], 0),
+        line = (array_remove(line, $16))[2:] || CASE WHEN $17::boolean THEN ARRAY[$16] ELSE '{}' END
+    WHERE version = $3 AND batch = $4 RETURNING version, baton
 ), logged AS (
-    INSERT INTO log (version, batch, record) SELECT moved.version, $2, $5 FROM moved
+    INSERT INTO log (version, batch, record, baton) SELECT moved.version, $2, $5, moved.baton FROM moved
 ), kept AS (
     INSERT INTO blob (id, record)
     SELECT given.id, given.record FROM moved, unnest($6::bytea[], $7::bytea[]) AS given (id, record)
@@ -19,4 +22,4 @@ WITH moved AS (
     ON CONFLICT (task) DO UPDATE SET version = excluded.version, position = excluded.position,
         ended = excluded.ended, record = excluded.record, result = excluded.result, labels = excluded.labels
 )
-SELECT 1 FROM moved, pg_notify($14, moved.version::text)
+SELECT moved.baton FROM moved, pg_notify($14, moved.version || ' ' || moved.baton)

@@ -4,11 +4,12 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_store::{ErrorKind, StoreError, Version};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::baton::author_of;
 use crate::failure::closed;
-use crate::link::Link;
+use crate::link::{Hint, Link};
 use crate::log::{head_of, too_far};
 use crate::store::Shared;
 
@@ -63,20 +64,22 @@ impl Shared {
 async fn follow(
     shared: Weak<Shared>,
     link: Link,
-    mut hints: mpsc::Receiver<u64>,
+    mut hints: watch::Receiver<Hint>,
     known: watch::Sender<Known>,
 ) {
     let mut pause = PAUSES.0;
     let mut last = None;
-    while shared.strong_count() > 0 {
+    while let Some(newest) = shared.upgrade().map(|shared| Arc::clone(&shared.newest)) {
         match look(&link, last).await {
-            Ok(version) => {
+            Ok((version, baton)) => {
                 (pause, last) = (PAUSES.0, Some(version));
+                newest.note(version, baton);
                 tell(&known, Ok(version));
             }
             Err(error) => {
                 // It may come back as another one.
                 last = None;
+                newest.forget();
                 let is_fatal = error.kind() == ErrorKind::Corrupt;
                 tell(&known, Err(error));
                 if is_fatal {
@@ -88,10 +91,12 @@ async fn follow(
             }
         }
         // As long as hints come there is no need to look.
-        while let Ok(Some(version)) = timeout(LOOK_EVERY, hints.recv()).await {
-            if last.is_none_or(|last| last.0 < version) {
-                last = Some(Version(version));
-                tell(&known, Ok(Version(version)));
+        while let Ok(Ok(())) = timeout(LOOK_EVERY, hints.changed()).await {
+            let (version, baton) = *hints.borrow_and_update();
+            if last.is_none_or(|last| last < version) {
+                last = Some(version);
+                newest.note(version, baton);
+                tell(&known, Ok(version));
             }
         }
     }
@@ -106,11 +111,12 @@ fn tell(known: &watch::Sender<Known>, news: Result<Version, StoreError>) {
     });
 }
 
-async fn look(link: &Link, last: Option<Version>) -> Result<Version, StoreError> {
-    let rows = link.query("SELECT version, batch FROM head", &[]).await?;
-    let head = rows.first().and_then(|row| head_of(row.get(0), row.get(1))).unwrap_or_default();
+async fn look(link: &Link, last: Option<Version>) -> Result<Hint, StoreError> {
+    let rows = link.query("SELECT version, batch, baton FROM head", &[]).await?;
+    let row = rows.first();
+    let head = row.and_then(|row| head_of(row.get(0), row.get(1))).unwrap_or_default();
     match last {
         Some(last) if head.version < last => Err(too_far(last, head)),
-        _ => Ok(head.version),
+        _ => Ok((head.version, row.and_then(|row| author_of(row.get(2))))),
     }
 }

@@ -21,6 +21,7 @@
 
 mod address;
 mod append;
+mod baton;
 mod failure;
 mod follow;
 mod history;

@@ -5,20 +5,22 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use laneway_store::StoreError;
-use tokio::sync::{Mutex, mpsc};
+use laneway_store::{Author, StoreError, Version};
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
 use crate::address::Address;
+use crate::baton::author_of;
 use crate::failure::{breaks_connection, from_postgres, unavailable};
 use crate::schema;
 
 /// A statement that finds its connection broken is sent again over a new one, so often. All of them may be repeated.
 const TRIES: usize = 3;
-/// Hints that wait to be heard. One that finds no room is not missed: the others say the same.
-const HINTS_MAX: usize = 16;
+
+/// A batch that was appended, and to whom it passed the baton.
+pub(crate) type Hint = (Version, Option<Author>);
 
 /// One connection to Postgres.
 pub(crate) struct Link {
@@ -27,7 +29,7 @@ pub(crate) struct Link {
     /// Held while a connection is made, so that one is made for all who need it.
     session: Mutex<Option<Arc<Session>>>,
     /// Where hints go, if this connection listens for them.
-    hints: Option<mpsc::Sender<u64>>,
+    hints: Option<watch::Sender<Hint>>,
 }
 
 /// A connection with what was prepared on it.
@@ -42,8 +44,8 @@ impl Link {
     }
 
     /// A connection that also listens for appends, and where it tells of them.
-    pub(crate) fn listening(address: &Arc<Address>, patience: Duration) -> (Link, mpsc::Receiver<u64>) {
-        let (hints, heard) = mpsc::channel(HINTS_MAX);
+    pub(crate) fn listening(address: &Arc<Address>, patience: Duration) -> (Link, watch::Receiver<Hint>) {
+        let (hints, heard) = watch::channel(Hint::default());
         (Link { hints: Some(hints), ..Link::new(address, patience) }, heard)
     }
 
@@ -83,9 +85,11 @@ impl Link {
         // It ends with the client, or when the connection breaks, which whoever uses the client finds out.
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let (AsyncMessage::Notification(told), Some(hints)) = (message, &hints) {
-                    // Without room for it there are others to be heard.
-                    let _has_room = hints.try_send(told.payload().parse().unwrap_or(0)).is_ok();
+                if let (AsyncMessage::Notification(told), Some(hints)) = (message, &hints)
+                    && let Some(hint) = hint_of(told.payload())
+                {
+                    // The newest says all that those before it said.
+                    hints.send_replace(hint);
                 }
             }
         });
@@ -148,6 +152,12 @@ impl Link {
     fn no_answer(&self) -> StoreError {
         unavailable(self.name(), &format!("no answer within {:?}", self.patience))
     }
+}
+
+/// What a notification says, if it is one of ours.
+fn hint_of(payload: &str) -> Option<Hint> {
+    let (version, baton) = payload.split_once(' ')?;
+    Some((Version(version.parse().ok()?), author_of(baton.parse().ok()?)))
 }
 
 impl Session {

@@ -5,6 +5,7 @@ use laneway_core::{BlobId, Timestamp};
 use laneway_store::{BatchId, Head, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch, Version};
 
 use crate::append::bigint;
+use crate::baton::author_of;
 use crate::failure::unreadable;
 use crate::store::Shared;
 
@@ -60,13 +61,17 @@ impl Shared {
     }
 
     async fn batches(&self, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
-        let sql = "SELECT version, record FROM log WHERE version > $1 ORDER BY version LIMIT $2";
+        let sql = "SELECT version, record, baton FROM log WHERE version > $1 ORDER BY version LIMIT $2";
         let rows = self.reader.query(sql, &[&bigint(after.0), &(BATCHES_PER_READ as i64)]).await?;
         let batch = |row: &tokio_postgres::Row| {
             let version = Version(row.get::<_, i64>(0) as u64);
             StoredBatch { version, record: Bytes::copy_from_slice(row.get(1)) }
         };
-        Ok(rows.iter().map(batch).collect())
+        let batches: Vec<StoredBatch> = rows.iter().map(batch).collect();
+        if let (Some(row), Some(batch)) = (rows.last(), batches.last()) {
+            self.newest.note(batch.version, author_of(row.get(2)));
+        }
+        Ok(batches)
     }
 
     /// The end of the log, if it reaches this version.

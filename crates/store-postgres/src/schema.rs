@@ -7,7 +7,7 @@ use crate::failure::{damaged, from_postgres, unfit};
 
 /// The steps from an empty schema to the tables of today. A step that was released is never changed; a change is a new
 /// step.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// The oldest Postgres that is known to work.
 const POSTGRES_MIN: u32 = 15;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    Answer, Append, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
+    Answer, Append, Author, Durability, Head, HistoryQuery, Retention, Store, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
 use tokio::runtime::Handle;
@@ -13,13 +13,15 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
 use crate::address::Address;
+use crate::baton::Newest;
 use crate::failure::{closed, from_postgres};
 use crate::follow::Known;
 use crate::link::Link;
 use crate::options::Options;
 use crate::schema;
 
-/// A log in a Postgres that any number of processes share. They race for each version, and exactly one wins.
+/// A log in a Postgres that any number of processes share. They race for each version, and exactly one wins; where many do,
+/// they pass a baton.
 ///
 /// A broken connection is made anew, by itself. A statement whose fate is unknown is sent again where that is right,
 /// which it is for all of them: the same batch is never written twice.
@@ -40,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) saver: Link,
     /// One at a time uses the saver's connection.
     pub(crate) saving: Mutex<()>,
+    pub(crate) newest: Arc<Newest>,
     pub(crate) follower: StdMutex<Option<(watch::Sender<Known>, JoinHandle<()>)>>,
 }
 
@@ -67,6 +70,7 @@ impl PostgresStore {
             reader: link(),
             saver: link(),
             saving: Mutex::new(()),
+            newest: Arc::default(),
             follower: StdMutex::new(None),
             address: Arc::clone(&address),
             options: options.clone(),
@@ -143,6 +147,14 @@ impl Store for PostgresStore {
 
     fn append(&self, append: Append) -> Answer<'_, Head> {
         self.run(async move |shared| shared.append(append).await)
+    }
+
+    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.run(async move |shared| shared.want_baton(author).await)
+    }
+
+    fn newest(&self) -> Option<(Version, Option<Author>)> {
+        Some(self.shared.newest.get())
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {

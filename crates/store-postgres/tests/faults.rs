@@ -15,7 +15,7 @@ use std::time::Duration;
 use laneway_core::{Scheduler, Timestamp};
 use laneway_servers::{Postgres, Proxy};
 use laneway_store::{
-    Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, Log, Store, StoreError, Version,
+    Author, Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, Log, Store, StoreError, Version,
 };
 use laneway_store_postgres::{Options, PostgresStore};
 
@@ -61,7 +61,38 @@ async fn tables_of_a_newer_program_are_refused() {
     connect(&postgres).await.batch_execute("INSERT INTO laneway_newer.layout VALUES (9)").await.unwrap();
     let refused = PostgresStore::open_with(&postgres.url(), options("newer")).await.err().unwrap();
     let StoreError::Corrupt { damage, record: None, .. } = refused else { panic!("{refused}") };
-    assert_eq!(damage, Damage::UnknownFormat { found: 9, known: 1 });
+    assert_eq!(damage, Damage::UnknownFormat { found: 9, known: 2 });
+}
+
+#[tokio::test]
+async fn tables_of_an_older_program_are_brought_up_to_date_with_what_they_hold() {
+    let postgres = shared();
+    let head = open(&postgres.url(), "older").await.append(Head::EMPTY, &entry(1)).await.unwrap();
+    let as_before = "SET search_path TO laneway_older;
+        ALTER TABLE head DROP COLUMN line, DROP COLUMN baton;
+        ALTER TABLE log DROP COLUMN baton;
+        DELETE FROM layout WHERE step > 1;";
+    connect(&postgres).await.batch_execute(as_before).await.unwrap();
+    let log = open(&postgres.url(), "older").await;
+    log.append(head, &entry(2)).await.unwrap();
+    let ids: Vec<u128> = log.read(Head::EMPTY).await.unwrap().iter().map(|(_, batch)| batch.id.0).collect();
+    assert_eq!(ids, [1, 2]);
+}
+
+#[tokio::test]
+async fn the_newest_hint_tells_who_has_the_baton_however_many_came_before() {
+    let postgres = shared();
+    let (log, other) = (open(&postgres.url(), "hints").await, open(&postgres.url(), "hints").await);
+    let tail = other.store().tail(Version(0));
+    let mut head = Head::EMPTY;
+    for number in 1..=200 {
+        head = log.append(head, &entry(number)).await.unwrap();
+    }
+    log.store().want_baton(Author(7)).await.unwrap();
+    log.append(head, &entry(201)).await.unwrap();
+    tail.await.unwrap();
+    while other.store().tail(Version(200)).await != Ok(Version(201)) {}
+    assert_eq!(other.store().newest(), Some((Version(201), Some(Author(7)))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use laneway_engine::Handle;
 use laneway_servers::{Postgres, Redis};
 use laneway_store::Store;
-use laneway_store_postgres::PostgresStore;
+use laneway_store_postgres::{Options as OnPostgres, PostgresStore};
 use laneway_store_redis::{Options, RedisStore};
 
 use crate::counts::Counts;
@@ -113,31 +113,15 @@ fn micros(time: Duration) -> String {
 async fn saturated(redis: &Redis) -> [Row; 2] {
     let one = replicas_on(redis, "one", 1).await;
     let three = replicas_on(redis, "three", 3).await;
-    // Beside the two that have a bound: what slots and callers have to do with it.
-    let loads = [
-        ("one", &one, Load::ONE),
-        ("three", &three, Load::of(3)),
-        ("three with the slots and callers of one", &three, Load::ONE),
-        ("three with twice the slots", &three, Load { slots: 2 * Load::of(3).slots, ..Load::of(3) }),
-        ("one with a slot for each caller", &one, Load { slots: Load::ONE.callers as u32, ..Load::ONE }),
-    ];
-    let mut rates: [Vec<f64>; 5] = Default::default();
-    let mut costs = [Counts::default(); 5];
+    let mut rates: [Rates; 2] = Default::default();
     let mut peer = Vec::new();
     for _ in 0..ROUNDS {
-        for (index, (name, replicas, load)) in loads.into_iter().enumerate() {
-            let before = Counts::of(replicas, redis).await;
-            let rate = throughput(replicas, load, TASKS).await;
-            costs[index] += Counts::of(replicas, redis).await - before;
-            rates[index].push(rate);
-            eprint!("{name} {rate:.0}/s, ");
-        }
+        rates[0].measure(redis, &one, Load::ONE).await;
+        rates[1].measure(redis, &three, Load::of(3)).await;
         let rate = bullmq::throughput(redis.port(), PEER_TASKS);
         eprintln!("BullMQ {rate:.0}/s");
         peer.push(rate);
     }
-    let rate = |rates: &[f64]| format!("{:.0}/s", median(rates));
-    let ratio = |a: &[f64], b: &[f64]| median(&a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<_>>());
     let row = |what, ours: &[f64], reference: &[f64], bound| Row {
         what,
         ours: rate(ours),
@@ -146,16 +130,61 @@ async fn saturated(redis: &Redis) -> [Row; 2] {
         bound,
         is_at_least: true,
     };
-    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &rates[0], &peer, 5.0));
-    costs[0].print(ROUNDS * TASKS);
-    let beside_one = told(row("Redis: three replicas, saturated, beside one", &rates[1], &rates[0], 1.0));
-    costs[1].print(ROUNDS * TASKS);
-    for index in 2..loads.len() {
-        let ratio = ratio(&rates[index], &rates[0]);
-        println!("    {}: {}, ratio {ratio:.2}", loads[index].0, rate(&rates[index]));
-        costs[index].print(ROUNDS * TASKS);
-    }
+    let [of_one, of_three] = rates;
+    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &of_one.rates, &peer, 5.0));
+    of_one.costs.print(ROUNDS * TASKS);
+    let what = "Redis: three replicas, saturated, beside one";
+    let beside_one = told(row(what, &of_three.rates, &of_one.rates, 1.0));
+    of_three.costs.print(ROUNDS * TASKS);
+    more_slots(redis, [&one, &three]).await;
     [beside_peer, beside_one]
+}
+
+/// What slots and callers have to do with it, in rounds of their own: what has ended is remembered, and the more there is of that
+/// in a namespace, the more each task costs.
+async fn more_slots(redis: &Redis, [one, three]: [&[Handle]; 2]) {
+    let loads = [
+        ("one", one, Load::ONE),
+        ("three with the slots and callers of one", three, Load::ONE),
+        ("three with twice the slots", three, Load { slots: 2 * Load::of(3).slots, ..Load::of(3) }),
+        ("one with a slot for each caller", one, Load { slots: Load::ONE.callers as u32, ..Load::ONE }),
+    ];
+    let mut rates: [Rates; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        for (rates, (_, replicas, load)) in rates.iter_mut().zip(loads) {
+            rates.measure(redis, replicas, load).await;
+        }
+        eprintln!();
+    }
+    for (of, (name, ..)) in rates.iter().zip(loads).skip(1) {
+        println!("    {name}: {}, ratio {:.2}", rate(&of.rates), ratio(&of.rates, &rates[0].rates));
+        of.costs.print(ROUNDS * TASKS);
+    }
+}
+
+/// How fast some replicas were in each round, and what all of that has cost.
+#[derive(Default)]
+struct Rates {
+    rates: Vec<f64>,
+    costs: Counts,
+}
+
+impl Rates {
+    async fn measure(&mut self, redis: &Redis, replicas: &[Handle], load: Load) {
+        let before = Counts::of(replicas, redis).await;
+        let rate = throughput(replicas, load, TASKS).await;
+        self.costs += Counts::of(replicas, redis).await - before;
+        self.rates.push(rate);
+        eprint!("{} with {} slots {rate:.0}/s, ", replicas.len(), load.slots);
+    }
+}
+
+fn rate(rates: &[f64]) -> String {
+    format!("{:.0}/s", median(rates))
+}
+
+fn ratio(ours: &[f64], reference: &[f64]) -> f64 {
+    median(&ours.iter().zip(reference).map(|(ours, reference)| ours / reference).collect::<Vec<_>>())
 }
 
 fn beside_trip(what: &'static str, ours: Duration, trip: Duration, bound: f64) -> Row {
@@ -213,9 +242,31 @@ async fn at_a_rate(replicas: &[Handle], redis: &Redis, a_second: u32) -> (Durati
     (p99, Counts::of(replicas, redis).await - before, tasks)
 }
 
+/// Replicas that all have something to append, at a thousand tasks a second.
+async fn contend_on(postgres: &Postgres, count: usize) {
+    let mut replicas = Vec::new();
+    for _ in 0..count {
+        let options = OnPostgres { namespace: format!("{count} at a rate"), ..OnPostgres::default() };
+        let store: Arc<dyn Store> =
+            Arc::new(PostgresStore::open_with(&postgres.url(), options).await.unwrap());
+        replicas.push(replica(store).await);
+    }
+    let (p99, _) = open_loop(&replicas, 1000, SECONDS).await;
+    let appends: Vec<_> = replicas.iter().map(Handle::appends).collect();
+    let (kept, lost) =
+        appends.iter().fold((0, 0), |(kept, lost), appends| (kept + appends.kept, lost + appends.lost));
+    println!(
+        "    Postgres: {count} replicas, 1000/s: p99 of submit {}; {kept} appends, {lost} races lost",
+        micros(p99)
+    );
+}
+
 async fn on_postgres() -> Row {
     let postgres = Postgres::start_with(&["fsync=on"]);
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&postgres.url()).await.unwrap());
+    for count in [3, 10] {
+        contend_on(&postgres, count).await;
+    }
     let one = [replica(store).await];
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

@@ -50,6 +50,10 @@ fn as_dyn(store: PostgresStore) -> Arc<dyn Store> {
 }
 
 impl Site for Namespace {
+    fn has_baton(&self) -> bool {
+        true
+    }
+
     fn open(&self) -> Answer<'_, Arc<dyn Store>> {
         let (url, options) = (self.postgres.url(), options(&self.name()));
         Box::pin(async move { PostgresStore::open_with(&url, options).await.map(as_dyn) })
