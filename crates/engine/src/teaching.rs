@@ -53,7 +53,8 @@ impl Handle {
         *self.toolbox().tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
     }
 
-    pub(crate) fn tool_calls(&self) -> Arc<ToolCalls> {
+    /// How the calls of tools are run.
+    pub fn tool_calls(&self) -> Arc<ToolCalls> {
         Arc::clone(&self.toolbox().tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

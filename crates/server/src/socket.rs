@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use laneway_core::TaskId;
-use laneway_engine::{OnDrop, TaskHandle};
+use laneway_engine::{Error, OnDrop, TaskHandle};
 use laneway_protocol::{ChatRequest, Code, EventFrame, EventName, Problem, Scope};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -151,7 +151,19 @@ impl Client {
                 return;
             }
         }
+        self.tell_unfinished().await;
         self.close(close_code::AWAY, "the server is shutting down").await;
+    }
+
+    /// Says of the client's own runs that have not ended what becomes of them.
+    async fn tell_unfinished(&mut self) {
+        for task in self.runs.keys().copied().collect::<Vec<_>>() {
+            let refusal = self.app.unfinished(task, Error::Closed);
+            let data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+            if !self.frame(EventName::Error, data, None).await {
+                return;
+            }
+        }
     }
 
     /// Looks whether whoever opened the socket would still be let in.

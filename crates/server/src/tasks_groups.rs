@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use laneway_core::{End, Name, Selector};
-use laneway_engine::{Handle, HistoryFilter, RunError, ToolResult, ToolUse};
-use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView};
+use laneway_core::{CancelReason, End, Name, Selector};
+use laneway_engine::{Error, Handle, HistoryFilter, RunError, ToolCalls, ToolResult, ToolUse};
+use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, Problem};
+use laneway_store::Durability;
 
 use crate::app::App;
 use crate::asks;
@@ -102,21 +103,37 @@ pub(crate) async fn batch(
         return Err(Refusal::invalid("calls must hold at least one call"));
     }
     let results = tools.batch(calls, |_| async { Ok(()) }).await?;
-    let results = names.into_iter().zip(results).map(|(tool, result)| told(tool, result)).collect();
+    let results = names.into_iter().zip(results).map(|(tool, result)| told(&app, tool, result)).collect();
     Ok(Json(BatchAnswer { results }))
 }
 
-fn told(tool: String, result: ToolResult) -> BatchResult {
+fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
     let (result, error) = match result {
         ToolResult::Done(value) => (Some(value), None),
+        ToolResult::Failed(RunError::Refused(Error::Closed)) if keeps_calls(app) => {
+            let detail = format!(
+                "the server is shutting down; the call is kept and runs after the restart: do not ask again, look at \
+                 GET /api/tasks?kind={tool}"
+            );
+            (None, Some(Problem { retryable: false, ..Problem::new(Code::Draining, detail) }))
+        }
+        ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
         ToolResult::Refused(why) => (None, Some(*Refusal::new(Code::Forbidden, why).0)),
         ToolResult::Failed(RunError::Refused(error)) => (None, Some(*Refusal::from(error).0)),
-        ToolResult::Failed(RunError::Ended(end)) => {
-            let mut problem = *Refusal::ended(laneway_core::TaskId(0), &end).0;
-            (problem.task_id, problem.task_id_camel) = (None, None);
-            (None, Some(problem))
-        }
+        ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
         _ => (None, Some(*Refusal::new(Code::Internal, "something unexpected went wrong").0)),
     };
     BatchResult { tool, success: error.is_none(), result, error }
+}
+
+/// Whether calls that wait when the server stops run after its restart.
+fn keeps_calls(app: &App) -> bool {
+    app.handle.durability() > Durability::Memory && !matches!(*app.handle.tool_calls(), ToolCalls::Direct)
+}
+
+/// What became of a call, whose id nobody was told.
+fn ended(end: &End) -> Problem {
+    let mut problem = *Refusal::ended(laneway_core::TaskId(0), end).0;
+    (problem.task_id, problem.task_id_camel) = (None, None);
+    problem
 }

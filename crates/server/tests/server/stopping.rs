@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::{SinkExt, StreamExt};
 use laneway_store_sqlite::SqliteStore;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Events, Gate, Running, answer, serve_in};
 
@@ -119,4 +121,64 @@ async fn a_server_that_keeps_nothing_does_not_say_that_it_does() {
     assert_eq!((refused.status, &refused.json()["retryable"]), (503, &json!(true)), "{refused:?}");
     assert!(!refused.text.contains("is kept"), "{refused:?}");
     server.stopped().await;
+}
+
+#[tokio::test]
+async fn a_socket_and_a_batch_that_wait_when_it_stops_hear_so_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::open().await;
+    let config = format!(
+        "agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}
+        handler \"tool\" {{ command = [\"echo\", \"done\"] }}
+        queue {{ execute_max_concurrency = 1 }}",
+        gate.url
+    );
+    let mut server = serve_on(dir.path(), &config).await;
+    let path = "/api/agents/coder/chat";
+    let asking = [("prefer", "respond-async")];
+    server.send_with("POST", path, json!({"message": "runs", "session": "a"}), &asking).await;
+    gate.arrival().await;
+    let url = format!("ws://{}/api/ws", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let submit = json!({"event": "submit", "data": {"agent": "coder", "message": "waits", "session": "b"}});
+    socket.send(Message::text(submit.to_string())).await.unwrap();
+    server.until_numbers((1, 1)).await;
+    assert_eq!(server.post("/api/lanes/session:s%2Fexecute/pause", json!({})).await.status, 200);
+    let calls = json!({"session": "s", "calls": [{"tool": "tool", "payload": {}}]});
+    let request = server.request("POST", "/api/tasks/batch").header("content-type", "application/json");
+    let batch = tokio::spawn(answer(request.body(calls.to_string())));
+    server.until_numbers((1, 2)).await;
+    server.stop();
+    while server.get("/readyz").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    gate.let_go(1);
+    let called = batch.await.unwrap().json()["results"][0]["error"].clone();
+    assert_eq!((&called["code"], &called["retryable"]), (&json!("DRAINING"), &json!(false)), "{called}");
+    assert!(called["detail"].as_str().unwrap().contains("GET /api/tasks?kind=tool"), "{called}");
+    let mut errors = Vec::new();
+    let reason = loop {
+        match socket.next().await.unwrap().unwrap() {
+            Message::Text(text) => {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                errors.extend((frame["event"] == "error").then(|| frame["data"].clone()));
+            }
+            Message::Close(frame) => break frame.unwrap().code,
+            _ => {}
+        }
+    };
+    assert_eq!((errors.len(), u16::from(reason)), (1, 1001), "{errors:?}");
+    let (told, waiting) = (&errors[0], errors[0]["task_id"].as_str().unwrap());
+    assert_eq!((&told["code"], &told["retryable"]), (&json!("DRAINING"), &json!(false)), "{told}");
+    server.stopped().await;
+    drop(server);
+
+    let server = serve_on(dir.path(), &config).await;
+    gate.let_go(1);
+    server.until_numbers((0, 1)).await;
+    assert_eq!(server.get(&format!("/api/tasks/{waiting}")).await.json()["result"], "answer to waits");
+    assert_eq!(server.post("/api/lanes/session:s%2Fexecute/resume", json!({})).await.status, 200);
+    server.until_numbers((0, 0)).await;
+    let tools = server.get("/api/tasks?kind=tool&status=completed").await.json();
+    assert_eq!(tools["items"].as_array().unwrap().len(), 1, "{tools}");
 }
