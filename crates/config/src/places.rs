@@ -59,6 +59,9 @@ pub enum Store {
     Postgres(String),
 }
 
+/// What begins a URL, and no directory.
+const SCHEMES: [&str; 4] = ["redis:", "rediss:", "postgres:", "postgresql:"];
+
 impl Store {
     /// Reads `memory`, a URL or a path; the error says what would be right.
     pub(crate) fn read(text: &str) -> Result<Store, &'static str> {
@@ -70,6 +73,9 @@ impl Store {
             Some(_) => Err("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
             None if text.is_empty() => Err("must not be blank"),
             None if text == "memory" => Ok(Store::Memory),
+            None if SCHEMES.iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) => {
+                Err("must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE")
+            }
             None => Ok(Store::Path(text.into())),
         }
     }

@@ -117,6 +117,10 @@ fn nonsense_is_told_with_what_would_be_right() {
         "a.hcl:1: store must be \"memory\", a directory, a redis:// or a postgres:// URL",
     );
     check("store = \"redis://\"", "a.hcl:1: store must name a host after the ://");
+    for typo in ["redis:/u:p@10.0.0.5", "Postgresql:10.0.0.5/lanes", "rediss:host"] {
+        let said = "a.hcl:1: store must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE";
+        check(&format!("store = \"{typo}\""), said);
+    }
 }
 
 #[test]

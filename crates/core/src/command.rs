@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{CancelReason, StopReason};
+use crate::event::{CancelReason, End, StopReason};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::name::{LaneName, Name, Pattern};
 use crate::session_command::{MessageReply, SessionCommand, TurnMessage};
@@ -105,6 +105,15 @@ pub enum Command {
     RaiseFences {
         /// The highest that is known.
         to: Fence,
+    },
+    /// Somebody knows how a task ended, and the log has lost it, or that end. One that runs is left alone.
+    Recount {
+        /// Which task.
+        task: TaskId,
+        /// What it was, for a log that has lost the whole task.
+        spec: Option<Box<TaskSpec>>,
+        /// How it ended.
+        end: End,
     },
     /// Take the slots away from what runs in a lane, at once: its leases are revoked and its fences stale.
     ForceRelease {

@@ -58,6 +58,7 @@ mod node;
 mod ordered;
 mod ranking;
 mod receipts;
+mod recount;
 mod rejection;
 mod retry;
 mod routes;

@@ -291,6 +291,7 @@ impl Scheduler {
                 }
                 Ok(Reply::Done)
             }
+            Command::Recount { task, spec, end } => self.recount(task, spec, end, events),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane, events)),
             Command::Pause { lane } => Ok(self.pause(lane, events)),
             Command::Resume { lane } => Ok(self.resume(lane, events)),

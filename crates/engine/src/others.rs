@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::News;
 use crate::outbox::Told;
+use crate::putting_back::PutBack;
 use crate::recovery::Found;
 use crate::replica::{Replica, ReplicaId};
 use crate::stop::Stopped;
@@ -247,15 +248,20 @@ impl Engine {
             return Err(error);
         }
         let put_back = self.put_back(&before);
-        let is_lost =
-            |view: &TaskView| self.scheduler.task(view.id).is_none() && !put_back.contains(&view.id);
+        let PutBack { asked, ended } = put_back;
+        let is_lost = |view: &TaskView| self.scheduler.task(view.id).is_none() && !asked.contains(&view.id);
         let lost = before.tasks().filter(is_lost).map(|view| view.id).collect();
-        let mut told: Vec<TaskId> = put_back.iter().copied().collect();
-        told.sort_unstable();
-        let update = Update::SetBack { known: known.version, found: self.head.version, lost, put_back: told };
+        let sorted = |tasks: &HashSet<TaskId>| {
+            let mut tasks: Vec<TaskId> = tasks.iter().copied().collect();
+            tasks.sort_unstable();
+            tasks
+        };
+        let (put_back, recounted) = (sorted(&asked), sorted(&ended));
+        let (known, found) = (known.version, self.head.version);
+        let update = Update::SetBack { known, found, lost, put_back, recounted };
         self.tools.watchers.tell(&update, |_| true);
         drop(before);
-        self.tell_missed_ends(&put_back).await
+        self.tell_missed_ends(&asked.union(&ended).copied().collect()).await
     }
 
     /// What follows from the silence of others. Only after a look: we may be the one who was silent, and not have heard.

@@ -1,17 +1,19 @@
 //! What this engine accepted lately, for a log that goes back behind it: what the log has lost and we still know, we ask for
 //! once more.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Block, Command, End, LaneSettings, Pattern, Reply, Scheduler, SessionCommand, TaskId,
+    BlobId, Block, Command, End, LaneSettings, Outcome, Pattern, Reply, Scheduler, SessionCommand, TaskId,
+    TaskSpec,
 };
 use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
 
-use crate::call::{Ask, Wants};
+use crate::call::{Ask, Ending, Wants};
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::outbox::Told;
@@ -19,11 +21,11 @@ use crate::task::is_slot;
 
 /// A failover loses a moment, seldom more: what is older than this is taken for kept.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// The most tasks, messages and changes of settings, and bytes of payloads, that are remembered.
-const ACCEPTED_MAX: usize = 10_000;
+/// The most tasks, ends of tasks, messages and changes of settings, and bytes of payloads and results, that are remembered.
+const ACCEPTED_MAX: usize = 20_000;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The newest tasks, messages and changes of settings that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with
+/// The newest tasks, their ends, messages and changes of settings that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with
 /// at most [`BYTES_MAX`].
 #[derive(Default)]
 pub(crate) struct Recent {
@@ -37,6 +39,9 @@ struct Accepted {
     head: Head,
     command: Command,
     payloads: Vec<(BlobId, Bytes)>,
+    /// What an attempt produced that is over, and what it was to do, if that is remembered.
+    result: Option<Bytes>,
+    work: Option<Bytes>,
 }
 
 impl Accepted {
@@ -48,17 +53,31 @@ impl Accepted {
             },
             _ => 0,
         };
-        text + self.payloads.iter().map(|(_, payload)| payload.len()).sum::<usize>()
+        let produced = [&self.result, &self.work].into_iter().flatten().map(Bytes::len).sum::<usize>();
+        text + produced + self.payloads.iter().map(|(_, payload)| payload.len()).sum::<usize>()
     }
 
     /// Asks for it again. It is noted anew when that has been kept.
     fn into_ask(self) -> Ask {
         let wants = match self.command {
-            Command::Submit { task, .. } => Wants::PutBack(task),
+            Command::Submit { task, .. } | Command::Recount { task, .. } => Wants::PutBack(task),
             _ => Wants::Nothing,
         };
-        Ask { payloads: self.payloads, ..Ask::new(self.command, wants) }
+        let Accepted { payloads, result, work, .. } = self;
+        Ask { payloads, result, work, ..Ask::new(self.command, wants) }
     }
+}
+
+/// What tasks were that were accepted here lately.
+type Specs = HashMap<TaskId, Box<TaskSpec>>;
+
+/// What an engine asks for that the log has lost.
+#[derive(Default)]
+pub(crate) struct PutBack {
+    /// Tasks that are asked for again.
+    pub(crate) asked: HashSet<TaskId>,
+    /// Tasks of which it is told once more how they ended.
+    pub(crate) ended: HashSet<TaskId>,
 }
 
 /// Whether it changes what holds for all.
@@ -81,13 +100,15 @@ impl Recent {
         for (ask, reply) in answered {
             let is_new = match (&ask.command, reply) {
                 (Command::Submit { .. }, Ok(Reply::Accepted { joined, .. })) => !joined,
+                (Command::Finish { .. }, Ok(_)) => true,
                 (Command::Session(command), Ok(_)) if matches!(**command, SessionCommand::Send(_)) => true,
                 (command, Ok(_)) => is_setting(command),
                 _ => false,
             };
             if is_new {
                 let (command, payloads) = (ask.command.clone(), ask.payloads.clone());
-                let accepted = Accepted { at, head, command, payloads };
+                let (result, work) = (ask.result.clone(), ask.work.clone());
+                let accepted = Accepted { at, head, command, payloads, result, work };
                 self.bytes += accepted.bytes();
                 self.accepted.push_back(accepted);
             }
@@ -126,9 +147,10 @@ impl Engine {
     }
 
     /// Asks again, in the next turn, for what was accepted here, had not ended in the state `before`, and is not in the log any
-    /// more, with fences above all that are known. Returns which tasks. What ran is treated as if whoever ran it had died.
-    pub(crate) fn put_back(&mut self, before: &Scheduler) -> HashSet<TaskId> {
-        let Some(replica) = &mut self.replica else { return HashSet::new() };
+    /// more, with fences above all that are known; and tells once more how tasks ended. What ran is treated as if whoever ran it
+    /// had died.
+    pub(crate) fn put_back(&mut self, before: &Scheduler) -> PutBack {
+        let Some(replica) = &mut self.replica else { return PutBack::default() };
         let recent = std::mem::take(&mut replica.recent);
         let mut commands = vec![Command::RaiseFences { to: before.highest_fence() }];
         let has_settings = self.scheduler.blocks().next().is_some();
@@ -142,40 +164,84 @@ impl Engine {
             let messages = Box::new(before.message_settings().clone());
             commands.push(Command::Session(Box::new(SessionCommand::ConfigureMessages(messages))));
         }
-        let asks = recent.accepted.into_iter().filter(|accepted| {
-            if is_setting(&accepted.command) { has_settings } else { self.is_wanted(accepted, before) }
+        let mut specs = HashMap::new();
+        let mut asks = Vec::new();
+        for accepted in recent.accepted {
+            if let Command::Submit { task, spec } = &accepted.command {
+                specs.insert(*task, spec.clone());
+            }
+            let asked = match is_setting(&accepted.command) {
+                true => has_settings.then_some(accepted),
+                false => self.wanted(accepted, before, &specs),
+            };
+            asks.extend(asked.map(Accepted::into_ask));
+        }
+        // Settings first, so that nothing is granted under others. Then how what waits has ended, so that it does not begin when
+        // what runs has ended.
+        asks.sort_by_key(|ask| match &ask.command {
+            command if is_setting(command) => 0,
+            Command::Recount { .. } => 1,
+            Command::Finish { .. } => 2,
+            _ => 3,
         });
-        let mut asks: Vec<Ask> = asks.map(Accepted::into_ask).collect();
-        // Settings first, so that nothing is granted under others.
-        asks.sort_by_key(|ask| !is_setting(&ask.command));
-        let task = |ask: &Ask| if let Wants::PutBack(task) = ask.wants { Some(task) } else { None };
-        let tasks = asks.iter().filter_map(task).collect();
+        let mut put_back = PutBack::default();
+        for ask in &asks {
+            match &ask.command {
+                Command::Submit { task, .. } => put_back.asked.extend([*task]),
+                Command::Finish { task, .. } | Command::Recount { task, .. } => {
+                    put_back.ended.extend([*task])
+                }
+                _ => {}
+            }
+        }
         self.kept.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
         self.kept.extend(asks);
-        tasks
+        put_back
     }
 
     /// A task that was to be put back is refused: it is gone for good, and so is whoever waits for it.
     pub(crate) fn not_put_back(&mut self, task: TaskId) {
         if self.scheduler.task(task).is_none() {
-            self.waiters.remove(&task);
+            self.tell_waiters(task, || Ending { end: End::Lost, attempts: 0, result: None });
             if let Some(answer) = self.slots.remove(&task) {
                 self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
             }
         }
     }
 
-    /// Whether a task or message that the log has lost had not ended before, and is wanted again.
-    fn is_wanted(&self, accepted: &Accepted, before: &Scheduler) -> bool {
-        match &accepted.command {
+    /// What to ask for in place of something that the log has lost: a task or message that had not ended before, or how a task did.
+    fn wanted(&self, accepted: Accepted, before: &Scheduler, specs: &Specs) -> Option<Accepted> {
+        let is_wanted = match &accepted.command {
             // Of slots only those that somebody still waits for: whoever had one hears that it was taken away.
             Command::Submit { task, spec } if is_slot(&spec.kind) => self.slots.contains_key(task),
-            Command::Submit { task, .. } => before.survives_its_runner(*task),
+            Command::Submit { task, .. } if before.survives_its_runner(*task) => true,
+            // It ran and may not run again.
+            Command::Submit { task, spec } if before.task(*task).is_some() => {
+                let command = Command::Recount { task: *task, spec: Some(spec.clone()), end: End::Lost };
+                return Some(Accepted { command, payloads: Vec::new(), ..accepted });
+            }
+            Command::Finish { task, fence, outcome } => match self.scheduler.task(*task) {
+                Some(view) if view.running.is_some() => {
+                    view.running.is_some_and(|running| running.fence == *fence)
+                }
+                // It is told once more how it ended, unless it was to be tried again.
+                _ if before.task(*task).is_none() => {
+                    let end = match outcome {
+                        Outcome::Success => End::Completed,
+                        Outcome::Failure { error, .. } => End::Failed { error: Arc::clone(error) },
+                        Outcome::Stopped => return None,
+                    };
+                    let command = Command::Recount { task: *task, spec: specs.get(task).cloned(), end };
+                    return Some(Accepted { command, ..accepted });
+                }
+                _ => false,
+            },
             Command::Session(command) => match &**command {
                 SessionCommand::Send(message) => before.live_message(message.id).is_some(),
                 _ => false,
             },
             _ => false,
-        }
+        };
+        is_wanted.then_some(accepted)
     }
 }

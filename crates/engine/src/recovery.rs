@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Block, CancelReason, Command, Handler, LaneSettings, Name, Pattern, Selector, TaskId, TaskView,
+    Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, Selector, TaskId, TaskView,
 };
 use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
@@ -21,6 +21,7 @@ use crate::outbox::Told;
 use crate::runs::Begun;
 use crate::stop::Stopped;
 use crate::task::{SLOT_KIND, is_slot};
+use crate::watch::Update;
 
 /// How long to wait before the store is tried again, at first and at most.
 const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -196,14 +197,14 @@ impl Engine {
                     let (end, attempts) = (finished.end, finished.attempts);
                     self.tell_waiters(task, || Ending { end: end.clone(), attempts, result: result.clone() });
                 }
-                None => drop(self.waiters.remove(&task)),
+                None => self.tell_waiters(task, || Ending { end: End::Lost, attempts: 0, result: None }),
             }
         }
         let scheduler = &self.scheduler;
         for (_, answer) in
             self.slots.extract_if(|task, _| scheduler.task(*task).is_none() && !again.contains(task))
         {
-            self.outbox.push(Told::Slot(answer, Err(RunError::Ended(laneway_core::End::Lost))));
+            self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
         }
         Ok(())
     }
@@ -219,6 +220,9 @@ impl Engine {
                 (Wants::Nothing | Wants::PutBack(_), _) => self.kept.push(ask),
                 _ => ask.wants.refuse(error.clone().into()),
             }
+        }
+        if self.outage.is_none() && self.broken.is_none() {
+            self.tools.watchers.tell(&Update::StoreAway { reason: error.to_string().into() }, |_| false);
         }
         match error.kind() {
             ErrorKind::Corrupt => self.broken = Some(error),
@@ -240,6 +244,7 @@ impl Engine {
         match self.reload().await {
             Ok(()) => {
                 self.outage = None;
+                self.tools.watchers.tell(&Update::StoreBack, |_| false);
                 if let Some(replica) = &mut self.replica {
                     replica.forgive();
                 }

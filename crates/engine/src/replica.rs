@@ -155,7 +155,8 @@ impl Engine {
         let mut least = Millis::MAX;
         for view in self.scheduler.tasks() {
             let Some(run) = &view.running else { continue };
-            let lease = view.lanes.first().map_or(Millis(1), |home| self.scheduler.settings_for(home).lease);
+            // Whoever claimed it may have asked for a lease of its own.
+            let lease = run.lease_until.since(self.scheduler.now());
             least = least.min(Millis((lease.0 / 3).max(1)));
             signs.push(Command::Heartbeat { task: view.id, fence: run.fence });
         }

@@ -130,7 +130,11 @@ impl Engine {
             return Ok(believed);
         }
         let finishing = match &ask.command {
-            Command::Finish { task, .. } if ask.result.is_some() || ask.work.is_some() => Some(*task),
+            Command::Finish { task, .. } | Command::Recount { task, .. }
+                if ask.result.is_some() || ask.work.is_some() =>
+            {
+                Some(*task)
+            }
             _ => None,
         };
         let reply = self.admit(ask).and_then(|()| {

@@ -67,7 +67,17 @@ pub enum Update {
         lost: Vec<TaskId>,
         /// Tasks that are gone too, and that were accepted here lately: they are asked for again, under their ids.
         put_back: Vec<TaskId>,
+        /// Tasks whose ends are gone, or that ran when they went and may not run again: it is told once more how they ended, and
+        /// `Lost` of those that ran.
+        recounted: Vec<TaskId>,
     },
+    /// The store cannot be used: nothing is granted until [`StoreBack`](Update::StoreBack). Told to whoever hears everything.
+    StoreAway {
+        /// In the words of the store, which name it.
+        reason: Arc<str>,
+    },
+    /// The store can be used again.
+    StoreBack,
     /// The reader was too slow: so many updates before the next one are missing.
     Missed(u64),
 }
@@ -230,7 +240,11 @@ pub(crate) fn task_of(update: &Update) -> Option<TaskId> {
         Update::Position { task, .. } | Update::Progress { task, .. } | Update::Delta { task, .. } => {
             Some(*task)
         }
-        Update::Lane { .. } | Update::SetBack { .. } | Update::Missed(_) => None,
+        Update::Lane { .. }
+        | Update::SetBack { .. }
+        | Update::StoreAway { .. }
+        | Update::StoreBack
+        | Update::Missed(_) => None,
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{block, lane, numbers, replica_options as options, secs, until};
 use laneway_core::{End, Retry, Timestamp};
-use laneway_engine::{Appends, Context, Error, Failure, Handle, RunError, Task};
+use laneway_engine::{Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
@@ -20,6 +20,12 @@ use tokio::sync::mpsc;
 
 /// Engines on one store in memory, each of which can be cut off from it.
 async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
+    replicas_with(options).await
+}
+
+async fn replicas_with<const N: usize>(
+    options: impl Fn() -> Options,
+) -> ([Handle; N], [Arc<FaultyStore>; N]) {
     let memory = MemoryStore::new();
     let stores: [_; N] = std::array::from_fn(|_| Arc::new(FaultyStore::new(Arc::new(memory.clone()))));
     let mut handles = Vec::new();
@@ -203,6 +209,41 @@ async fn while_the_store_is_away_nothing_is_granted_and_what_runs_reports_later(
     until(&b, "work", 0, 0).await;
     until_answers(&a).await;
     drop(a.slot(["work"]).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_s_own_lease_does_not_lapse_by_the_time_in_which_nobody_could_renew_it() {
+    let ([a, b], stores) = replicas::<2>().await;
+    a.configure(vec![block("gpu", "handler=external lease=30s max_redelivery=0")]).await.unwrap();
+    let id = a.submit(Task::new("gpu").kind("work")).await.unwrap().id();
+    let claims = b.claim(ClaimRequest::new("w", ["gpu"]).lease(secs(3))).await.unwrap();
+    stores.iter().for_each(|store| store.go_away());
+    tokio::time::sleep(secs(12)).await;
+    stores.iter().for_each(|store| store.come_back());
+    until_answers(&a).await;
+    until_answers(&b).await;
+    a.heartbeat(id, claims[0].fence).await.unwrap();
+    b.complete(id, claims[0].fence, None).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_until_its_lease() {
+    let ([a, b], _) = replicas_with(|| {
+        let hold = |context: Context, (): ()| async move {
+            context.stop().wait().await;
+            Err::<(), _>(Failure::fatal("it was told to stop"))
+        };
+        options().holder("held", hold).unwrap()
+    })
+    .await;
+    a.configure(vec![block("work", "max_concurrency=1 lease=9s")]).await.unwrap();
+    a.submit(Task::new("work").kind("held")).await.unwrap().detach();
+    until(&b, "work", 1, 0).await;
+    a.shutdown(Duration::ZERO).await;
+    tokio::time::sleep(secs(2)).await;
+    assert_eq!(numbers(&b, "work").await, (1, 0), "its holder has heard nothing");
+    tokio::time::sleep(secs(9)).await;
+    until(&b, "work", 0, 0).await;
 }
 
 async fn until_answers(lanes: &Handle) {

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{block, lane, replica_options as options, until};
-use laneway_core::{BlobId, MessageEnd, Retry, TaskId};
-use laneway_engine::{Context, Error, Failure, Filter, Handle, Message, Task, Update};
+use laneway_core::{BlobId, End, MessageEnd, Retry, TaskId};
+use laneway_engine::{Context, Failure, Filter, Handle, Message, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
+use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
@@ -25,13 +26,20 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     let lost = a.submit(Task::new("work").kind("work")).await.unwrap().id();
     let again = a.submit(Task::new("others").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
     let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
+    let waits = tokio::spawn({
+        let a = a.clone();
+        async move { a.wait_for(lost).await }
+    });
+    tokio::task::yield_now().await;
     memory.go_back(0).await;
     assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
-    let Some(Update::SetBack { known, found, lost: told, put_back }) = updates.next().await else {
+    let Some(Update::SetBack { known, found, lost: told, put_back, recounted }) = updates.next().await else {
         panic!("it is told")
     };
     assert_eq!((known, found, told, put_back), (Version(2), Version(0), vec![lost], vec![again]));
-    assert!(matches!(a.wait_for(lost).await, Err(Error::Rejected(_))));
+    assert_eq!(recounted, [lost]);
+    assert_eq!(waits.await.unwrap().unwrap().end, End::Lost, "whoever waited hears it");
+    assert_eq!(a.wait_for(lost).await.unwrap().end, End::Lost, "and whoever asks later");
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,6 +86,59 @@ async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
     let slot = a.slot(["work"]).await.unwrap();
     assert!(slot.fence() > fence);
     assert!(b.try_slot(["work"]).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_again() {
+    let memory = Arc::new(Lossy::default());
+    let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
+    let done = Arc::new(Mutex::new(Vec::new()));
+    let (go, may_go) = tokio::sync::watch::channel(false);
+    a.handler("work", {
+        let done = Arc::clone(&done);
+        move |_: Context, number: u32| {
+            let (done, mut may_go) = (Arc::clone(&done), may_go.clone());
+            async move {
+                may_go.wait_for(|may| *may).await.unwrap();
+                done.lock().unwrap().push(number);
+                match number {
+                    9 => Err(Failure::fatal("nine")),
+                    number => Ok(10 * number),
+                }
+            }
+        }
+    })
+    .unwrap();
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let task = async |number: u32| {
+        let submitted = a.submit(Task::new("work").kind("work").payload(number)).await.unwrap();
+        let id = submitted.id();
+        submitted.detach();
+        id
+    };
+    // In the log that is left the first runs, the others wait, and the last was never asked for.
+    let mut tasks = vec![task(1).await, task(2).await, task(9).await];
+    until(&a, "work", 1, 2).await;
+    let kept = memory.len();
+    go.send_replace(true);
+    tasks.push(task(4).await);
+    until(&a, "work", 0, 0).await;
+    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
+    memory.go_back(kept).await;
+    drop(a.slot(["elsewhere"]).await.unwrap());
+    let Some(Update::SetBack { lost, put_back, recounted, .. }) = updates.next().await else {
+        panic!("it is told")
+    };
+    let mut sorted = tasks.clone();
+    sorted.sort_unstable();
+    assert_eq!((lost, put_back, recounted), (vec![], vec![], sorted));
+    until(&a, "work", 0, 0).await;
+    let mut ends = Vec::new();
+    for task in &tasks {
+        ends.push(a.wait_for(*task).await.unwrap().into_result().ok());
+    }
+    assert_eq!(ends, [Some(json!(10)), Some(json!(20)), None, Some(json!(40))]);
+    assert_eq!(*done.lock().unwrap(), [1, 2, 9, 4], "each once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,10 @@
 //! Small files beside the store that survive a crash at any moment: written whole under another name, flushed, renamed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Puts `bytes` in the place of whatever the file held. Readable only by the owner: there may be secrets in it.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -29,6 +30,33 @@ pub(crate) fn append_to(path: &Path) -> io::Result<File> {
         File::open(dir)?.sync_all()?;
     }
     Ok(file)
+}
+
+/// For how long to wait for a directory that another server has, which may be about to end.
+const LOCKED_MAX: Duration = Duration::from_secs(3);
+
+/// Takes a directory for one server, as long as the file is open. Two that write the same files would lose what the other wrote.
+pub(crate) async fn lock(dir: &Path) -> Result<File, String> {
+    let path = dir.join("lock");
+    let cannot = |error: io::Error| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(dir).map_err(cannot)?;
+    let file = owner_only().write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+    let begun = tokio::time::Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < LOCKED_MAX => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "{} is in use by another server: give each a directory of its own, with `state` in its server block",
+                    dir.display()
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        }
+    }
 }
 
 fn owner_only() -> OpenOptions {

@@ -60,6 +60,8 @@ pub struct Server {
     app: Arc<App>,
     /// What tells a collector of tasks, until all is over.
     exporting: Option<JoinHandle<()>>,
+    /// The directory of the state is ours.
+    lock: Option<std::fs::File>,
 }
 
 /// Where a configuration keeps what the server needs beside the store; `None`: in memory.
@@ -171,6 +173,10 @@ impl Server {
     pub async fn open(parts: Parts) -> Result<Server, String> {
         let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
+        let lock = match &state_dir {
+            Some(dir) => Some(crate::files::lock(dir).await?),
+            None => None,
+        };
         let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
         let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
         let schedules = Schedules::open(state_dir.map(|dir| dir.join("schedules.json")))?;
@@ -232,7 +238,7 @@ impl Server {
             variables: overrides,
         });
         keep_watch(&app, wishes, is_shared);
-        Ok(Server { app, exporting })
+        Ok(Server { app, exporting, lock })
     }
 
     /// Whether nobody needs a token.
@@ -249,7 +255,7 @@ impl Server {
     /// waits is kept, and streams and sockets are closed last.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> std::io::Result<()> {
         let address = listener.local_addr()?;
-        let Server { app, exporting } = self;
+        let Server { app, exporting, lock } = self;
         app.runners.set_listens(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
         let router = crate::routes::router(Arc::clone(&app));
@@ -269,6 +275,7 @@ impl Server {
         if let Some(exporting) = exporting {
             drop(tokio::time::timeout(LAST_WORDS, exporting).await);
         }
+        drop(lock);
         tracing::info!("stopped");
         Ok(())
     }

@@ -242,6 +242,12 @@ pub(crate) async fn give_back(
     if let Some(ended) = end(&app, task, &body).await {
         return ended.map(|()| StatusCode::NO_CONTENT);
     }
+    // Another server of the same queue may have given it.
+    let kind = app.handle.read(move |lanes| lanes.task(task).map(|view| view.kind)).await?;
+    if kind.is_some_and(|kind| kind.as_str() == KIND) {
+        app.handle.complete(task, Fence(query.fence), Some("null".into())).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
     match app.handle.finished(task).await? {
         Some((finished, _)) if finished.kind.as_str() != KIND => Err(Refusal::not_found("slot")),
         // Only its holder completes it.

@@ -135,7 +135,14 @@ fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<Tas
     if let Update::Missed(count) = update {
         return board.missed(count);
     }
-    if let Update::SetBack { known, found, lost, put_back } = &update {
+    match &update {
+        Update::StoreAway { reason } => {
+            tracing::warn!(%reason, "the store cannot be used: nothing is granted, and who asks is told STORE_UNAVAILABLE");
+        }
+        Update::StoreBack => tracing::info!("the store can be used again"),
+        _ => {}
+    }
+    if let Update::SetBack { known, found, lost, put_back, recounted } = &update {
         let some = |tasks: &[TaskId]| {
             tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
@@ -146,8 +153,10 @@ fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<Tas
             gone_ids = some(lost),
             put_back = put_back.len(),
             put_back_ids = some(put_back),
+            recounted = recounted.len(),
+            recounted_ids = some(recounted),
             "the store has lost its last writes, or was restored from a backup: what this server accepted lately it asks for again, \
-             the rest is gone unless another server puts it back"
+             what it knows the end of it tells once more, the rest is gone unless another server puts it back"
         );
     }
     let event = match &update {

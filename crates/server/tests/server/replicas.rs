@@ -6,12 +6,12 @@ use std::sync::Arc;
 use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
 use laneway_servers::Redis;
 use laneway_store::testing::in_format;
-use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record};
+use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record, Store};
 use laneway_store_redis::RedisStore;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::common::{Gate, PATIENCE, Running, serve_in};
+use crate::common::{Events, Gate, PATIENCE, Running, answer, serve_in};
 
 async fn server_on(redis: &Redis, config: &str) -> Running {
     let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
@@ -174,4 +174,75 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
     };
     let refused = laneway_server::Server::open(parts).await.err().unwrap();
     assert!(refused.contains(&newer), "{refused}");
+}
+
+#[tokio::test]
+async fn who_waits_for_or_watches_a_run_that_the_store_has_lost_hears_so() {
+    let (mut said, _guard) = Lines::listen();
+    let mut redis = Redis::start();
+    let gate = Gate::open().await;
+    let config =
+        format!("agent \"coder\" {{\n url = \"{}\"\n max_concurrency = 2\n lanes = []\n}}", gate.url);
+    let (a, b) = (server_on(&redis, &config).await, server_on(&redis, &config).await);
+    let path = "/api/agents/coder/chat";
+    let mut streams = Events::chat(&a, path, json!({"message": "runs", "session": "s"}), &[]).await;
+    let id = streams.next_named("started").await.data["task_id"].as_str().unwrap().to_owned();
+    gate.arrival().await;
+    let request = a.request("POST", path).header("content-type", "application/json");
+    let waits = tokio::spawn(answer(request.body(json!({"message": "runs", "session": "t"}).to_string())));
+    gate.arrival().await;
+    let mut elsewhere = Events::open(&b, &format!("/api/tasks/{id}/events"), &[]).await;
+    elsewhere.next_named("started").await;
+    redis.kill();
+    said.with(&["WARN", "the store cannot be used"]).await;
+    redis.restart_empty();
+    said.with(&["the store can be used again"]).await;
+    said.with(&["ERROR", "the store has lost its last writes", "recounted=2", &id]).await;
+    for events in [&mut streams, &mut elsewhere] {
+        let failed = events.next_named("failed").await.data;
+        assert_eq!(failed["code"], "LOST", "{failed}");
+        events.next_named("done").await;
+    }
+    let waited = waits.await.unwrap();
+    assert_eq!(waited.json()["code"], "LOST", "{waited:?}");
+    assert_eq!(b.get(&format!("/api/tasks/{id}")).await.json()["status"], "lost");
+}
+
+#[tokio::test]
+async fn a_slot_is_given_back_at_any_server() {
+    let redis = Redis::start();
+    let (a, b) = (server_on(&redis, "").await, server_on(&redis, "").await);
+    let held = a.post("/api/slots", json!({"lanes": ["gpu"], "lease_ms": 60_000})).await.json();
+    let path = format!("/api/slots/{}?fence=", held["id"].as_str().unwrap());
+    let wrong = b.send("DELETE", &format!("{path}77"), json!(null)).await;
+    assert_eq!((wrong.status, &wrong.json()["code"]), (409, &json!("STALE_LEASE")));
+    let path = format!("{path}{}", held["fence"]);
+    assert_eq!(b.send("DELETE", &path, json!(null)).await.status, 204);
+    a.until_numbers((0, 0)).await;
+    for server in [&a, &b] {
+        assert_eq!(server.send("DELETE", &path, json!(null)).await.status, 204, "once more changes nothing");
+    }
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_directory_for_their_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let redis = Redis::start();
+    let store = async || Some(Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>);
+    let mut first = serve_in("", store().await, Some(dir.path().to_owned())).await;
+    let none: [(&str, &str); 0] = [];
+    let config = laneway_config::parse("b.hcl", "", laneway_config::Profile::SERVER, none).unwrap();
+    let state_dir = Some(dir.path().to_owned());
+    let parts = || laneway_server::Parts {
+        config: config.clone(),
+        config_file: None,
+        overrides: Vec::new(),
+        store: None,
+        state_dir: state_dir.clone(),
+    };
+    let refused = laneway_server::Server::open(parts()).await.err().unwrap();
+    assert!(refused.contains("is in use by another server: give each a directory of its own"), "{refused}");
+    first.stop();
+    first.stopped().await;
+    laneway_server::Server::open(parts()).await.unwrap();
 }
