@@ -19,6 +19,8 @@ pub(crate) struct Checker {
     last_fence: u64,
     pub(crate) live: BTreeMap<TaskId, Seen>,
     pub(crate) ended: BTreeMap<TaskId, End>,
+    /// How tasks ended in parts that the log has lost: that may be told once more.
+    pub(crate) forgotten: BTreeMap<TaskId, End>,
     /// Under which fence tasks ended that ran when they did.
     pub(crate) ended_under: BTreeMap<TaskId, u64>,
     /// Every attempt that was granted, and by whose batch.
@@ -80,6 +82,7 @@ impl Checker {
             last_fence: 0,
             live: BTreeMap::new(),
             ended: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
             ended_under: BTreeMap::new(),
             grants: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -270,7 +273,8 @@ impl Checker {
     fn end(&mut self, id: TaskId, end: &End) {
         let fence = self.live.get(&id).and_then(|seen| seen.run.as_ref()).map(|run| run.fence);
         self.ended_under.extend(fence.map(|fence| (id, fence)));
-        if *end == End::Completed && fence.is_none() {
+        let is_recounted = self.forgotten.get(&id) == Some(end);
+        if *end == End::Completed && fence.is_none() && !is_recounted {
             self.wrong(format!("{id} was completed and did not run"));
         }
         self.over(id, None, *end == End::Lost);

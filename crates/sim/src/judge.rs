@@ -259,6 +259,8 @@ impl World {
         let head = checker.head.version;
         self.note(|| format!("the log is back at {head}; lost {gone:?}"));
         self.ledger.set_back(gone, messages);
+        checker.forgotten.append(&mut self.checker.forgotten);
+        checker.forgotten.append(&mut self.checker.ended);
         self.checker = checker;
         self.tell_all();
         lost
