@@ -93,6 +93,7 @@ impl Scheduler {
             && spec.parent.is_none()
             && spec.after.is_none()
             && spec.group.is_none()
+            && spec.home.is_none()
             && spec.idempotency.is_none();
         if is_plain {
             return None;
@@ -112,6 +113,7 @@ impl Scheduler {
             after: spec.after,
             run_at: spec.after.and(spec.run_after).map(|length| self.now + length),
             group: spec.group.clone(),
+            home: spec.home.clone(),
             key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
             ..Rare::default()
         }))

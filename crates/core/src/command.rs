@@ -115,6 +115,11 @@ pub enum Command {
         /// How it ended.
         end: End,
     },
+    /// Whoever had these callers ends: what waits for its first attempt may be run by anybody, and goes on.
+    Unbind {
+        /// Who ends.
+        home: Name,
+    },
     /// Take the slots away from what runs in a lane, at once: its leases are revoked and its fences stale.
     ForceRelease {
         /// Which lane.

@@ -221,6 +221,11 @@ pub enum Event {
     },
     /// Something happened in a session.
     Session(Box<SessionEvent>),
+    /// Tasks whose callers were connected to this one may be run by anybody: it ends.
+    Unbound {
+        /// Who ends.
+        home: Name,
+    },
     /// Attempts had fences up to this one before the log went back; those that follow are above it.
     FencesRaised {
         /// The highest that is known.

@@ -36,7 +36,7 @@ impl Scheduler {
             self.start(self.skips_line, self.runner.clone(), None, events);
         }
         while let Some(slot) = self.next_to_start() {
-            let runner = self.runner.clone();
+            let runner = self.runner_of(slot);
             self.start(slot, runner, None, events);
         }
         self.may_grant = false;

@@ -42,6 +42,7 @@ mod explain;
 mod fair;
 mod foresight;
 mod grant;
+mod home;
 mod id;
 mod index;
 mod kinds;

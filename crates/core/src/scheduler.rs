@@ -211,6 +211,14 @@ impl Scheduler {
         self.change(at, event);
     }
 
+    /// Replays a moment for which an earlier `step` returned nothing and which was kept all the same: what follows is not earlier.
+    pub fn reach(&mut self, at: Timestamp) {
+        if at > self.now {
+            self.now = at;
+            self.elapse();
+        }
+    }
+
     /// When to call `step` with [`Command::Tick`], if at all.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         let keys = self.key_ends.first().map(|(at, _)| *at);
@@ -292,6 +300,7 @@ impl Scheduler {
                 Ok(Reply::Done)
             }
             Command::Recount { task, spec, end } => self.recount(task, spec, end, events),
+            Command::Unbind { home } => Ok(self.unbind(home, events)),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane, events)),
             Command::Pause { lane } => Ok(self.pause(lane, events)),
             Command::Resume { lane } => Ok(self.resume(lane, events)),

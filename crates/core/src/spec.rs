@@ -51,6 +51,10 @@ pub struct TaskSpec {
     pub group: Option<Name>,
     /// Makes asking twice the same as asking once.
     pub idempotency: Option<Idempotency>,
+    /// Whoever its caller is connected to: its first attempt, if no worker has it, is run as that (see
+    /// [`run_as`](crate::Scheduler::run_as)), whoever grants it.
+    #[serde(default)]
+    pub home: Option<Name>,
 }
 
 /// The running task that asked for another.
@@ -94,6 +98,7 @@ impl TaskSpec {
             after: None,
             group: None,
             idempotency: None,
+            home: None,
         }
     }
 

@@ -112,6 +112,8 @@ struct SavedRare {
     key: Option<Arc<str>>,
     joined: u32,
     passed: (u32, u128, u128),
+    #[serde(default)]
+    home: Option<Name>,
 }
 
 impl Scheduler {
@@ -379,6 +381,7 @@ fn save_rare(task: &Task) -> Option<SavedRare> {
         key: rare.key.clone(),
         joined: rare.joined,
         passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
+        home: rare.home.clone(),
     };
     // What only ties a task to others (its children, its followers) follows from them.
     let own = saved(task.rare.as_deref().unwrap_or(&nothing), task.retry());
@@ -401,6 +404,7 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         key: saved.key.clone(),
         joined: saved.joined,
         passed: Passed { times, blocked, taken },
+        home: saved.home.clone(),
         ..Rare::default()
     }
 }

@@ -98,6 +98,7 @@ pub(crate) struct Rare {
     /// Live tasks that are held until this one ends.
     pub(crate) followers: Vec<u32>,
     pub(crate) group: Option<Name>,
+    pub(crate) home: Option<Name>,
     pub(crate) key: Option<Arc<str>>,
     /// Callers that wait for it beside the first.
     pub(crate) joined: u32,

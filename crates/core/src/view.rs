@@ -63,6 +63,8 @@ pub struct TaskView {
     pub group: Option<Name>,
     /// The task that asked for it.
     pub parent: Option<TaskId>,
+    /// Whoever its caller is connected to.
+    pub home: Option<Name>,
 }
 
 /// A running attempt, to look at.
@@ -178,6 +180,7 @@ impl Scheduler {
             deadline: is_set(task.deadline()),
             joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
             group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
+            home: task.rare.as_ref().and_then(|rare| rare.home.clone()),
             parent: task.rare.as_ref().and_then(|rare| rare.parent).map(|parent| parent.task),
         }
     }

@@ -3,9 +3,11 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use laneway_core::Command;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::call::{Ask, Wants};
 use crate::engine::Engine;
 use crate::outbox::Told;
 use crate::stop::Stopped;
@@ -29,6 +31,11 @@ impl Engine {
     /// Begins to close, or closes earlier than was said before.
     pub(crate) fn close(&mut self, deadline: Instant, done: oneshot::Sender<()>) {
         self.scheduler.stop_granting();
+        if let (None, Some(home)) = (&self.closing, &self.tools.runner) {
+            // What waits for us may be run by others, and goes on.
+            let command = Command::Unbind { home: home.clone() };
+            self.kept.push(Ask::new(command, Wants::Nothing));
+        }
         let closing = self.closing.get_or_insert(Closing { deadline, give_up: None, done: Vec::new() });
         closing.deadline = closing.deadline.min(deadline);
         closing.done.push(done);

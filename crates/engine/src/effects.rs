@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::handler;
+use crate::ids::Ids;
 use crate::outbox::Told;
 use crate::runs::Begun;
 use crate::slot::Slot;
@@ -138,7 +139,7 @@ impl Engine {
     fn claims(&self, events: &[Event]) -> Vec<Claim> {
         let granted = events.iter().filter_map(|event| match event {
             Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, .. }
-                if *worker != self.runner =>
+                if worker.as_ref().is_some_and(|worker| !Ids::is_runner(worker)) =>
             {
                 let view = self.scheduler.task(*task)?;
                 let (payload, blob) = match self.payload_of(*task, view.payload) {

@@ -109,6 +109,7 @@ impl Engine {
         let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
         let tools = Toolbox {
             slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
+            runner: runner.clone().filter(|_| replica.is_some()),
             ids: Arc::new(ids),
             handlers: options.handlers,
             watchers: Arc::default(),
@@ -290,10 +291,12 @@ impl Engine {
 
     /// Decides everything, keeps it, and tells.
     pub(crate) async fn turn(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        let (mut asked, mut looks) = (Vec::new(), Vec::new());
+        // First, because a shutdown that begins has something kept to be decided.
+        self.sort(calls, &mut asked, &mut looks);
         let mut asks = std::mem::take(&mut self.kept);
-        let mut looks = Vec::new();
         asks.extend(reports.drain(..).filter_map(|report| self.heed(report)));
-        self.sort(calls, &mut asks, &mut looks);
+        asks.append(&mut asked);
         let now = self.flow.now();
         let renewals = self.runs.renewals(now);
         #[cfg(feature = "planted")]

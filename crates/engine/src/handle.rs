@@ -78,8 +78,9 @@ pub(crate) struct Toolbox {
     pub(crate) watchers: Arc<Watchers>,
     /// Taken when the loop ends, so that the store is closed although handles are left.
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
-    /// The kind of slots, where several engines share the log.
+    /// The kind of slots, and as whom tasks are run, where several engines share the log.
     pub(crate) slot_kind: Option<Name>,
+    pub(crate) runner: Option<Name>,
     /// Told when a worker may find something.
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.

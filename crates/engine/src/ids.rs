@@ -53,14 +53,20 @@ impl Ids {
         ReplicaId(self.chance.hash_one("replica"))
     }
 
-    /// A name for this process that no other has.
+    /// A name for this process that no other has, with the number of the engine at its end.
     pub(crate) fn runner(&self) -> Option<Name> {
-        Name::new(format!("{RUNNER}{:032x}", self.uuid())).ok()
+        Name::new(format!("{RUNNER}{:016x}{:016x}", (self.uuid() >> 64) as u64, self.replica().0)).ok()
     }
 
     /// Whether this is the name of an engine that runs tasks, and not of a worker.
     pub(crate) fn is_runner(name: &Name) -> bool {
         name.as_str().strip_prefix(RUNNER).is_some_and(|id| id.len() == 32)
+    }
+
+    /// The engine that runs tasks under this name; `None`: it is a worker's.
+    pub(crate) fn replica_of(name: &Name) -> Option<ReplicaId> {
+        let number = name.as_str().strip_prefix(RUNNER).filter(|id| id.len() == 32)?.get(16..)?;
+        u64::from_str_radix(number, 16).ok().map(ReplicaId)
     }
 
     pub(crate) fn task(&self) -> TaskId {

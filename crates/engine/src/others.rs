@@ -1,10 +1,10 @@
 //! What others have appended: it becomes our state, and what follows from it here is done here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Block, CancelReason, Command, Event, Name, Scheduler, Selector, TaskId, TaskView, Timestamp,
+    Block, CancelReason, Command, Event, Handler, Name, Scheduler, Selector, TaskId, TaskView, Timestamp,
 };
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
 
@@ -13,11 +13,13 @@ use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::News;
+use crate::ids::Ids;
 use crate::outbox::Told;
 use crate::putting_back::PutBack;
 use crate::recovery::Found;
 use crate::replica::{Replica, ReplicaId};
 use crate::stop::Stopped;
+use crate::task::is_slot;
 use crate::turn::Turn;
 use crate::watch::Update;
 
@@ -145,6 +147,7 @@ impl Engine {
             self.scheduler.apply(batch.at, event);
             turn.take_changes(&mut self.scheduler, is_watched);
         }
+        self.scheduler.reach(batch.at);
         turn.events = batch.events;
         self.head = head;
         self.note(author, &turn);
@@ -159,9 +162,12 @@ impl Engine {
         self.flow.reach(turn.at);
         replica.note(author, turn);
         for event in &turn.events {
-            let Event::Granted { task, fence, .. } = event else { continue };
+            let Event::Granted { task, fence, worker, .. } = event else { continue };
             // Most grants are of no slot, or nobody else has any.
-            let origin = || self.scheduler.kind_of(*task).and_then(ReplicaId::of_kind);
+            let origin = || {
+                let of_slot = self.scheduler.kind_of(*task).and_then(ReplicaId::of_kind);
+                of_slot.or_else(|| Ids::replica_of(worker.as_ref()?))
+            };
             if (author != replica.id || replica.has_others())
                 && let Some(origin) = origin()
             {
@@ -209,7 +215,35 @@ impl Engine {
     /// What we have read is not kept any more as batches: begins anew with the snapshot.
     async fn start_over(&mut self) -> Result<(), StoreError> {
         self.take_up_anew().await?;
+        self.start_missed();
         self.tell_missed_ends(&HashSet::new()).await
+    }
+
+    /// Starts what others have granted us in batches that we have not read.
+    fn start_missed(&mut self) {
+        let is_missed = |view: &TaskView| {
+            let run = view.running.as_ref().filter(|run| run.worker == self.runner && !is_slot(&view.kind));
+            run.is_some_and(|run| self.runs.get(view.id, run.fence).is_none())
+        };
+        let missed: Vec<TaskView> = self
+            .scheduler
+            .tasks()
+            .filter(|view| view.handler != Handler::External && is_missed(view))
+            .collect();
+        for view in missed {
+            self.start_view(&view, self.scheduler.now());
+        }
+        self.begin_runs();
+    }
+
+    /// Starts the attempt of a task that is ours by the log.
+    pub(crate) fn start_view(&mut self, view: &TaskView, now: Timestamp) {
+        let Some(run) = &view.running else { return };
+        let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
+        let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
+        let (fence, timeout_at) = (run.fence, run.timeout_at);
+        let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
+        self.start(grant, now, &[]);
     }
 
     async fn take_up_anew(&mut self) -> Result<(), StoreError> {
@@ -223,13 +257,9 @@ impl Engine {
         }
         let waited_for: Vec<TaskId> = self.slots.keys().copied().collect();
         for task in waited_for {
-            let Some(view) = self.scheduler.task(task) else { continue };
-            let Some(run) = &view.running else { continue };
-            let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
-            let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
-            let (fence, timeout_at) = (run.fence, run.timeout_at);
-            let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
-            self.start(grant, self.scheduler.now(), &[]);
+            if let Some(view) = self.scheduler.task(task) {
+                self.start_view(&view, self.scheduler.now());
+            }
         }
         self.begin_runs();
         Ok(())
@@ -278,7 +308,26 @@ impl Engine {
         if crate::planted::is(crate::planted::Bug::DeadNotBuried) {
             return Vec::new();
         }
-        self.replica.as_mut().map(|replica| replica.bury(now)).unwrap_or_default()
+        let Some(replica) = &mut self.replica else { return Vec::new() };
+        let (mut commands, dead) = replica.bury(now);
+        if dead.is_empty() {
+            return commands;
+        }
+        // Whoever was connected to one that is dead has gone. What others wait for too goes on, wherever.
+        let mut homes = BTreeSet::new();
+        let mut left = Vec::new();
+        for view in self.scheduler.tasks() {
+            let Some(home) =
+                view.home.filter(|home| Ids::replica_of(home).is_some_and(|id| dead.contains(&id)))
+            else {
+                continue;
+            };
+            homes.insert(home);
+            left.extend(view.running.is_none().then_some(Command::Leave { task: view.id }));
+        }
+        commands.extend(homes.into_iter().map(|home| Command::Unbind { home }));
+        commands.extend(left);
+        commands
     }
 
     /// Leaves nothing behind that waits for us.

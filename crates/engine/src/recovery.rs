@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::call::{Ask, Ending, Wants};
-use crate::effects::Grant;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 use crate::options::UnknownKinds;
@@ -170,11 +169,7 @@ impl Engine {
             let Some(run) = &view.running else { continue };
             if self.runs.get(view.id, run.fence).is_none() {
                 // The grant was kept, and the answer that said so was lost.
-                let settings = view.lanes.first().map(|home| self.scheduler.settings_for(home));
-                let lease = settings.map_or(run.lease_until.since(run.started), |settings| settings.lease);
-                let (fence, timeout_at) = (run.fence, run.timeout_at);
-                let grant = Grant { task: view.id, fence, attempt: view.attempts, lease, timeout_at };
-                self.start(grant, now, &[]);
+                self.start_view(&view, now);
             }
             if run.stopping {
                 let is_late = run.timeout_at.is_some_and(|at| at <= now);

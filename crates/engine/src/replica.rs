@@ -33,6 +33,7 @@ use crate::baton::Place;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::follow::Follower;
+use crate::ids::Ids;
 use crate::putting_back::Recent;
 use crate::rewind::Rewind;
 use crate::task::SLOT_KIND;
@@ -63,13 +64,17 @@ pub(crate) struct Replica {
     owes_sign: bool,
     /// How many batches of others have been read.
     heard: u64,
-    /// The others that have slots, waiting or running: how many, and when they appended last.
+    /// The others that have slots or callers, waiting or running: how many, and when they appended last.
     others: BTreeMap<ReplicaId, Other>,
+    /// How many tasks there are whose callers are connected here.
+    bound: usize,
 }
 
 #[derive(Clone, Default)]
 struct Other {
     slots: usize,
+    /// Tasks whose callers are connected to it.
+    bound: usize,
     /// The slots that others have granted it since it appended last.
     unanswered: Vec<(TaskId, Fence)>,
     /// It was silent for too long, and has been since.
@@ -109,7 +114,8 @@ impl Engine {
 
     /// Whether others go by our signs of life: we wait for slots, or were granted one that has not been renewed yet.
     fn owes_sign(&self) -> bool {
-        !self.slots.is_empty() || self.replica.as_ref().is_some_and(|replica| replica.owes_sign)
+        let owes = |replica: &Replica| replica.owes_sign || replica.bound > 0;
+        !self.slots.is_empty() || self.replica.as_deref().is_some_and(owes)
     }
 
     /// When we must show that we live, or somebody else has not for too long.
@@ -181,24 +187,45 @@ impl Replica {
             owes_sign: false,
             heard: 0,
             others,
+            bound: 0,
         }
     }
 
     /// Begins to look at a state: of what happened before nothing is known.
     pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskView>) {
         self.others.clear();
+        self.bound = 0;
         self.heard += 1;
         for view in tasks {
-            self.count(&view.kind, 1);
+            self.count(&view.kind, view.home.as_ref(), 1);
         }
     }
 
-    fn count(&mut self, kind: &Name, change: isize) {
-        let Some(id) = ReplicaId::of_kind(kind).filter(|id| *id != self.id) else { return };
+    /// Counts a slot, or a task whose caller is connected somewhere.
+    fn count(&mut self, kind: &Name, home: Option<&Name>, change: isize) {
+        let (slot_of, home) = (ReplicaId::of_kind(kind), home.and_then(Ids::replica_of));
+        if home == Some(self.id) {
+            self.bound = self.bound.saturating_add_signed(change);
+        }
+        let Some(id) = slot_of.or(home).filter(|id| *id != self.id) else { return };
         let other = self.others.entry(id).or_default();
-        other.slots = other.slots.saturating_add_signed(change);
-        if other.slots == 0 {
+        let counted = if slot_of.is_some() { &mut other.slots } else { &mut other.bound };
+        *counted = counted.saturating_add_signed(change);
+        if other.slots + other.bound == 0 {
             self.others.remove(&id);
+        }
+    }
+
+    /// Takes note that nobody is bound to one any more.
+    fn unbind(&mut self, home: &Name) {
+        let Some(id) = Ids::replica_of(home) else { return };
+        if id == self.id {
+            self.bound = 0;
+        } else if let Some(other) = self.others.get_mut(&id) {
+            other.bound = 0;
+            if other.slots == 0 {
+                self.others.remove(&id);
+            }
         }
     }
 
@@ -206,12 +233,14 @@ impl Replica {
     pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
         self.grown = Instant::now();
         for event in &turn.events {
-            if let Event::Submitted { spec, .. } = event {
-                self.count(&spec.kind, 1);
+            match event {
+                Event::Submitted { spec, .. } => self.count(&spec.kind, spec.home.as_ref(), 1),
+                Event::Unbound { home } => self.unbind(home),
+                _ => {}
             }
         }
         for view in &turn.departed {
-            self.count(&view.kind, -1);
+            self.count(&view.kind, view.home.as_ref(), -1);
         }
         if author == self.id {
             (self.shown, self.owes_sign) = (turn.at, false);
@@ -264,14 +293,15 @@ impl Replica {
     }
 
     /// What follows from the silence of others: what waits for them does not wait any more, and what they were granted
-    /// since is taken back. What they have shown to run has a lease of its own.
-    pub(crate) fn bury(&mut self, now: Timestamp) -> Vec<Command> {
-        let mut commands = Vec::new();
+    /// since is taken back. What they have shown to run has a lease of its own. Also tells who has just turned out to be dead.
+    pub(crate) fn bury(&mut self, now: Timestamp) -> (Vec<Command>, Vec<ReplicaId>) {
+        let (mut commands, mut dead) = (Vec::new(), Vec::new());
         for (id, other) in &mut self.others {
             let seen = *other.seen.get_or_insert(now);
             if seen + self.lease <= now {
                 // Looked at again after another lease, for what is there then.
                 (other.seen, other.is_dead) = (Some(now), true);
+                dead.push(*id);
                 if let Ok(kind) = Name::new(id.slot_kind()) {
                     let which = Selector { kind: Some(kind), ..Selector::default() };
                     commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
@@ -282,7 +312,7 @@ impl Replica {
                 commands.extend(unanswered.map(|(task, fence)| Command::Lapse { task, fence }));
             }
         }
-        commands
+        (commands, dead)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Asking for a task in the core's own words, for whoever decodes requests, and how it stands when it is accepted.
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Fence, Millis, Scheduler, TaskId, TaskSpec, TaskStatus};
+use laneway_core::{BlobId, Command, Fence, Millis, Name, Scheduler, TaskId, TaskSpec, TaskStatus};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -43,6 +43,11 @@ pub struct Submitted {
 }
 
 impl Handle {
+    /// Where a task belongs whose caller is connected here (see [`TaskSpec::home`]), if others share the log.
+    pub fn here(&self) -> Option<Name> {
+        self.toolbox().runner.clone()
+    }
+
     /// Accepts a task as it is spelled out, under an id of [`new_id`](Handle::new_id), with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
     pub async fn submit_spec(
         &self,

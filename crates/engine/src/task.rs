@@ -112,6 +112,12 @@ impl Task {
         self.set(|spec| spec.retry = Some(retry))
     }
 
+    /// Its caller is connected to this engine ([`Handle::here`](crate::Handle::here)), which runs it, whichever of those that share
+    /// a log grants it. It goes with the engine if that dies, and goes on elsewhere if that ends in order.
+    pub fn home(self, home: Option<Name>) -> Task {
+        self.set(|spec| spec.home = home)
+    }
+
     /// It may start only when this task has ended, however that ended.
     pub fn after(self, task: TaskId) -> Task {
         self.set(|spec| spec.after = Some(task))

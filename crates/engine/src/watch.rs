@@ -277,6 +277,7 @@ pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
         | Event::Alert { .. }
         | Event::AlertOver { .. }
         | Event::MessagesConfigured { .. }
+        | Event::Unbound { .. }
         | Event::FencesRaised { .. } => None,
         Event::Session(event) => turn_of(&event.change),
     }

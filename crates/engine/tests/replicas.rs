@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, replica_options as options, secs, until};
-use laneway_core::{End, Retry, Timestamp};
-use laneway_engine::{Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task};
+use laneway_core::{End, Name, Retry, TaskSpec, Timestamp};
+use laneway_engine::{
+    Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Slot, Task, TaskHandle,
+};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
@@ -152,6 +154,78 @@ async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
         assert!(ghost.await.unwrap().is_err());
     }
     until(&a, "work", 0, 0).await;
+}
+
+/// Replicas whose handler says where it runs, and one task of a caller that is connected to the first of them: it waits in a
+/// lane whose slot the second has.
+async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
+    let ([a, b], stores) = replicas::<2>().await;
+    for (lanes, name) in [(&a, "a"), (&b, "b")] {
+        lanes.handler("work", move |_: Context, (): ()| async move { Ok::<_, Failure>(name) }).unwrap();
+    }
+    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
+    let slot = b.slot(["work"]).await.unwrap();
+    let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![lane("work")]);
+    spec.home = a.here();
+    assert!(spec.home.is_some() && spec.home != b.here());
+    let task = a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap();
+    until(&b, "work", 1, 1).await;
+    ([a, b], stores, task, slot)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_the_caller_runs_the_task_whoever_grants_it() {
+    let ([_a, b], _, task, slot) = connected().await;
+    let anybodys = b.submit(Task::new("work").kind("work")).await.unwrap();
+    drop(slot);
+    assert_eq!(task.wait().await.unwrap(), "a", "granted by b");
+    let ran = anybodys.wait().await.unwrap();
+    assert_eq!(ran, "a", "a freed the slot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_caller_of_a_dead_replica_goes_with_it() {
+    let ([_a, b], stores, task, slot) = connected().await;
+    stores[0].go_away();
+    tokio::time::sleep(secs(6)).await;
+    until(&b, "work", 1, 0).await;
+    drop(slot);
+    assert_eq!(numbers(&b, "work").await, (0, 0));
+    stores[0].come_back();
+    assert!(matches!(task.wait().await, Err(RunError::Ended(End::Cancelled { .. }))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_caller_of_a_dead_replica_is_taken_back_if_it_was_granted_meanwhile() {
+    let ([_a, b], stores, task, slot) = connected().await;
+    stores[0].go_away();
+    drop(slot);
+    until(&b, "work", 1, 0).await;
+    let id = task.id();
+    tokio::time::sleep(secs(6)).await;
+    until(&b, "work", 0, 0).await;
+    assert_eq!(b.wait_for(id).await.unwrap().end, End::Lost);
+    stores[0].come_back();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_caller_of_a_replica_that_ends_goes_on_at_others() {
+    let ([a, b], _, task, slot) = connected().await;
+    let id = task.id();
+    task.detach();
+    a.shutdown(Duration::ZERO).await;
+    drop(slot);
+    assert_eq!(b.wait_for(id).await.unwrap().into_result().unwrap(), "b");
+    assert_eq!(numbers(&b, "work").await, (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_callers_shows_that_it_lives_for_as_long_as_they_wait() {
+    let ([_a, b], _, task, slot) = connected().await;
+    tokio::time::sleep(secs(60)).await;
+    assert_eq!(numbers(&b, "work").await, (1, 1));
+    drop(slot);
+    assert_eq!(task.wait().await.unwrap(), "a");
 }
 
 #[tokio::test(start_paused = true)]

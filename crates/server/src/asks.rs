@@ -289,6 +289,14 @@ pub(crate) fn finish(
     Asked { spec: Box::new(spec), envelope, child_of }
 }
 
+impl Asked {
+    /// For a caller who stays connected: the server that has it runs the turn, whichever of those that share a queue grants it.
+    pub(crate) fn at_home(mut self, app: &App) -> Asked {
+        self.spec.home = app.handle.here();
+        self
+    }
+}
+
 /// Asks for a task, unless the server is about to stop.
 pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
     let Asked { spec, envelope, .. } = checked(app, asked).await?;

@@ -84,13 +84,12 @@ async fn ask(
     let manner = manner?;
     let asked = asks::turn(&app, &caller, &agent, form, request, &manner)?;
     let expecting = manner.stream.then(|| app.bus.expect());
+    let is_connected = !manner.detach && !manner.is_async;
+    let asked = if is_connected { asked.at_home(&app) } else { asked };
     let task = asks::submit(&app, asked).await.map_err(|refusal| refusal.of_agent(name))?;
     let id = task.id();
     let replayed = task.joined();
-    let task = match manner.detach || manner.is_async {
-        true => task,
-        false => task.on_drop(OnDrop::Cancel),
-    };
+    let task = if is_connected { task.on_drop(OnDrop::Cancel) } else { task };
     let answered = match (manner.is_async, expecting) {
         (true, _) => Ok(accepted(&app, task)),
         (false, Some(expecting)) => watched(&app, task, expecting).await,

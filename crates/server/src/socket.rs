@@ -284,6 +284,7 @@ impl Client {
         let traceparent = self.traceparent.clone();
         let manner = Manner { key, detach, traceparent, ..Manner::default() };
         let asked = asks::turn(&self.app, &self.caller, &agent, form, request, &manner)?;
+        let asked = if detach { asked } else { asked.at_home(&self.app) };
         let task = asks::submit(&self.app, asked).await.map_err(|refusal| refusal.of_agent(&name))?;
         let (id, joined) = (task.id(), task.joined());
         let hold = match detach {

@@ -43,6 +43,8 @@ pub(crate) struct Seen {
     pub(crate) lanes: Vec<LaneName>,
     /// Whose slot it is, if it is one.
     pub(crate) slot_of: Option<u64>,
+    /// Who has its caller.
+    pub(crate) home: Option<u64>,
     pub(crate) is_external: bool,
     arrival: u64,
     attempts: u32,
@@ -71,6 +73,11 @@ pub(crate) struct Lapse {
     pub(crate) task: TaskId,
     pub(crate) fence: u64,
     pub(crate) holder: Holder,
+}
+
+/// The replica that runs tasks under this name.
+fn replica_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix("process-")?.get(16..)?, 16).ok()
 }
 
 impl Checker {
@@ -108,6 +115,7 @@ impl Checker {
             self.scheduler.apply(batch.at, event);
             self.event(author, event);
         }
+        self.scheduler.reach(batch.at);
     }
 
     /// Looks at the whole state.
@@ -156,6 +164,10 @@ impl Checker {
                 let worker = worker.as_ref().map(|name| name.as_str().to_owned());
                 self.granted(author, *task, fence.0, worker, borrowed);
             }
+            Event::Unbound { home } => {
+                let home = replica_of(home.as_str());
+                self.live.values_mut().filter(|seen| seen.home == home).for_each(|seen| seen.home = None);
+            }
             Event::Renewed { task, fence, .. } => {
                 let run = self.live.get(task).and_then(|seen| seen.run.as_ref());
                 if run.is_none_or(|run| run.fence != fence.0) {
@@ -191,6 +203,7 @@ impl Checker {
         let seen = Seen {
             lanes: spec.lanes.clone(),
             slot_of,
+            home: spec.home.as_ref().and_then(|home| replica_of(home.as_str())),
             is_external: handler == Handler::External,
             arrival: self.accepted,
             attempts: 0,
@@ -212,7 +225,15 @@ impl Checker {
         }
         let holder = match (seen.is_external, worker) {
             (true, Some(worker)) => Holder::Worker(worker),
-            _ => Holder::Replica(seen.slot_of.unwrap_or(author)),
+            (_, worker) => {
+                let runs_as = worker.as_deref().and_then(replica_of);
+                let home = seen.home.filter(|_| seen.attempts == 0);
+                if seen.slot_of.is_none() && runs_as != home.or(Some(author)) {
+                    let wrong = format!("{id} of {home:?} was granted by {author:016x} to {worker:?}");
+                    self.wrong.push(wrong);
+                }
+                Holder::Replica(seen.slot_of.or(runs_as).unwrap_or(author))
+            }
         };
         let own = |index: &usize| !borrowed.contains(&(*index as u8));
         let counted: Vec<LaneName> = seen

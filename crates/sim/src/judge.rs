@@ -131,7 +131,7 @@ impl World {
                 Some((_, true)) => continue,
                 Some((Holder::Replica(author), _)) => Some(*author),
                 Some((Holder::Worker(_), _)) => None,
-                None => seen.slot_of,
+                None => seen.slot_of.or(seen.home),
             };
             let Some(death) = holder.and_then(|author| self.deaths.get(&author)) else { continue };
             let left = now - death;

@@ -178,6 +178,7 @@ impl Log {
             }
             for (next, batch) in batches {
                 batch.events.iter().for_each(|event| scheduler.apply(batch.at, event));
+                scheduler.reach(batch.at);
                 *head = next;
             }
         }

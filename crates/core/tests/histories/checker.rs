@@ -344,5 +344,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::AlertOver { .. } => "alert over",
         Event::MessagesConfigured { .. } | Event::Session(_) => "of sessions",
         Event::FencesRaised { .. } => "fences raised",
+        Event::Unbound { .. } => "unbound",
     }
 }

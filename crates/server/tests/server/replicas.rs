@@ -246,3 +246,45 @@ async fn two_servers_do_not_share_a_directory_for_their_state() {
     first.stopped().await;
     laneway_server::Server::open(parts()).await.unwrap();
 }
+
+#[tokio::test]
+async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it() {
+    let redis = Redis::start();
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let (a, b) = (server_on(&redis, &config).await, server_on(&redis, &config).await);
+    let path = "/api/agents/coder/chat";
+    let ask = |session: &str| json!({"message": session, "session": session});
+    a.send_with("POST", path, ask("first"), &[("prefer", "respond-async")]).await;
+    gate.arrival().await;
+    let mut events = Events::chat(&b, path, ask("second"), &[]).await;
+    b.until_numbers((1, 1)).await;
+    // The first ends at the one, which grants the second; its client is at the other.
+    gate.let_go(2);
+    assert_eq!(events.next_named("delta").await.data["text"], "answer to second");
+    events.next_named("done").await;
+    a.until_numbers((0, 0)).await;
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_slot_is_given_it_by_any_server() {
+    let redis = Redis::start();
+    let config = "lane \"gpu\" { max_concurrency = 1 }";
+    let (a, b) = (server_on(&redis, config).await, server_on(&redis, config).await);
+    let asked = json!({"lanes": ["gpu"], "wait_ms": 60_000, "lease_ms": 60_000});
+    let held = a.post("/api/slots", asked.clone()).await.json();
+    let (waited, ()) = tokio::join!(b.post("/api/slots", asked), async {
+        a.until_numbers((1, 1)).await;
+        let path = format!("/api/slots/{}?fence={}", held["id"].as_str().unwrap(), held["fence"]);
+        assert_eq!(a.send("DELETE", &path, json!(null)).await.status, 204);
+    });
+    assert_eq!(waited.status, 200, "{waited:?}");
+    let slot = waited.json();
+    let renewed = b
+        .post(
+            &format!("/api/tasks/{}/heartbeat", slot["id"].as_str().unwrap()),
+            json!({"fence": slot["fence"]}),
+        )
+        .await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
+}

@@ -12,7 +12,7 @@ use laneway_core::{
 };
 
 /// How many sorts of events there are.
-pub(crate) const SORTS: u64 = 29;
+pub(crate) const SORTS: u64 = 30;
 
 /// A number for each sort of event. A new sort does not compile until it has one, and [`Dice::event`] makes it.
 pub(crate) fn sort(event: &Event) -> u64 {
@@ -46,6 +46,7 @@ pub(crate) fn sort(event: &Event) -> u64 {
         Event::MessagesConfigured { .. } => 26,
         Event::Session(_) => 27,
         Event::FencesRaised { .. } => 28,
+        Event::Unbound { .. } => 29,
     }
 }
 
@@ -198,6 +199,7 @@ impl Dice {
                 fingerprint: dice.number(),
                 until_end: dice.byte().is_multiple_of(2),
             }),
+            home: self.maybe(Dice::name),
         }
     }
 
@@ -257,6 +259,7 @@ impl Dice {
             14 => Event::Redelivered { task: self.task(), fence },
             26 => Event::MessagesConfigured { settings: Box::new(self.message_settings()) },
             28 => Event::FencesRaised { to: fence },
+            29 => Event::Unbound { home: self.name() },
             27 => Event::Session(Box::new(self.session_event())),
             18.. => self.lane_event(sort),
             _ => self.task_event(sort),
