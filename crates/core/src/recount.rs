@@ -24,7 +24,7 @@ impl Scheduler {
             }
             // Whoever it followed, and asked for it, may be forgotten too, and its payload is gone.
             (spec.after, spec.parent, spec.payload, spec.run_after) = (None, None, None, None);
-            if spec.idempotency.as_ref().is_some_and(|asked| self.keys.get(&asked.key).is_some()) {
+            if spec.idempotency.as_ref().is_some_and(|asked| self.keys.contains_key(&asked.key)) {
                 spec.idempotency = None;
             }
             let submitted = self.accept_unasked(task, spec);
