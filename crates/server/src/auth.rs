@@ -129,6 +129,10 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Calle
 /// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
 /// own.
 fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> Answer<()> {
+    // Whoever stands before us may have gone by another of them.
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        return Err(Refusal::invalid("the request has more than one Host header: send one"));
+    }
     let text = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let written = text.map(|text| text.parse::<Authority>().ok());
     let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
-use laneway_servers::Redis;
+use laneway_servers::{Redis, Signal};
 use laneway_store::testing::in_format;
 use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record, Store};
 use laneway_store_redis::RedisStore;
@@ -287,4 +287,17 @@ async fn whoever_waits_for_a_slot_is_given_it_by_any_server() {
         )
         .await;
     assert_eq!(renewed.status, 200, "{renewed:?}");
+}
+
+#[tokio::test]
+async fn a_server_is_alive_while_its_store_stands_still() {
+    let redis = Redis::start();
+    let server = server_on(&redis, "").await;
+    redis.signal(Signal::Stop);
+    let begun = std::time::Instant::now();
+    let health = server.get("/healthz").await;
+    let took = begun.elapsed();
+    redis.signal(Signal::Continue);
+    assert_eq!((health.status, &health.json()["status"]), (200, &json!("ok")));
+    assert!(took < std::time::Duration::from_secs(2), "it waited for the store: {took:?}");
 }

@@ -153,6 +153,8 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
     let server = serve("server { hosts = [\"lanes.example\"]  origins = [\"https://chat.example\"] }").await;
     for (headers, status) in [
         ("host: evil.example", "403"),
+        ("host: localhost\r\nhost: evil.example", "400"),
+        ("host: localhost\r\nhost: localhost", "400"),
         ("host: lanes.example", "200"),
         ("host: localhost:1", "200"),
         ("host: 127.0.0.1\r\norigin: https://evil.example", "403"),
