@@ -51,7 +51,8 @@ pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(laneway_server::threads(&config.store)).enable_all().build();
     let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     runtime.block_on(run(config, file, overrides.iter().map(owned).collect(), asked.place.json))

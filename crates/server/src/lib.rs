@@ -78,5 +78,5 @@ mod workers;
 pub use audit::verify as verify_audit;
 pub use routes::openapi_json;
 pub use schedules::check_schedules;
-pub use server::{Parts, Reloader, Server, audit_file, state_dir, tokens_file, with_echo};
+pub use server::{Parts, Reloader, Server, audit_file, state_dir, threads, tokens_file, with_echo};
 pub use tokens::Tokens;

@@ -64,6 +64,16 @@ pub struct Server {
     lock: Option<std::fs::File>,
 }
 
+/// How many threads a server should answer with: as many as there are cores, less the one of the thread that writes, where work is
+/// kept on a disk of this machine. That one is waited for by all; where it must wait for a core, fewer are answered.
+pub fn threads(store: &StorePlace) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    match store {
+        StorePlace::Path(_) => cores.saturating_sub(1).max(1),
+        StorePlace::Memory | StorePlace::Redis(_) | StorePlace::Postgres(_) => cores,
+    }
+}
+
 /// Where a configuration keeps what the server needs beside the store; `None`: in memory.
 pub fn state_dir(config: &Config) -> Option<PathBuf> {
     match (&config.server.state, &config.store) {

@@ -32,11 +32,14 @@ const TASK: &str = "{\"kind\": \"index\", \"payload\": {\"n\": 1}}";
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     match words.iter().position(|word| word == "--child") {
-        Some(place) => Threads::named(&words[place + 2]).runtime().block_on(child(&words[place + 1])),
+        Some(place) => {
+            let (what, threads) = (&words[place + 1], Threads::named(&words[place + 2]));
+            threads.runtime(what == "disk").block_on(child(what));
+        }
         None => {
             // `cargo bench` says so by itself.
             let word = words.into_iter().skip(1).find(|word| word != "--bench").unwrap_or_default();
-            let all_hold = Threads::Many.runtime().block_on(measure(&word));
+            let all_hold = Threads::Many.runtime(false).block_on(measure(&word));
             std::process::exit(if all_hold { 0 } else { 1 });
         }
     }
@@ -62,11 +65,15 @@ impl Threads {
         [Threads::One, Threads::Many].into_iter().find(|threads| threads.name() == name).unwrap()
     }
 
-    fn runtime(self) -> tokio::runtime::Runtime {
+    /// With as many as the program has, if it is for a server that writes to a disk.
+    fn runtime(self, is_server_on_disk: bool) -> tokio::runtime::Runtime {
         let mut builder = match self {
             Threads::One => tokio::runtime::Builder::new_current_thread(),
             Threads::Many => tokio::runtime::Builder::new_multi_thread(),
         };
+        if is_server_on_disk {
+            builder.worker_threads(laneway_server::threads(&laneway_config::Store::Path("store".into())));
+        }
         builder.enable_all().build().unwrap()
     }
 }

@@ -18,7 +18,7 @@ struct Alone {
 
 impl Alone {
     fn open(threads: Threads) -> Alone {
-        let runtime = threads.runtime();
+        let runtime = threads.runtime(false);
         let (handle, dir) = tokio::task::block_in_place(|| runtime.block_on(Alone::engine()));
         Alone { runtime, handle, _dir: dir }
     }
