@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Block, Command, End, LaneSettings, Outcome, Pattern, Reply, Scheduler, SessionCommand, TaskId,
-    TaskSpec,
+    BlobId, Block, Command, End, Event, LaneSettings, Outcome, Pattern, Reply, Scheduler, SessionCommand,
+    TaskId, TaskSpec,
 };
 use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
 
 use crate::call::{Ask, Ending, Wants};
 use crate::engine::Engine;
-use crate::error::{Error, RunError};
+use crate::error::RunError;
 use crate::outbox::Told;
 use crate::task::is_slot;
+use crate::turn::Turn;
 
 /// A failover loses a moment, seldom more: what is older than this is taken for kept.
 const AGE_MAX: Duration = Duration::from_secs(60);
@@ -91,16 +92,17 @@ fn is_setting(command: &Command) -> bool {
 
 impl Recent {
     /// Takes note of what was accepted, which the log has kept.
-    pub(crate) fn note<'a>(
-        &mut self,
-        head: Head,
-        answered: impl Iterator<Item = (&'a Ask, &'a Result<Reply, Error>)>,
-    ) {
+    pub(crate) fn note(&mut self, head: Head, asks: &[Ask], turn: &Turn) {
         let at = Instant::now();
-        for (ask, reply) in answered {
+        for (ask, (reply, span)) in asks.iter().zip(&turn.replies) {
             let is_new = match (&ask.command, reply) {
                 (Command::Submit { .. }, Ok(Reply::Accepted { joined, .. })) => !joined,
-                (Command::Finish { .. }, Ok(_)) => true,
+                // Not of an attempt after which another follows.
+                (Command::Finish { task, .. }, Ok(_)) => {
+                    let is_end =
+                        |event: &Event| matches!(event, Event::Ended { task: ended, .. } if ended == task);
+                    turn.events[span.clone()].iter().any(is_end)
+                }
                 (Command::Session(command), Ok(_)) if matches!(**command, SessionCommand::Send(_)) => true,
                 (command, Ok(_)) => is_setting(command),
                 _ => false,
@@ -224,7 +226,7 @@ impl Engine {
                 Some(view) if view.running.is_some() => {
                     view.running.is_some_and(|running| running.fence == *fence)
                 }
-                // It is told once more how it ended, unless it was to be tried again.
+                // It is told once more how it ended.
                 _ if before.task(*task).is_none() => {
                     let end = match outcome {
                         Outcome::Success => End::Completed,

@@ -61,9 +61,7 @@ impl Engine {
                         self.tools.appends.kept.add();
                         self.note(ReplicaId::of_batch(head.batch), &turn);
                         if let Some(replica) = &mut self.replica {
-                            replica
-                                .recent
-                                .note(head, asks.iter().zip(turn.replies.iter().map(|(reply, _)| reply)));
+                            replica.recent.note(head, &asks, &turn);
                         }
                     }
                     let events = turn.events.len() as u64;

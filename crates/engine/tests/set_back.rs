@@ -142,6 +142,27 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
+    let memory = Arc::new(Lossy::default());
+    let a = Handle::join(Arc::clone(&memory) as Arc<dyn Store>, options()).await.unwrap();
+    let tries = |context: Context, (): ()| async move {
+        match context.attempt() {
+            1 => Err(Failure { error: "not yet".into(), retryable: true }),
+            attempt => Ok(attempt),
+        }
+    };
+    a.handler("work", tries).unwrap();
+    let kept = memory.len();
+    let task = a.submit(Task::new("work").kind("work").retry(Retry::STANDARD)).await.unwrap();
+    let id = task.id();
+    assert_eq!(task.wait().await.unwrap(), 2);
+    memory.go_back(kept).await;
+    drop(a.slot(["elsewhere"]).await.unwrap());
+    until(&a, "work", 0, 0).await;
+    assert_eq!(a.wait_for(id).await.unwrap().into_result().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn settings_that_a_log_lost_are_put_back_and_nobody_s_newer_ones_replaced() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
