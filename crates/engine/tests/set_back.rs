@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{block, lane, replica_options as options, until};
-use laneway_core::{BlobId, End, MessageEnd, Retry, TaskId};
+use laneway_core::{BlobId, End, Event, MessageEnd, Retry, TaskId};
 use laneway_engine::{Context, Failure, Filter, Handle, Message, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
@@ -156,10 +156,21 @@ async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
     let task = a.submit(Task::new("work").kind("work").retry(Retry::STANDARD)).await.unwrap();
     let id = task.id();
     assert_eq!(task.wait().await.unwrap(), 2);
+    let mut updates = a.subscribe(Filter { task: Some(id), lane: None });
     memory.go_back(kept).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
     until(&a, "work", 0, 0).await;
     assert_eq!(a.wait_for(id).await.unwrap().into_result().unwrap(), 2);
+    a.shutdown(Duration::ZERO).await;
+    let mut ends = Vec::new();
+    while let Some(update) = updates.next().await {
+        if let Update::Event { event, .. } = update
+            && let Event::Ended { end, .. } = &*event
+        {
+            ends.push(end.clone());
+        }
+    }
+    assert_eq!(ends, [End::Completed]);
 }
 
 #[tokio::test(start_paused = true)]
