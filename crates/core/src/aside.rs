@@ -79,6 +79,7 @@ fn once_more(lane: &LaneName, kept: &Message, id: MessageId) -> Incoming {
         permissions: address.permissions.clone(),
         message_id: kept.message_id().cloned(),
         queue: kept.queue(),
+        asker: kept.asker().cloned(),
         source: address.source,
         priority: address.priority,
         ..Incoming::new(id, key, Agent::clone(&address.agent), Arc::clone(&kept.text))

@@ -167,6 +167,9 @@ pub struct ToolBatch {
     pub parent: Option<Parent>,
     /// The label of all calls.
     pub group: Option<Name>,
+    /// A further lane that each call needs: that of whoever asks, say.
+    #[serde(default)]
+    pub asker: Option<LaneName>,
 }
 
 /// One call of a tool.

@@ -160,6 +160,10 @@ pub struct Incoming {
     pub source: Source,
     /// 0 to 9.
     pub priority: Option<u8>,
+    /// A further lane that a turn needs which this message begins: that of whoever asks, say. With which
+    /// others the message is answered does not depend on it.
+    #[serde(default)]
+    pub asker: Option<LaneName>,
 }
 
 impl Incoming {
@@ -186,6 +190,7 @@ impl Incoming {
             steer: None,
             source: Source::default(),
             priority: None,
+            asker: None,
         }
     }
 }
@@ -266,9 +271,17 @@ pub struct Extras {
     pub message_id: Option<Arc<str>>,
     /// What holds for it alone.
     pub queue: QueueOverrides,
+    /// A further lane that a turn needs which this message begins.
+    #[serde(default)]
+    pub asker: Option<LaneName>,
 }
 
 impl Message {
+    /// A further lane that a turn needs which this message begins.
+    pub fn asker(&self) -> Option<&LaneName> {
+        self.extras.as_ref()?.asker.as_ref()
+    }
+
     /// What holds for this message alone.
     pub fn queue(&self) -> QueueOverrides {
         self.extras.as_ref().map(|extras| extras.queue).unwrap_or_default()

@@ -241,7 +241,7 @@ impl Scheduler {
 
     /// Whether the lanes of a turn for this message would take it: asked now, and never again.
     fn check_turn_room(&self, lane: &LaneName, incoming: &Incoming) -> Result<(), Rejection> {
-        let spec = self.turn_spec(&address(incoming), lane);
+        let spec = self.turn_spec(&address(incoming), incoming.asker.as_ref(), lane);
         self.ask_room(&spec)
     }
 }
@@ -332,7 +332,11 @@ pub(crate) fn address(incoming: &Incoming) -> Address {
 
 /// What is kept of a message.
 fn kept(incoming: &Incoming, at: crate::time::Timestamp, number: u64) -> Message {
-    let extras = Extras { message_id: incoming.message_id.clone(), queue: incoming.queue };
+    let extras = Extras {
+        message_id: incoming.message_id.clone(),
+        queue: incoming.queue,
+        asker: incoming.asker.clone(),
+    };
     let from = Sender { id: incoming.sender.clone(), name: incoming.sender_name.clone() };
     Message {
         id: incoming.id,

@@ -335,7 +335,8 @@ impl Scheduler {
         for call in &batch.calls {
             let lane = LaneName::tool(&batch.session, call.lane);
             let lane = lane.map_err(|error| Rejection::BadTask(BadTask::Session(error)))?;
-            let mut spec = TaskSpec::new(call.tool.clone(), vec![lane]);
+            let lanes = std::iter::once(lane).chain(batch.asker.clone()).collect();
+            let mut spec = TaskSpec::new(call.tool.clone(), lanes);
             spec.payload = call.payload;
             spec.source = crate::settings::Source::Agent;
             spec.parent = batch.parent;
@@ -368,7 +369,9 @@ impl Scheduler {
                 own.push(index.unwrap_or(rooms.len()));
                 if index.is_none() {
                     let startable = self.startable(&named, spec);
-                    rooms.push((named, startable, 0));
+                    // Which of them get the slots of a lane that all need is not known yet: none, if not all do.
+                    let is_shared = own.len() > 1 && (startable as usize) < specs.len();
+                    rooms.push((named, if is_shared { 0 } else { startable }, 0));
                 }
             }
             let may_start = after.is_none() && *handler != Handler::External;

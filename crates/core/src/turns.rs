@@ -197,7 +197,8 @@ impl Scheduler {
             (None, None) => return None,
         };
         let turn = self.free_turn_id(leader, u32::from(turns) + 1);
-        let spec = self.turn_spec(&address, &session.lane.clone());
+        let asker = first.and_then(Message::asker);
+        let spec = self.turn_spec(&address, asker, &session.lane);
         let submitted = self.accept_unasked(turn, Box::new(spec));
         self.emit(submitted, events);
         self.session_changed(slot, SessionChange::TurnBegan { turn, messages, summary }, events);
@@ -211,9 +212,15 @@ impl Scheduler {
         ids.take(1000).find(is_free).unwrap_or(TaskId::of_turn(leader, number))
     }
 
-    pub(crate) fn turn_spec(&self, address: &Address, session: &crate::name::LaneName) -> TaskSpec {
+    pub(crate) fn turn_spec(
+        &self,
+        address: &Address,
+        asker: Option<&LaneName>,
+        session: &LaneName,
+    ) -> TaskSpec {
         // The names were checked when the message was accepted.
-        let lanes = address.agent.turn_lanes(session, address.source).unwrap_or_default();
+        let mut lanes = address.agent.turn_lanes(session, address.source).unwrap_or_default();
+        lanes.extend(asker.filter(|asker| !lanes.contains(asker)).cloned());
         let mut spec = TaskSpec::new(address.agent.kind.clone(), lanes);
         spec.source = address.source;
         spec.priority = address.priority;

@@ -282,6 +282,7 @@ fn batch(session: &str, calls: impl IntoIterator<Item = u128>) -> Command {
         calls: calls.into_iter().map(call).collect(),
         parent: None,
         group: None,
+        asker: None,
     }))
 }
 

@@ -140,6 +140,7 @@ scenarios! {
     precedence "49-precedence"
     the_same_call_joins_however_long_it_runs "59-the-same-call-joins-however-long-it-runs"
     a_dead_runner_needs_no_lease "64-a-dead-runner-needs-no-lease"
+    an_asker_s_lane_bounds_and_parts_nobody "rule-an-asker-s-lane-bounds-and-parts-nobody"
     a_batch_leaves_kept_slots_alone "rule-a-batch-leaves-kept-slots-alone"
     a_call_is_repeated_only_until_it_has_ended "rule-a-call-is-repeated-only-until-it-has-ended"
     a_key_belongs_to_the_newest_task "rule-a-key-belongs-to-the-newest-task"

@@ -42,6 +42,12 @@ impl Message {
         self.checked(LaneName::new(lane), |incoming, lane| incoming.agent.lanes.push(lane))
     }
 
+    /// A further lane that a turn needs which this message begins: that of whoever asks, say, so that it bounds how many of
+    /// theirs wait. With which others the message is answered does not depend on it.
+    pub fn asker(self, lane: LaneName) -> Message {
+        self.set(|incoming| incoming.asker = Some(lane))
+    }
+
     /// The channel that it came through and the answer goes to.
     pub fn channel(self, channel: impl Into<Arc<str>>) -> Message {
         self.set(|incoming| incoming.place.channel = Some(channel.into()))

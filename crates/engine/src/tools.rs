@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use laneway_core::{CancelReason, Command, End, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane};
+use laneway_core::{
+    CancelReason, Command, End, LaneName, Name, Parent, TaskId, ToolBatch, ToolCall, ToolLane,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -44,6 +46,7 @@ pub struct Tools {
     session: Arc<str>,
     parent: Option<Context>,
     group: Option<Name>,
+    asker: Option<LaneName>,
     map: BTreeMap<String, ToolLane>,
 }
 
@@ -56,7 +59,7 @@ impl ToolUse {
 
 impl Tools {
     pub(crate) fn new(handle: Handle, session: Arc<str>) -> Tools {
-        Tools { handle, session, parent: None, group: None, map: BTreeMap::new() }
+        Tools { handle, session, parent: None, group: None, asker: None, map: BTreeMap::new() }
     }
 
     pub(crate) fn parent(mut self, parent: Context) -> Tools {
@@ -73,6 +76,12 @@ impl Tools {
     /// The label of all calls, by which those that wait can be cancelled together.
     pub fn group(mut self, group: Name) -> Tools {
         self.group = Some(group);
+        self
+    }
+
+    /// A further lane that each call needs: that of whoever asks, say, so that it bounds how many of theirs wait.
+    pub fn asker(mut self, lane: LaneName) -> Tools {
+        self.asker = Some(lane);
         self
     }
 
@@ -142,6 +151,7 @@ impl Tools {
             calls: submitted,
             parent: self.parent_task().map(|task| Parent { task, detached: false }),
             group: self.group.clone(),
+            asker: self.asker.clone(),
         };
         let (answer, waiters) = oneshot::channel();
         let mut ask = Ask::new(Command::SubmitBatch(Box::new(batch)), Wants::Batch(answer));

@@ -237,12 +237,13 @@ fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
         return wrong("the colon after the session is missing");
     };
     let mut head = Words::new(head)?;
-    let mut batch =
-        ToolBatch { session: head.need("the session")?.into(), calls: vec![], parent: None, group: None };
+    let session = head.need("the session")?.into();
+    let mut batch = ToolBatch { session, calls: vec![], parent: None, group: None, asker: None };
     while let Some(word) = head.next() {
         match pair(&word)? {
             ("parent", value) => batch.parent = Some(Parent { task: task(value, names)?, detached: false }),
             ("group", value) => batch.group = Some(name(value)?),
+            ("asker", value) => batch.asker = Some(lane(value)?),
             (key, _) => return wrong(format!("{key:?} is nothing that a batch can say")),
         }
     }

@@ -55,6 +55,7 @@ fn set(incoming: &mut Incoming, word: &str, names: &mut Names) -> Result<(), Wro
             incoming.agent.kind = name(value)?;
         }
         "lanes" => incoming.agent.lanes = value.split(',').map(LaneName::new).collect::<Result<_, _>>()?,
+        "asker" => incoming.asker = Some(LaneName::new(value)?),
         "channel" => incoming.place.channel = text(),
         "to" => incoming.place.to = text(),
         "account" => incoming.place.account = text(),

@@ -271,6 +271,12 @@ async fn is_external(app: &App, home: Option<&LaneName>) -> Answer<bool> {
 /// What lanes of tokens begin with: the server's own, which bound how many tasks of each token wait.
 const TOKEN_LANE: &str = "token:";
 
+/// The lane that bounds how much of a caller waits.
+pub(crate) fn token_lane(app: &App, caller: &Caller) -> Option<LaneName> {
+    let token = caller.token.as_deref().filter(|_| app.limits().token_waiting.is_some())?;
+    LaneName::new(format!("{TOKEN_LANE}{token}")).ok()
+}
+
 /// A task in the name of a caller, bounded as that caller is.
 pub(crate) fn finish(
     app: &App,
@@ -279,11 +285,7 @@ pub(crate) fn finish(
     mut spec: TaskSpec,
     payload: Value,
 ) -> Asked {
-    if let (Some(token), Some(_)) = (&caller.token, app.limits().token_waiting)
-        && let Ok(lane) = LaneName::new(format!("{TOKEN_LANE}{token}"))
-    {
-        spec.lanes.push(lane);
-    }
+    spec.lanes.extend(token_lane(app, caller));
     let envelope = Envelope::new(payload, caller.token.clone(), manner.traceparent.clone());
     let child_of = spec.parent.map(|parent| (parent.task, caller.clone()));
     Asked { spec: Box::new(spec), envelope, child_of }

@@ -40,7 +40,7 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
     let agent = agent_named(app, &request.agent)?;
     let permissions = request.permissions.unwrap_or_default();
     let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
-    let mut message = to_agent(key, &agent, request.text);
+    let mut message = to_agent(app, caller, key, &agent, request.text);
     if may_configure {
         message = message.may_configure();
     }
@@ -87,9 +87,13 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
 }
 
 /// A plain message to an agent, whose turn needs the agent's lanes.
-fn to_agent(key: &str, agent: &Agent, text: String) -> Message {
+fn to_agent(app: &App, caller: &Caller, key: &str, agent: &Agent, text: String) -> Message {
     let name = agent.name.as_str();
     let message = Message::new(key, name, text).kind(agent_kind(name));
+    let message = match asks::token_lane(app, caller) {
+        Some(lane) => message.asker(lane),
+        None => message,
+    };
     match agent.lanes.as_deref() {
         // Its own lane alone, where not even the usual one is wanted.
         Some([]) => message.lane(format!("agent:{name}")),
@@ -295,6 +299,7 @@ pub(crate) async fn steer_session(
         return Err(Refusal::not_found("turn that runs in this session"));
     };
     let agent = agent_named(app, turn.kind.as_str().strip_prefix("agent:").unwrap_or(turn.kind.as_str()))?;
-    let message = to_agent(key, &agent, text).mode(Mode::Steer).steer(turn.id, Otherwise::Followup);
+    let message =
+        to_agent(app, caller, key, &agent, text).mode(Mode::Steer).steer(turn.id, Otherwise::Followup);
     send_message(app, message).await
 }

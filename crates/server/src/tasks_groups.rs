@@ -88,6 +88,9 @@ pub(crate) async fn batch(
     if let Some(group) = request.group {
         tools = tools.group(asks::name("group", group)?);
     }
+    if let Some(lane) = asks::token_lane(&app, &caller) {
+        tools = tools.asker(lane);
+    }
     let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
     let mut calls = Vec::with_capacity(request.calls.len());
     for call in request.calls {

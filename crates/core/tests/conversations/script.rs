@@ -159,6 +159,8 @@ impl Script {
         message.place.thread = self.dice.maybe(others / 3, &["7".into()]);
         let admin = vec![Name::new("admin").unwrap()];
         message.permissions = self.dice.maybe(others, &[admin]).unwrap_or_default();
+        message.asker =
+            self.dice.maybe(20, &[LaneName::new("by:ann").unwrap(), LaneName::new("by:bob").unwrap()]);
         message.sender_name = self.dice.maybe(20, &["Ann".into()]);
         message.message_id = self.dice.maybe(30, &["1".into(), "2".into(), "3".into(), "4".into()]);
         message.queue = self.queue(15);

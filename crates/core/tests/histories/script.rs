@@ -276,7 +276,8 @@ impl Script {
         let parent = self.parent(seen);
         let group = self.dice.maybe(50, &[name("g")]);
         let session = self.dice.pick(&["s", "t", "u"]).into();
-        Command::SubmitBatch(Box::new(ToolBatch { session, calls, parent, group }))
+        let asker = self.dice.maybe(50, &[lane("a"), lane("b"), lane("c"), lane("x")]);
+        Command::SubmitBatch(Box::new(ToolBatch { session, calls, parent, group, asker }))
     }
 
     fn finish(&mut self, seen: &Checker) -> Command {

@@ -165,6 +165,47 @@ async fn who_waits_for_a_slot_is_among_those_of_its_token_that_wait() {
 }
 
 #[tokio::test]
+async fn messages_of_one_token_do_not_fill_the_line_from_many_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "server { token_waiting = 2 }\nagent \"slow\" {\n command = [\"sleep\", \"600\"]\n max_queued = 20\n}";
+    let mut server = with_token(config, dir.path()).await;
+    let (greedy, other) = (server.token.clone(), new_token(&server, "other").await);
+    let send = async |server: &Running, session: &str| {
+        let message = json!({"agent": "slow", "text": "go on", "mode": "followup", "debounce_ms": 0});
+        server.post(&format!("/api/sessions/{session}/messages"), message).await
+    };
+    for session in ["a", "b", "c"] {
+        assert_eq!(send(&server, session).await.status, 202, "{session}");
+    }
+    for session in ["d", "e", "a"] {
+        let refused = send(&server, session).await;
+        assert_eq!(refused.status, 429, "{session}: {refused:?}");
+        assert!(refused.json()["lane"].as_str().unwrap().starts_with("token:"), "{refused:?}");
+    }
+    server.token = Some(other);
+    assert_eq!(send(&server, "d").await.status, 202);
+    // Another's messages are answered in the same session.
+    assert_eq!(send(&server, "a").await.status, 202);
+    server.token = greedy;
+    assert_eq!(server.get("/api/lanes/agent:slow").await.json()["waiting"], 3);
+}
+
+#[tokio::test]
+async fn calls_of_tools_count_among_what_waits_of_their_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "server { token_waiting = 1 }\nqueue { }\nhandler \"bash\" { command = [\"true\"] }";
+    let server = with_token(config, dir.path()).await;
+    let batch = async |calls: usize| {
+        let calls = vec![json!({"tool": "bash"}); calls];
+        server.post("/api/tasks/batch", json!({"session": "s", "calls": calls})).await
+    };
+    let refused = batch(3).await;
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.json()["lane"].as_str().unwrap().starts_with("token:"), "{refused:?}");
+    assert_eq!(batch(2).await.status, 200);
+}
+
+#[tokio::test]
 async fn nobody_stands_in_a_lane_of_a_token_by_naming_it() {
     let dir = tempfile::tempdir().unwrap();
     let server = with_token("server { token_waiting = 1 }", dir.path()).await;

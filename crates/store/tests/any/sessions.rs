@@ -68,7 +68,11 @@ impl Dice {
             at: self.at(),
             number: self.number(),
             extras: self.maybe(|dice| {
-                Box::new(Extras { message_id: dice.maybe(Dice::text), queue: dice.overrides() })
+                Box::new(Extras {
+                    message_id: dice.maybe(Dice::text),
+                    queue: dice.overrides(),
+                    asker: dice.maybe(Dice::lane),
+                })
             }),
             tries: self.byte(),
             turns: self.byte(),
