@@ -36,6 +36,7 @@ impl Scheduler {
             Event::AlertOver { lane, level } => self.on_alert(lane, *level, false),
             Event::Session(event) => self.on_session(event),
             Event::Unbound { home } => self.on_unbound(home),
+            Event::Noted { changes } => self.on_noted(changes),
             Event::FencesRaised { to } => self.fences = self.fences.max(to.0),
             Event::MessagesConfigured { settings } => self.on_messages_configured(settings),
             _ => self.on_task_event(event),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{CancelReason, End, StopReason};
 use crate::id::{BlobId, Fence, TaskId};
 use crate::name::{LaneName, Name, Pattern};
+use crate::notes::NoteChange;
 use crate::session_command::{MessageReply, SessionCommand, TurnMessage};
 use crate::settings::Block;
 use crate::spec::{Parent, TaskSpec};
@@ -154,6 +155,8 @@ pub enum Command {
     },
     /// Something about sessions and their messages.
     Session(Box<SessionCommand>),
+    /// Change what programs keep beside the work.
+    Note(Box<NoteChange>),
 }
 
 /// The tool calls of one model turn.

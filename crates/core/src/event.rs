@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Fence, TaskId};
 use crate::modes::MessageSettings;
 use crate::name::{LaneName, Name};
+use crate::notes::Note;
 use crate::session_command::SessionEvent;
 use crate::settings::{Block, Handler};
 use crate::spec::TaskSpec;
@@ -230,6 +231,11 @@ pub enum Event {
     FencesRaised {
         /// The highest that is known.
         to: Fence,
+    },
+    /// What programs keep beside the work was changed.
+    Noted {
+        /// What is so from now on.
+        changes: Vec<Note>,
     },
 }
 

@@ -56,6 +56,7 @@ mod message;
 mod modes;
 mod name;
 mod node;
+mod notes;
 mod ordered;
 mod ranking;
 mod receipts;
@@ -111,6 +112,7 @@ pub use modes::{
     QueueOverrides, Sourced,
 };
 pub use name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
+pub use notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX, Note, NoteChange};
 pub use receipts::{RECEIPTS_MAX, SET_ASIDE_MAX};
 pub use rejection::{BadTask, LaneFull, Rejection};
 pub use retry::{Retry, RetryStrategy};

@@ -1,11 +1,13 @@
 //! Refusals: understood, nothing changed, and what to do next.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
 use crate::id::{Fence, TaskId};
 use crate::message::{BadMessage, MessageId, TEXTS_BYTES_MAX};
 use crate::name::LaneName;
+use crate::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX};
 use crate::settings_text::SettingError;
 use crate::spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX};
 use crate::time::{Millis, Timestamp};
@@ -126,6 +128,13 @@ pub enum Rejection {
     MessagesFull,
     /// Something about a message makes no sense.
     BadMessage(BadMessage),
+    /// A note is not as the change expects: somebody else has changed it.
+    NoteChanged {
+        /// Its key.
+        key: Arc<str>,
+    },
+    /// The notes are as large as they may be.
+    NotesFull,
 }
 
 /// The numbers of a lane whose line is full.
@@ -177,7 +186,7 @@ impl Rejection {
     /// A stable name of the kind of refusal, the same on every surface.
     pub fn code(&self) -> &'static str {
         match self {
-            Rejection::LaneFull(_) | Rejection::MessagesFull => "AT_CAPACITY",
+            Rejection::LaneFull(_) | Rejection::MessagesFull | Rejection::NotesFull => "AT_CAPACITY",
             Rejection::SessionBusy { .. } => "SESSION_BUSY",
             Rejection::BadMessage(BadMessage::TooLong) => "TOO_LARGE",
             Rejection::LaneDraining { .. } => "DRAINING",
@@ -200,6 +209,7 @@ impl Rejection {
             | Rejection::BadTask(_)
             | Rejection::MessageInTurn { .. }
             | Rejection::MessageIdTaken { .. }
+            | Rejection::NoteChanged { .. }
             | Rejection::BadMessage(_) => "INVALID",
         }
     }
@@ -269,6 +279,14 @@ impl fmt::Display for Rejection {
                 write!(f, "the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)
             }
             Rejection::BadMessage(bad) => bad.fmt(f),
+            Rejection::NoteChanged { .. } => write!(f, "somebody else has changed it meanwhile"),
+            Rejection::NotesFull => {
+                let (one, all) = (NOTE_BYTES_MAX >> 10, NOTES_BYTES_MAX >> 20);
+                write!(
+                    f,
+                    "a note has at most {one} KiB, all of them {all} MiB, and {NOTE_CHANGES_MAX} change at once"
+                )
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::lanes::Lanes;
 use crate::letters::Letters;
 use crate::line::{Line, NONE};
 use crate::name::Name;
+use crate::notes::Notes;
 use crate::rejection::Rejection;
 use crate::sessions::Sessions;
 use crate::settings::LEVEL_MAX;
@@ -61,6 +62,7 @@ use crate::view::TaskView;
 /// | parents lend slots to children | `lending.rs` |
 /// | why does it wait, and for how long? | `explain.rs` |
 /// | what must always hold | `violation.rs` |
+/// | what programs keep beside the work | `notes.rs` |
 /// | what becomes of a message to a busy session? | `send.rs`, `turns.rs`, `steering.rs` |
 pub struct Scheduler {
     pub(crate) seed: u64,
@@ -74,6 +76,7 @@ pub struct Scheduler {
     pub(crate) book: Book,
     pub(crate) letters: Letters,
     pub(crate) sessions: Sessions,
+    pub(crate) notes: Notes,
     pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
     /// When the remembered keys may be forgotten, the earliest first.
     pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
@@ -143,6 +146,7 @@ impl Scheduler {
             book: Book::default(),
             letters: Letters::default(),
             sessions: Sessions::new(seed),
+            notes: Notes::default(),
             keys: BTreeMap::new(),
             key_ends: BTreeSet::new(),
             arrivals: 0,
@@ -280,6 +284,7 @@ impl Scheduler {
         match command {
             Command::Tick => Ok(Reply::Done),
             Command::Configure(blocks) => self.configure(blocks, events),
+            Command::Note(change) => self.change_notes(*change, events),
             Command::Submit { task, spec } => self.submit(task, spec, events),
             Command::SubmitBatch(batch) => self.submit_batch(*batch, events),
             Command::Leave { task } => self.leave(task, events),

@@ -39,6 +39,8 @@ pub struct State {
     reservations: Vec<TaskId>,
     ended_runs: Vec<TaskId>,
     sessions: SavedSessions,
+    #[serde(default)]
+    notes: Vec<(Arc<str>, Arc<str>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +149,7 @@ impl Scheduler {
             reservations,
             ended_runs: self.ended_runs.iter().copied().collect(),
             sessions: self.sessions.save(),
+            notes: self.notes.save(),
         }
     }
 
@@ -256,6 +259,7 @@ impl Scheduler {
                 }
             }
         }
+        this.notes = crate::notes::Notes::restore(&state.notes);
         this.rebuild();
         this.restore_sessions(&state.sessions);
         this

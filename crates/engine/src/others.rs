@@ -128,7 +128,13 @@ impl Engine {
 
     /// Forgets what was decided and not kept, and reads what was kept instead.
     pub(crate) async fn go_back(&mut self, to: Option<Version>) -> Result<(), StoreError> {
-        let Some(replica) = &self.replica else { return Ok(()) };
+        self.rewind();
+        self.catch_up(to).await.map(drop)
+    }
+
+    /// Forgets what was decided and not kept.
+    pub(crate) fn rewind(&mut self) {
+        let Some(replica) = &self.replica else { return };
         self.scheduler = replica.rewind.scheduler(self.tools.ids.seed());
         self.scheduler.keep_departed();
         self.scheduler.run_as(self.runner.clone());
@@ -136,7 +142,6 @@ impl Engine {
             self.scheduler.stop_granting();
         }
         self.recall_letters();
-        self.catch_up(to).await.map(drop)
     }
 
     fn take_over(&mut self, head: Head, batch: Batch) {
@@ -267,7 +272,7 @@ impl Engine {
 
     /// The log does not hold what we have read from it: the engine lost writes, or was restored from a backup. Never
     /// goes on as if nothing had happened: what was accepted here is put back, and everybody who watches is told what is gone.
-    async fn set_back(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn set_back(&mut self) -> Result<(), StoreError> {
         // First, because nothing has changed yet if the store does not answer.
         self.forget_kept().await?;
         let known = self.head;

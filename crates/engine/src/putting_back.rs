@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Block, Command, End, Event, LaneSettings, Outcome, Pattern, Reply, Scheduler, SessionCommand,
-    TaskId, TaskSpec,
+    BlobId, Block, Command, End, Event, LaneSettings, NoteChange, Outcome, Pattern, Reply, Scheduler,
+    SessionCommand, TaskId, TaskSpec,
 };
 use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
@@ -90,6 +90,16 @@ fn is_setting(command: &Command) -> bool {
     }
 }
 
+/// What was noted and the log has lost. Whoever is first puts it back; for others it is as it was then.
+fn notes<'a>(before: &'a Scheduler, now: &'a Scheduler) -> impl Iterator<Item = Command> + 'a {
+    let lost = before.notes("").filter(|(key, text)| now.note(key) != Some(*text));
+    lost.map(|(key, text)| {
+        let expected = vec![(Arc::clone(key), now.note(key).cloned())];
+        let changes = vec![(Arc::clone(key), Some(Arc::clone(text)))];
+        Command::Note(Box::new(NoteChange { expected, changes }))
+    })
+}
+
 impl Recent {
     /// Takes note of what was accepted, which the log has kept.
     pub(crate) fn note(&mut self, head: Head, asks: &[Ask], turn: &Turn) {
@@ -166,6 +176,7 @@ impl Engine {
             let messages = Box::new(before.message_settings().clone());
             commands.push(Command::Session(Box::new(SessionCommand::ConfigureMessages(messages))));
         }
+        commands.extend(notes(before, &self.scheduler));
         let mut specs = HashMap::new();
         let mut asks = Vec::new();
         for accepted in recent.accepted {

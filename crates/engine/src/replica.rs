@@ -142,6 +142,13 @@ impl Engine {
             (Some(_), StoreError::Conflict { current, .. }) if current.version > self.head.version => {
                 self.go_back(Some(current.version)).await
             }
+            // The log went back and has grown as far as it was: there is nothing behind our end that would tell.
+            (Some(_), StoreError::Conflict { current, .. })
+                if current.version == self.head.version && current.batch != self.head.batch =>
+            {
+                self.rewind();
+                self.set_back().await
+            }
             _ => self.reload().await,
         }
     }

@@ -1,8 +1,10 @@
 //! How things stand.
 
+use std::sync::Arc;
+
 use laneway_core::{
-    Block, CancelReason, Command, DeadLetter, Explanation, Gate, LaneName, LaneSettings, LaneStats, Pattern,
-    Reply, Selector, Settings, TaskId, TaskView,
+    Block, CancelReason, Command, DeadLetter, Explanation, Gate, LaneName, LaneSettings, LaneStats,
+    NoteChange, Pattern, Reply, Selector, Settings, TaskId, TaskView,
 };
 
 use crate::error::Error;
@@ -111,6 +113,19 @@ impl Handle {
     /// Changes the settings of lanes, all of these or none.
     pub async fn configure(&self, blocks: Vec<Block>) -> Result<(), Error> {
         self.ask(Command::Configure(blocks)).await.map(drop)
+    }
+
+    /// Changes notes: short texts that programs keep beside the work, the same for everybody who shares the queue. All of the
+    /// change, if they are as it expects, or nothing ([`Rejection::NoteChanged`](laneway_core::Rejection)).
+    pub async fn note(&self, change: NoteChange) -> Result<(), Error> {
+        self.ask(Command::Note(Box::new(change))).await.map(drop)
+    }
+
+    /// The notes whose keys begin so, in the order of their keys.
+    pub async fn notes(&self, prefix: impl Into<String>) -> Result<Vec<(Arc<str>, Arc<str>)>, Error> {
+        let prefix = prefix.into();
+        let own = |(key, text): (&Arc<str>, &Arc<str>)| (Arc::clone(key), Arc::clone(text));
+        self.read(move |lanes| lanes.notes(&prefix).map(own).collect()).await
     }
 
     /// Lets exactly these settings hold: what is not among them has its default again.

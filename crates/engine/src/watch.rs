@@ -278,6 +278,7 @@ pub(crate) fn task_of_event(event: &Event) -> Option<TaskId> {
         | Event::AlertOver { .. }
         | Event::MessagesConfigured { .. }
         | Event::Unbound { .. }
+        | Event::Noted { .. }
         | Event::FencesRaised { .. } => None,
         Event::Session(event) => turn_of(&event.change),
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{block, lane, replica_options as options, until};
-use laneway_core::{BlobId, End, Event, MessageEnd, Retry, TaskId};
+use laneway_core::{BlobId, End, Event, MessageEnd, NoteChange, Retry, TaskId};
 use laneway_engine::{Context, Failure, Filter, Handle, Message, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
@@ -199,6 +199,27 @@ async fn settings_that_a_log_lost_are_put_back_and_nobody_s_newer_ones_replaced(
     assert_eq!((limit(&a, "one").await, limit(&a, "two").await), (2, 1));
     drop(b.slot(["two"]).await.unwrap());
     assert_eq!((limit(&b, "one").await, limit(&b, "two").await), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_that_a_log_lost_are_put_back_by_whoever_knows_them() {
+    let memory = Arc::new(Lossy::default());
+    let store = || Arc::clone(&memory) as Arc<dyn Store>;
+    let [a, b] =
+        [Handle::join(store(), options()).await.unwrap(), Handle::join(store(), options()).await.unwrap()];
+    let note = async |lanes: &Handle, key: &str, text: &str| {
+        let changes = vec![(key.into(), Some(text.into()))];
+        lanes.note(NoteChange { expected: vec![], changes }).await.unwrap();
+    };
+    note(&a, "k", "1").await;
+    let kept = memory.len();
+    note(&a, "k", "2").await;
+    note(&b, "l", "3").await;
+    memory.go_back(kept).await;
+    drop(a.slot(["one"]).await.unwrap());
+    drop(b.slot(["two"]).await.unwrap());
+    let pair = |key: &str, text: &str| (Arc::from(key), Arc::from(text));
+    assert_eq!(b.notes("").await.unwrap(), [pair("k", "2"), pair("l", "3")]);
 }
 
 /// A store that can lose its newest batches, or all of them, as an engine without a disk does.

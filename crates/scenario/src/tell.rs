@@ -65,6 +65,10 @@ impl Teller {
             Event::Session(event) => self.tell_session(event),
             Event::MessagesConfigured { .. } => told("configured", "messages", Tone::Lane),
             Event::Unbound { home } => told("unbound", home.to_string(), Tone::Lane),
+            Event::Noted { changes } => {
+                let keys: Vec<&str> = changes.iter().map(|(key, _)| &**key).collect();
+                told("noted", keys.join(", "), Tone::Lane)
+            }
             Event::FencesRaised { to } => told("fences", format!("above {}", to.0), Tone::Lane),
             Event::Submitted { .. } => self.tell_submitted(event),
             Event::Granted { .. } => self.tell_granted(event),

@@ -165,11 +165,6 @@ impl Bus {
         self.lock().has_told_end(task, seen)
     }
 
-    /// Numbers what happened, keeps it and tells whom it concerns.
-    pub(crate) fn publish(&self, happening: Happening) {
-        self.lock().publish(happening);
-    }
-
     /// Counts the tasks of groups.
     pub(crate) fn groups<T>(&self, count: impl FnOnce(&mut Groups) -> T) -> T {
         count(&mut self.lock().groups)

@@ -17,8 +17,8 @@
 //! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
 //! | traces for a collector | `otlp.rs`, `otlp_spans.rs` |
 //! | the dashboard's files | `dashboard.rs` |
-//! | schedules | `cron.rs`, `schedules.rs`, `schedule_routes.rs` |
-//! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs`, `schedules.rs` |
+//! | schedules | `cron.rs`, `schedules.rs`, `schedule_notes.rs`, `schedule_routes.rs` |
+//! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs` |
 
 mod admin;
 mod agents;
@@ -56,6 +56,7 @@ mod otlp_spans;
 mod problem;
 mod routes;
 mod runners;
+mod schedule_notes;
 mod schedule_routes;
 mod schedules;
 mod server;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Schedule};
-use laneway_protocol::{At, Code, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
+use laneway_protocol::{At, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
 use serde_json::json;
 
 use crate::app::App;
@@ -18,12 +18,13 @@ use crate::chat::agent_named;
 use crate::cron::{Times, millis};
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Refusal};
-use crate::schedules::{MADE_MAX, Made, Trigger, fire};
+use crate::schedule_notes::{self as notes, Made};
+use crate::schedules::{MADE_MAX, fire_now};
 
 /// How many of the next firings are shown.
 const NEXT_SHOWN: usize = 3;
 
-fn view(app: &App, schedule: &Schedule, origin: &str) -> ScheduleView {
+fn view(schedule: &Schedule, origin: &str, last_run: Option<ScheduleRun>) -> ScheduleView {
     let mut next_runs = Vec::new();
     let times = Times::read(&schedule.cron, &schedule.timezone).ok();
     if let (true, Some(times)) = (schedule.enabled, &times) {
@@ -47,15 +48,22 @@ fn view(app: &App, schedule: &Schedule, origin: &str) -> ScheduleView {
         catch_up: if schedule.catch_up == CatchUp::One { "one" } else { "skip" }.to_owned(),
         origin: origin.to_owned(),
         next_runs,
-        last_run: app.schedules.runs(schedule.name.as_str()).into_iter().next(),
+        last_run,
     }
 }
 
-fn find(app: &App, name: &str) -> Answer<(Schedule, &'static str)> {
-    let all = app.schedules.all(&app.config());
+async fn find(app: &App, name: &str) -> Answer<(Schedule, &'static str)> {
+    let all = notes::all(&app.handle, &app.config()).await?;
     all.into_iter()
         .find(|(schedule, _)| schedule.name.as_str() == name)
         .ok_or_else(|| Refusal::not_found("schedule"))
+}
+
+/// How a schedule stands.
+async fn shown(app: &App, name: &str) -> Answer<Json<ScheduleView>> {
+    let (schedule, origin) = find(app, name).await?;
+    let last_run = notes::newest(&app.handle, vec![schedule.name.clone()]).await?.pop().flatten();
+    Ok(Json(view(&schedule, origin, last_run)))
 }
 
 fn catch_up(word: Option<&str>) -> Answer<Option<bool>> {
@@ -83,16 +91,23 @@ fn check(app: &App, made: &Made) -> Answer<()> {
     Ok(())
 }
 
-fn unkept(error: String) -> Refusal {
-    tracing::error!(error, "schedules");
-    Refusal::new(Code::StoreUnavailable, "the schedules cannot be written")
+/// Somebody else, here or at another server, was faster.
+fn is_taken() -> Refusal {
+    Refusal::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT)
+}
+
+fn has_changed() -> Refusal {
+    Refusal::invalid("somebody else has changed it meanwhile; look again").status(StatusCode::CONFLICT)
 }
 
 /// All schedules, by name.
 #[utoipa::path(get, path = "/api/schedules", tag = "schedules", responses((status = 200, body = Page<ScheduleView>)))]
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer<Json<Page<ScheduleView>>> {
-    let all = app.schedules.all(&app.config());
-    let items = all.iter().map(|(schedule, origin)| view(&app, schedule, origin)).collect();
+    let all = notes::all(&app.handle, &app.config()).await?;
+    let names = all.iter().map(|(schedule, _)| schedule.name.clone()).collect();
+    let newest = notes::newest(&app.handle, names).await?;
+    let items = all.iter().zip(newest).map(|((schedule, origin), last_run)| view(schedule, origin, last_run));
+    let items = items.collect();
     Ok(Json(Page { items, next_cursor: None }))
 }
 
@@ -117,26 +132,21 @@ pub(crate) async fn create(
         catch_up_one: catch_up(new.catch_up.as_deref())?.unwrap_or(false),
     };
     check(&app, &made)?;
-    if find(&app, &name).is_ok() {
-        return Err(Refusal::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT));
+    if find(&app, &name).await.is_ok() {
+        return Err(is_taken());
     }
-    let details = json!({ "cron": &made.cron, "agent": &made.agent });
-    let is_kept = app.schedules.change(|state| {
-        let has_room = state.made.len() < MADE_MAX;
-        if has_room {
-            // A firing that was under way when one of this name was taken away may have been recorded after that.
-            state.forget(&name);
-            state.made.insert(name.clone(), made);
-        }
-        has_room
-    });
-    if !is_kept.map_err(unkept)? {
+    if notes::made_count(&app.handle).await? >= MADE_MAX {
         return Err(Refusal::invalid(format!("there can be {MADE_MAX} schedules at most")));
     }
-    app.schedules.changed.notify_one();
+    let details = json!({ "cron": &made.cron, "agent": &made.agent });
+    // A firing that was under way when one of this name was taken away may have been written after that.
+    let mut changes = notes::forgotten(&app.handle, &name).await?;
+    changes.push(notes::made(&name, Some(&made)));
+    if !notes::change(&app.handle, vec![notes::made(&name, None)], changes).await? {
+        return Err(is_taken());
+    }
     record(&app, &caller, "create_schedule", &name, details).await?;
-    let (schedule, origin) = find(&app, &name)?;
-    Ok((StatusCode::CREATED, Json(view(&app, &schedule, origin))))
+    Ok((StatusCode::CREATED, shown(&app, &name).await?))
 }
 
 /// Changes a schedule. One of the configuration file can only be switched on and off.
@@ -150,9 +160,14 @@ pub(crate) async fn change(
     Path(name): Path<String>,
     Body(change): Body<ScheduleChange>,
 ) -> Answer<Json<ScheduleView>> {
-    let (schedule, origin) = find(&app, &name)?;
+    let (schedule, origin) = find(&app, &name).await?;
     let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;
     let catch_up_one = catch_up(word.as_deref())?;
+    let (mut expected, mut changes) = (vec![], vec![]);
+    if enabled == Some(true) && !schedule.enabled {
+        // What it would have done while it was off is not made up for.
+        changes.push(notes::last(&name, Some(millis(Timestamp::now()))));
+    }
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
         if others.iter().any(|other| other.is_some()) {
@@ -160,27 +175,28 @@ pub(crate) async fn change(
                 "it comes from the configuration file; here it can only be switched",
             ));
         }
-        if let Some(enabled) = enabled {
-            let kept = app.schedules.change(|state| state.switched.insert(name.clone(), enabled));
-            kept.map_err(unkept)?;
-        }
+        changes.extend(enabled.map(|enabled| notes::switched(&name, enabled)));
     } else {
+        let before = Made::from(schedule);
+        let made = before.clone();
         let made = Made {
-            cron: cron.unwrap_or(schedule.cron),
-            timezone: timezone.unwrap_or(schedule.timezone),
-            agent: agent.unwrap_or_else(|| schedule.agent.to_string()),
-            message: message.unwrap_or(schedule.message),
-            session: session.or(schedule.session),
-            enabled: enabled.unwrap_or(schedule.enabled),
-            catch_up_one: catch_up_one.unwrap_or(schedule.catch_up == CatchUp::One),
+            cron: cron.unwrap_or(made.cron),
+            timezone: timezone.unwrap_or(made.timezone),
+            agent: agent.unwrap_or(made.agent),
+            message: message.unwrap_or(made.message),
+            session: session.or(made.session),
+            enabled: enabled.unwrap_or(made.enabled),
+            catch_up_one: catch_up_one.unwrap_or(made.catch_up_one),
         };
         check(&app, &made)?;
-        app.schedules.change(|state| state.made.insert(name.clone(), made)).map_err(unkept)?;
+        expected.push(notes::made(&name, Some(&before)));
+        changes.push(notes::made(&name, Some(&made)));
     }
-    app.schedules.changed.notify_one();
+    if !notes::change(&app.handle, expected, changes).await? {
+        return Err(has_changed());
+    }
     record(&app, &caller, "change_schedule", &name, json!({ "enabled": enabled })).await?;
-    let (schedule, origin) = find(&app, &name)?;
-    Ok(Json(view(&app, &schedule, origin)))
+    shown(&app, &name).await
 }
 
 /// Takes a schedule away.
@@ -193,14 +209,15 @@ pub(crate) async fn remove(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Answer<StatusCode> {
-    let (_, origin) = find(&app, &name)?;
+    let (_, origin) = find(&app, &name).await?;
     if origin == "file" {
         return Err(Refusal::invalid(
             "it comes from the configuration file; take it out there, or switch it off",
         ));
     }
-    app.schedules.change(|state| state.forget(&name)).map_err(unkept)?;
-    app.schedules.changed.notify_one();
+    let mut changes = notes::forgotten(&app.handle, &name).await?;
+    changes.push(notes::made(&name, None));
+    notes::change(&app.handle, vec![], changes).await?;
     record(&app, &caller, "remove_schedule", &name, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -215,8 +232,8 @@ pub(crate) async fn run(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Answer<(StatusCode, Json<ScheduleRun>)> {
-    let (schedule, _) = find(&app, &name)?;
-    let run = fire(&app, &schedule, Timestamp::now(), Trigger::Manual).await?;
+    let (schedule, _) = find(&app, &name).await?;
+    let run = fire_now(&app, &schedule).await?;
     record(&app, &caller, "run_schedule", &name, json!({ "task_id": run.task_id })).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
@@ -230,8 +247,8 @@ pub(crate) async fn runs(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Answer<Json<Page<ScheduleRun>>> {
-    find(&app, &name)?;
-    Ok(Json(Page { items: app.schedules.runs(&name), next_cursor: None }))
+    find(&app, &name).await?;
+    Ok(Json(Page { items: notes::runs(&app.handle, &name).await?, next_cursor: None }))
 }
 
 async fn record(

@@ -1,78 +1,43 @@
 //! Schedules: what is asked of agents by the clock, and what came of it.
 //!
-//! One firing for each moment: the task that a firing asks for has the schedule's name and the moment as its key, so
-//! that a second firing of the same moment, by a restart or another replica, finds the first.
+//! One firing for each moment, however many servers share the queue: whoever writes first that a moment is taken fires it.
+//! If it dies before what the schedule asks for is accepted, another asks, with the schedule's name and the moment as the
+//! key, so that nothing is asked for twice.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Config, Schedule};
-use laneway_core::{Name, TaskId};
-use laneway_protocol::{At, ChatRequest, EventName, ScheduleRun, end_word};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use laneway_core::TaskId;
+use laneway_protocol::{At, ChatRequest, Code, ScheduleRun, end_word};
 use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::asks::{self, Form, Manner};
 use crate::auth::Caller;
 use crate::cron::{Times, millis, moment};
-use crate::files;
-use crate::happening::Happening;
-use crate::problem::Answer;
+use crate::problem::{Answer, Refusal};
+use crate::schedule_notes::{self as notes, Open};
 
-/// How many firings of each schedule are remembered.
-const RUNS_MAX: usize = 100;
 /// How many schedules there can be beside those of the file.
 pub(crate) const MADE_MAX: usize = 1000;
-/// How long to sleep at most: a clock that was set is noticed then.
+/// How long to sleep at most: a clock that was set is noticed then, and what became of firings of servers that died.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// After so long, what is left undone will not be done by whoever began it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon to try again what the store did not take.
+const AGAIN: Duration = Duration::from_secs(1);
 
-/// All schedules.
+/// What this server knows of schedules beside what is kept.
 pub(crate) struct Schedules {
-    path: Option<PathBuf>,
-    state: Mutex<State>,
-    pub(crate) changed: Notify,
-}
-
-/// What is kept.
-#[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct State {
-    version: u32,
-    /// Made over the API.
-    pub(crate) made: BTreeMap<String, Made>,
-    /// Schedules of the file that were switched over the API.
-    #[serde(default)]
-    pub(crate) switched: BTreeMap<String, bool>,
-    /// Up to which moment each has fired, in milliseconds.
-    #[serde(default)]
-    last: BTreeMap<String, u64>,
-    #[serde(default)]
-    runs: BTreeMap<String, VecDeque<ScheduleRun>>,
-}
-
-/// A schedule that was made over the API.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Made {
-    pub(crate) cron: String,
-    pub(crate) timezone: String,
-    pub(crate) agent: String,
-    pub(crate) message: String,
-    pub(crate) session: Option<String>,
-    pub(crate) enabled: bool,
-    pub(crate) catch_up_one: bool,
-}
-
-impl State {
-    /// Forgets a schedule that was made, and all that is known of it.
-    pub(crate) fn forget(&mut self, name: &str) {
-        self.made.remove(name);
-        self.last.remove(name);
-        self.runs.remove(name);
-    }
+    /// Something has changed that matters for when they fire.
+    pub(crate) changed: Arc<Notify>,
+    /// Others fire too.
+    is_shared: bool,
+    /// The tasks that this server waits for.
+    awaited: Mutex<HashSet<TaskId>>,
 }
 
 /// Why a schedule fires.
@@ -104,113 +69,33 @@ pub fn check_schedules(config: &Config) -> Result<(), String> {
 }
 
 impl Schedules {
-    pub(crate) fn open(path: Option<PathBuf>) -> Result<Schedules, String> {
-        let mut state = State { version: 1, ..State::default() };
-        if let Some(path) = &path {
-            let cannot = |error: String| format!("cannot read {}: {error}", path.display());
-            if let Some(text) = files::read(path).map_err(|error| cannot(error.to_string()))? {
-                state = serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))?;
-            }
-        }
-        Ok(Schedules { path, state: Mutex::new(state), changed: Notify::new() })
+    pub(crate) fn new(is_shared: bool) -> Schedules {
+        Schedules { changed: Arc::default(), is_shared, awaited: Mutex::default() }
     }
+}
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes what is kept; it is on the disk when this returns.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, String> {
-        let mut state = self.lock();
-        let mut next = state.clone();
-        let answer = change(&mut next);
-        if let Some(path) = &self.path {
-            let text = serde_json::to_vec(&next).map_err(|error| error.to_string())?;
-            files::replace(path, &text).map_err(|error| format!("cannot write the schedules: {error}"))?;
-        }
-        *state = next;
-        Ok(answer)
-    }
-
-    /// Those of the file and those that were made, by name.
-    pub(crate) fn all(&self, config: &Config) -> Vec<(Schedule, &'static str)> {
-        let state = self.lock();
-        let mut all: Vec<(Schedule, &'static str)> = Vec::new();
-        for schedule in &config.schedules {
-            let mut schedule = schedule.clone();
-            if let Some(enabled) = state.switched.get(schedule.name.as_str()) {
-                schedule.enabled = *enabled;
-            }
-            all.push((schedule, "file"));
-        }
-        let is_new = |name: &str| !config.schedules.iter().any(|schedule| schedule.name.as_str() == name);
-        for (name, made) in state.made.iter().filter(|(name, _)| is_new(name)) {
-            let (Ok(name), Ok(agent)) = (Name::new(name.as_str()), Name::new(made.agent.as_str())) else {
-                continue;
-            };
-            let schedule = Schedule {
-                name,
-                cron: made.cron.clone(),
-                timezone: made.timezone.clone(),
-                agent,
-                message: made.message.clone(),
-                session: made.session.clone(),
-                enabled: made.enabled,
-                catch_up: if made.catch_up_one { CatchUp::One } else { CatchUp::Skip },
-            };
-            all.push((schedule, "api"));
-        }
-        all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        all
-    }
-
-    /// The firings of a schedule, the newest first.
-    pub(crate) fn runs(&self, name: &str) -> Vec<ScheduleRun> {
-        self.lock().runs.get(name).map(|runs| runs.iter().rev().cloned().collect()).unwrap_or_default()
-    }
-
-    fn record(&self, name: &str, due: Option<Timestamp>, run: ScheduleRun) {
-        let kept = self.change(|state| {
-            if let Some(due) = due {
-                state.last.insert(name.to_owned(), millis(due));
-            }
-            let runs = state.runs.entry(name.to_owned()).or_default();
-            if runs.len() >= RUNS_MAX {
-                runs.pop_front();
-            }
-            runs.push_back(run);
-        });
-        if let Err(error) = kept {
-            tracing::error!(error, "a firing could not be recorded");
-        }
-    }
-
-    fn ended(&self, name: &str, task: &str, status: &str, error: Option<String>) {
-        let kept = self.change(|state| {
-            let runs = state.runs.get_mut(name).into_iter().flatten();
-            for run in runs.filter(|run| run.task_id.as_deref() == Some(task)) {
-                (run.status, run.error) = (status.to_owned(), error.clone());
-            }
-        });
-        if let Err(error) = kept {
-            tracing::error!(error, "the end of a firing could not be recorded");
-        }
-    }
+/// What the clock looks at again and again.
+struct Rounds {
+    app: Arc<App>,
+    started: Timestamp,
+    /// Those that were off when they were looked at last.
+    off: HashSet<String>,
 }
 
 /// Fires what is due, again and again.
 pub(crate) async fn run(app: Arc<App>) {
-    wait_for_old_runs(&app);
-    let mut is_first = true;
+    let mut rounds = Rounds { app, started: Timestamp::now(), off: HashSet::new() };
+    let mut settle_at = Timestamp::now();
+    let app = Arc::clone(&rounds.app);
     while !app.draining.is_given() {
         let now = Timestamp::now();
-        let mut wake = now + SLEEP_MAX;
-        for (schedule, _) in app.schedules.all(&app.config()) {
-            let Some(next) = visit(&app, &schedule, now, is_first).await else { continue };
-            wake = wake.min(next);
+        if now >= settle_at {
+            drop(settle(&app, now).await);
+            settle_at = now + SLEEP_MAX;
         }
-        is_first = false;
-        let pause = wake.duration_since(Timestamp::now());
+        // What the store does not take now is tried again soon.
+        let wake = rounds.visit_all(now).await.unwrap_or(now + AGAIN);
+        let pause = wake.min(settle_at).duration_since(Timestamp::now());
         let pause = Duration::try_from(pause).unwrap_or_default();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -220,65 +105,127 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Fires a schedule if it is due, and says when it will be next.
-async fn visit(app: &Arc<App>, schedule: &Schedule, now: Timestamp, is_start: bool) -> Option<Timestamp> {
-    let name = schedule.name.as_str();
-    let times = Times::read(&schedule.cron, &schedule.timezone).ok().filter(|_| schedule.enabled);
-    let Some(times) = times else {
-        // What it would have done while it was off is not made up for.
-        drop(app.schedules.change(|state| state.last.remove(name)));
-        return None;
-    };
-    let last = app.schedules.lock().last.get(name).copied();
-    let Some(last) = last else {
-        drop(app.schedules.change(|state| state.last.insert(name.to_owned(), millis(now))));
-        return times.after(now);
-    };
-    let Some(due) = times.latest(moment(last), now) else { return times.after(now) };
-    let trigger = if is_start { Trigger::CatchUp } else { Trigger::Clock };
-    if is_start && schedule.catch_up == CatchUp::Skip {
-        drop(app.schedules.change(|state| state.last.insert(name.to_owned(), millis(due))));
-    } else {
-        // A refusal is recorded as such, and the next firing comes.
-        drop(fire(app, schedule, due, trigger).await);
+impl Rounds {
+    /// Fires what is due, and says when to look again.
+    async fn visit_all(&mut self, now: Timestamp) -> Answer<Timestamp> {
+        let mut wake = now + SLEEP_MAX;
+        for (schedule, _) in notes::all(&self.app.handle, &self.app.config()).await? {
+            wake = self.visit(&schedule, now).await?.map_or(wake, |next| wake.min(next));
+        }
+        Ok(wake)
     }
-    times.after(now)
+
+    /// Fires a schedule if it is due, and says when it will be next.
+    async fn visit(&mut self, schedule: &Schedule, now: Timestamp) -> Answer<Option<Timestamp>> {
+        let (handle, name) = (&self.app.handle, schedule.name.as_str());
+        let Some(times) = Times::read(&schedule.cron, &schedule.timezone).ok().filter(|_| schedule.enabled)
+        else {
+            self.off.insert(name.to_owned());
+            return Ok(None);
+        };
+        let known = notes::last_of(handle, name).await?;
+        // What it would have done while it was off is not made up for.
+        let was_off = self.off.remove(name);
+        let Some(last) = known.filter(|_| !was_off) else {
+            let from_now = vec![notes::last(name, Some(millis(now)))];
+            notes::change(handle, vec![notes::last(name, known)], from_now).await?;
+            return Ok(times.after(now));
+        };
+        let Some(due) = times.latest(moment(last), now) else { return Ok(times.after(now)) };
+        let was_missed = due < self.started;
+        let others_had_time = self.started + PATIENCE;
+        if was_missed && self.app.schedules.is_shared && now < others_had_time {
+            // Somebody who was there may be about to fire it.
+            return Ok(Some(others_had_time));
+        }
+        let trigger = if was_missed { Trigger::CatchUp } else { Trigger::Clock };
+        if was_missed && schedule.catch_up == CatchUp::Skip {
+            let skipped = vec![notes::last(name, Some(millis(due)))];
+            notes::change(handle, vec![notes::last(name, Some(last))], skipped).await?;
+        } else {
+            fire_due(&self.app, schedule, last, due, trigger).await?;
+        }
+        Ok(times.after(now))
+    }
 }
 
-/// Asks what a schedule asks, for one moment.
-pub(crate) async fn fire(
-    app: &Arc<App>,
-    schedule: &Schedule,
-    due: Timestamp,
-    trigger: Trigger,
-) -> Answer<ScheduleRun> {
-    let name = schedule.name.to_string();
-    let asked = ask(app, schedule, due, trigger).await;
+fn begun(due: Timestamp, trigger: Trigger) -> ScheduleRun {
     let text = |at: Timestamp| At(laneway_core::Timestamp(millis(at))).to_string();
-    let mut run = ScheduleRun {
+    ScheduleRun {
         due_at: text(due),
         fired_at: text(Timestamp::now()),
         trigger: trigger.as_str().to_owned(),
         status: "running".to_owned(),
         task_id: None,
         error: None,
-    };
-    match &asked {
+    }
+}
+
+/// Fires for one moment, unless another server does.
+async fn fire_due(
+    app: &Arc<App>,
+    schedule: &Schedule,
+    last: u64,
+    due: Timestamp,
+    trigger: Trigger,
+) -> Answer<()> {
+    let name = schedule.name.as_str();
+    let key = notes::run_key(name, millis(due), "");
+    let run = begun(due, trigger);
+    let claim = notes::run(&key, &run);
+    let mut changes = notes::surplus(&app.handle, name).await?;
+    changes.extend([claim.clone(), notes::last(name, Some(millis(due)))]);
+    if notes::change(&app.handle, vec![notes::last(name, Some(last))], changes).await? {
+        go_on(app, schedule, Open { note: claim, schedule: name.to_owned(), run }).await?;
+    }
+    Ok(())
+}
+
+/// Asks for what a firing is to ask for, and writes what came of it.
+async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> Answer<()> {
+    let due = open.run.due_at.parse::<Timestamp>().unwrap_or_else(|_| Timestamp::now());
+    let asked = ask(app, schedule, Some(millis(due).to_string())).await;
+    if let Err(refusal) = &asked
+        && (refusal.0.code == Code::StoreUnavailable || app.draining.is_given())
+    {
+        // Whether it was accepted is not known, or another may have more luck: it is asked again, under the same key.
+        return asked.map(drop);
+    }
+    answered(&mut open.run, &asked);
+    let kept = notes::run(&open.note.0, &open.run);
+    let is_ours = notes::change(&app.handle, vec![open.note], vec![kept.clone()]).await?;
+    if let (Ok(task), true) = (asked, is_ours) {
+        await_end(app, task, Open { note: kept, ..open });
+    }
+    Ok(())
+}
+
+fn answered(run: &mut ScheduleRun, asked: &Answer<TaskId>) {
+    match asked {
         Ok(task) => run.task_id = Some(task.to_string()),
         Err(refusal) => {
             run.status = "failed".to_owned();
             run.error = Some(format!("{}: {}", refusal.0.code.as_str(), refusal.0.detail));
         }
     }
-    app.schedules.record(&name, (trigger != Trigger::Manual).then_some(due), run.clone());
-    let data = json!({ "schedule": name, "due_at": run.due_at, "status": run.status, "error": run.error });
-    app.bus.publish(Happening::made(EventName::ScheduleFired, asked.as_ref().ok().copied(), data));
-    let task = asked?;
-    tokio::spawn(watch_run(Arc::downgrade(app), name, task));
+}
+
+/// Fires because somebody asks for it.
+pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> Answer<ScheduleRun> {
+    let (name, now) = (schedule.name.as_str(), Timestamp::now());
+    let mut run = begun(now, Trigger::Manual);
+    let asked = ask(app, schedule, None).await;
+    answered(&mut run, &asked);
+    let own = format!("-{}", app.handle.new_id());
+    let kept = notes::run(&notes::run_key(name, millis(now), &own), &run);
+    let mut changes = notes::surplus(&app.handle, name).await?;
+    changes.push(kept.clone());
+    notes::change(&app.handle, vec![], changes).await?;
+    await_end(app, asked?, Open { note: kept, schedule: name.to_owned(), run: run.clone() });
     Ok(run)
 }
 
-async fn ask(app: &Arc<App>, schedule: &Schedule, due: Timestamp, trigger: Trigger) -> Answer<TaskId> {
+async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> Answer<TaskId> {
     let agent = crate::chat::agent_named(app, schedule.agent.as_str())?;
     let request = ChatRequest {
         message: schedule.message.clone(),
@@ -291,7 +238,6 @@ async fn ask(app: &Arc<App>, schedule: &Schedule, due: Timestamp, trigger: Trigg
         metadata: None,
         user: None,
     };
-    let key = (trigger != Trigger::Manual).then(|| millis(due).to_string());
     let manner = Manner { schedule: Some(schedule.name.to_string()), key, ..Manner::default() };
     let caller = Caller::schedule(schedule.name.as_str());
     let asked = asks::turn(app, &caller, &agent, Form::Chat, request, &manner)?;
@@ -301,10 +247,18 @@ async fn ask(app: &Arc<App>, schedule: &Schedule, due: Timestamp, trigger: Trigg
     Ok(id)
 }
 
-async fn watch_run(app: std::sync::Weak<App>, name: String, task: TaskId) {
+/// Writes how the task of a firing ends, unless another server does.
+fn await_end(app: &Arc<App>, task: TaskId, open: Open) {
+    if app.schedules.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(task) {
+        tokio::spawn(watch_run(Arc::downgrade(app), task, open));
+    }
+}
+
+async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     let Some(handle) = app.upgrade().map(|app| app.handle.clone()) else { return };
     let ending = handle.wait_for(task).await;
     let Some(app) = app.upgrade() else { return };
+    app.schedules.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&task);
     let (status, error) = match ending {
         Ok(ending) => {
             let error = match &ending.end {
@@ -317,18 +271,35 @@ async fn watch_run(app: std::sync::Weak<App>, name: String, task: TaskId) {
         Err(laneway_engine::Error::Closed) => return,
         Err(_) => ("unknown", None),
     };
-    app.schedules.ended(&name, &task.to_string(), status, error);
+    let run = ScheduleRun { status: status.to_owned(), error, ..open.run };
+    let ended = notes::run(&open.note.0, &run);
+    if let Err(Refusal(problem)) = notes::change(&handle, vec![open.note], vec![ended]).await {
+        // Whoever looks at what is left undone writes it.
+        tracing::warn!(
+            schedule = open.schedule,
+            error = problem.detail,
+            "the end of a firing could not be written"
+        );
+    }
 }
 
-/// Goes on waiting for what an earlier process has started.
-fn wait_for_old_runs(app: &Arc<App>) {
-    let state = app.schedules.lock();
-    for (name, runs) in &state.runs {
-        for run in runs.iter().filter(|run| run.status == "running") {
-            let task = run.task_id.as_deref().and_then(|id| crate::extract::task_id(id).ok());
-            if let Some(task) = task {
-                tokio::spawn(watch_run(Arc::downgrade(app), name.clone(), task));
+/// Goes on with what servers have begun that ended meanwhile, this one among them.
+async fn settle(app: &Arc<App>, now: Timestamp) -> Answer<()> {
+    let all = notes::all(&app.handle, &app.config()).await?;
+    for open in notes::open_runs(&app.handle).await? {
+        let fired = open.run.fired_at.parse::<Timestamp>().unwrap_or(now);
+        match open.run.task_id.as_deref().map(crate::extract::task_id) {
+            Some(Ok(task)) => await_end(app, task, open),
+            Some(Err(_)) => {}
+            None if now < fired + PATIENCE && app.schedules.is_shared => {}
+            None => {
+                if let Some((schedule, _)) =
+                    all.iter().find(|(known, _)| known.name.as_str() == open.schedule)
+                {
+                    go_on(app, schedule, open).await?;
+                }
             }
         }
     }
+    Ok(())
 }

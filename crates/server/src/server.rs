@@ -51,7 +51,7 @@ pub struct Parts {
     pub overrides: Vec<(String, String)>,
     /// Where the state is kept; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
-    /// Where tokens, schedules and the audit log are kept; `None`: in memory.
+    /// Where tokens and the audit log are kept; `None`: in memory.
     pub state_dir: Option<PathBuf>,
 }
 
@@ -167,6 +167,8 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
         wishes,
         traces: app.traces.clone(),
         reconfigured: Arc::clone(&reconfigured),
+        rescheduled: Arc::clone(&app.schedules.changed),
+        slots: Arc::clone(&app.slots),
     };
     tokio::spawn(reader.run());
     if is_shared {
@@ -189,7 +191,6 @@ impl Server {
         };
         let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
         let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
-        let schedules = Schedules::open(state_dir.map(|dir| dir.join("schedules.json")))?;
         if !config.listen.is_loopback() && tokens.is_empty() {
             return Err(format!(
                 "{} can be reached from elsewhere, and there is no token; make one with `laneway token create`, or \
@@ -233,7 +234,7 @@ impl Server {
             tokens,
             callers: Callers::default(),
             audit,
-            schedules,
+            schedules: Schedules::new(is_shared),
             slots,
             charts: Charts::default(),
             traces,

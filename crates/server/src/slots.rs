@@ -1,8 +1,8 @@
 //! Slots for work of a caller's own, on another machine: a lease that the caller renews.
 //!
 //! To the queue a slot is a task whose run does nothing but wait: for its completion, for a sign of life that does not
-//! come, or to be told to stop. Signs of life are looked for here, where the run is; after a restart the run is gone and
-//! its fence with it.
+//! come, or to be told to stop. Signs of life are looked for here, where the run is; a server that hears one of a slot which
+//! another gave notes it for that one. After a restart the run is gone and its fence with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use laneway_core::{End, Fence, LaneName, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
+use laneway_core::{
+    End, Event, Fence, LaneName, Millis, Name, NoteChange, Retry, Scheduler, TaskId, TaskSpec, Timestamp,
+};
 use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock, TaskHandle};
 use laneway_protocol::{At, Code, CompleteBody, SlotAnswer, SlotRequest};
 use serde::Deserialize;
@@ -28,6 +30,9 @@ use crate::problem::{Answer, Refusal};
 
 /// The kind of tasks that hold a slot for somebody elsewhere.
 pub(crate) const KIND: &str = "laneway.remote-slot";
+
+/// What the keys of signs of life begin with that were heard at another server than the one that gave the slot.
+const ALIVE: &str = "slot alive\n";
 
 /// The slots that are held from elsewhere.
 pub(crate) struct Slots {
@@ -83,11 +88,11 @@ impl Slots {
     }
 
     async fn hold(&self, context: Context, payload: Value) -> Result<Value, Failure> {
-        let lease = Envelope::of(payload).payload.get("lease_ms").and_then(Value::as_u64).unwrap_or(30_000);
+        let lease = lease_of(&Envelope::of(payload));
         let (signs, mut heard) = mpsc::channel(16);
-        let mut until = self.clock.now() + Millis(lease);
+        let mut until = self.clock.now() + lease;
         let (task, fence) = (context.task(), context.fence());
-        let held = Held { fence, lease: Millis(lease), until, signs, end: None };
+        let held = Held { fence, lease, until, signs, end: None };
         let waiting = {
             let mut book = self.lock();
             book.held.insert(task, held);
@@ -121,8 +126,21 @@ impl Slots {
         }
     }
 
-    /// Renews a slot; `None`: it is no slot that is held from elsewhere.
-    pub(crate) fn renew(&self, task: TaskId, fence: Fence) -> Option<Answer<Timestamp>> {
+    /// Hears of the signs of life that another server has noted.
+    pub(crate) fn heed(&self, event: &Event) {
+        let Event::Noted { changes } = event else { return };
+        for (key, text) in changes {
+            let task = key.strip_prefix(ALIVE).and_then(|id| task_id(id).ok());
+            let fence = text.as_ref().and_then(|text| text.split_once(' ')?.0.parse().ok());
+            if let (Some(task), Some(fence)) = (task, fence) {
+                // One that is over needs no sign of life.
+                let _over = self.renew(task, Fence(fence));
+            }
+        }
+    }
+
+    /// Renews a slot that was given here; `None`: it was not.
+    fn renew(&self, task: TaskId, fence: Fence) -> Option<Answer<Timestamp>> {
         let mut book = self.lock();
         let held = book.held.get_mut(&task)?;
         if held.fence != fence {
@@ -202,6 +220,35 @@ impl Drop for Left<'_> {
 
 fn stale(task: TaskId) -> Refusal {
     Refusal::new(Code::StaleLease, "the slot has lapsed or was given back").of_task(task)
+}
+
+/// Renews a slot, whichever server gave it; `None`: it is no slot that is held from elsewhere.
+pub(crate) async fn renew(app: &App, task: TaskId, fence: Fence) -> Answer<Option<Timestamp>> {
+    if let Some(renewed) = app.slots.renew(task, fence) {
+        return renewed.map(Some);
+    }
+    if app.handle.here().is_none() {
+        return Ok(None);
+    }
+    let look = move |lanes: &Scheduler| {
+        let is_over = |key: &str| task_id(key).map_or(true, |task| lanes.task(task).is_none());
+        let over = lanes.notes(ALIVE).filter(|(key, _)| key.strip_prefix(ALIVE).is_some_and(is_over));
+        let view = lanes.task(task).filter(|view| view.kind.as_str() == KIND)?;
+        Some((view, over.map(|(key, _)| (Arc::clone(key), None)).collect::<Vec<_>>()))
+    };
+    let Some((view, mut changes)) = app.handle.read(look).await? else { return Ok(None) };
+    let until = app.now() + lease_of(&crate::views::envelope_of(&app.handle, &view).await?);
+    // Always another text, so that it is heard.
+    changes.push((format!("{ALIVE}{task}").into(), Some(format!("{} {}", fence.0, until.0).into())));
+    let noted = app.handle.note(NoteChange { expected: vec![], changes });
+    // Of a server that is gone the queue's own lease is all that is left.
+    let (renewed, noted) = tokio::join!(app.handle.heartbeat(task, fence), noted);
+    noted?;
+    Ok(Some(renewed?.0.min(until)))
+}
+
+fn lease_of(envelope: &Envelope) -> Millis {
+    Millis(envelope.payload.get("lease_ms").and_then(Value::as_u64).unwrap_or(30_000))
 }
 
 /// Ends a slot and waits until that is decided; `None`: it is no slot that is held from elsewhere.

@@ -14,6 +14,8 @@ use crate::board::{Board, Note};
 use crate::bus::{Bus, Wishes};
 use crate::happening::Happening;
 use crate::otlp::Traces;
+use crate::schedule_notes;
+use crate::slots::Slots;
 
 /// A place in line is told at most so often.
 const PLACES_EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +33,8 @@ pub(crate) struct Reader {
     pub(crate) wishes: Wishes,
     pub(crate) traces: Traces,
     pub(crate) reconfigured: Arc<Notify>,
+    pub(crate) rescheduled: Arc<Notify>,
+    pub(crate) slots: Arc<Slots>,
 }
 
 impl Reader {
@@ -84,7 +88,10 @@ impl Reader {
         let mut new = Vec::new();
         self.bus.with(|board| {
             for update in batch.drain(..) {
-                tell_if_configured(&update, &self.reconfigured);
+                tell_if_configured(&update, &self.reconfigured, &self.rescheduled);
+                if let Update::Event { event, .. } = &update {
+                    self.slots.heed(event);
+                }
                 pass_on(board, &self.traces, update, &mut new);
             }
         });
@@ -95,17 +102,21 @@ impl Reader {
 /// As many tasks are named in one line of the log.
 const NAMED_MAX: usize = 20;
 
-/// Whoever compares settings looks again. Updates that were missed may have been of that sort.
-fn tell_if_configured(update: &Update, reconfigured: &Notify) {
-    let has_changed = match update {
+/// Whoever compares settings, or waits for what is due, looks again. Updates that were missed may have been of that sort.
+fn tell_if_configured(update: &Update, reconfigured: &Notify, rescheduled: &Notify) {
+    let (is_configured, is_scheduled) = match update {
         Update::Event { event, .. } => {
-            matches!(**event, Event::Configured { .. } | Event::MessagesConfigured { .. })
+            let is_setting = matches!(**event, Event::Configured { .. } | Event::MessagesConfigured { .. });
+            (is_setting, schedule_notes::changes_schedules(event))
         }
-        Update::Missed(_) | Update::SetBack { .. } => true,
-        _ => false,
+        Update::Missed(_) | Update::SetBack { .. } => (true, true),
+        _ => (false, false),
     };
-    if has_changed {
+    if is_configured {
         reconfigured.notify_one();
+    }
+    if is_scheduled {
+        rescheduled.notify_one();
     }
 }
 
@@ -223,6 +234,9 @@ fn after(board: &mut Board, event: &Arc<Event>, at: laneway_core::Timestamp, is_
                 let view = board.groups.ended(&group, *end == End::Completed);
                 tell_group(board, &group, view, at, is_told);
             }
+        }
+        Event::Noted { .. } if is_told => {
+            schedule_notes::fired(event).for_each(|fired| board.publish(fired.at(at)));
         }
         _ => {}
     }

@@ -122,8 +122,8 @@ pub(crate) async fn heartbeat(
 ) -> Answer<Json<HeartbeatAnswer>> {
     let task = task_id(&id)?;
     let fence = Fence(body.fence);
-    let (until, cancel_requested, steer) = match app.slots.renew(task, fence) {
-        Some(renewed) => (renewed?, is_stopping(&app, task).await?, Vec::new()),
+    let (until, cancel_requested, steer) = match slots::renew(&app, task, fence).await? {
+        Some(until) => (until, is_stopping(&app, task).await?, Vec::new()),
         None => alive(&app, task, fence, body.takes_steering, body.steered).await?,
     };
     if let Some(progress) = body.progress {

@@ -345,5 +345,6 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::MessagesConfigured { .. } | Event::Session(_) => "of sessions",
         Event::FencesRaised { .. } => "fences raised",
         Event::Unbound { .. } => "unbound",
+        Event::Noted { .. } => "noted",
     }
 }

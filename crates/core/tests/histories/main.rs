@@ -149,12 +149,13 @@ fn name_of(rejection: &Rejection) -> &'static str {
         Rejection::ClockWentBack { .. } => "clock went back",
         Rejection::BadSetting(_) => "bad setting",
         Rejection::BadTask(_) => "bad task",
+        Rejection::NoteChanged { .. } => "note changed",
         _ => "other",
     }
 }
 
 /// How often each thing must happen in five histories, lest they show nothing.
-const LEAST: [(&str, u64); 44] = [
+const LEAST: [(&str, u64); 46] = [
     ("configured", 500),
     ("submitted", 7_000),
     ("joined", 20),
@@ -198,6 +199,8 @@ const LEAST: [(&str, u64); 44] = [
     ("bad setting", 4),
     ("bad task", 500),
     ("twins", 50),
+    ("noted", 150),
+    ("note changed", 50),
     ("refusals looked into", 1_000),
 ];
 

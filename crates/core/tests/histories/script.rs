@@ -1,11 +1,12 @@
 //! Writes a history: which command comes next, and when. Few lanes and small limits, so that things collide.
 
 use std::num::NonZeroU128;
+use std::sync::Arc;
 
 use laneway_core::{
-    BlobId, Block, CancelReason, Command, Fence, Idempotency, LaneName, LaneSettings, Millis, Name, Outcome,
-    Parent, Pattern, Retry, Selector, Source, Switch, TaskId, TaskSpec, Timestamp, ToolBatch, ToolCall,
-    ToolLane,
+    BlobId, Block, CancelReason, Command, Fence, Idempotency, LaneName, LaneSettings, Millis, Name,
+    NoteChange, Outcome, Parent, Pattern, Retry, Selector, Source, Switch, TaskId, TaskSpec, Timestamp,
+    ToolBatch, ToolCall, ToolLane,
 };
 
 use crate::checker::Checker;
@@ -127,6 +128,7 @@ impl Script {
             911..917 => Command::ForceRelease { lane: self.lane() },
             917..930 => self.redrive(seen),
             930..935 => Command::Discard { letter: self.letter(seen) },
+            950..960 => self.note(),
             935..950 => Command::Leave { task: self.joined_task(seen) },
             _ if is_full => self.cancel(seen),
             _ => Command::Tick,
@@ -289,6 +291,17 @@ impl Script {
             _ => Outcome::Stopped,
         };
         Command::Finish { task, fence, outcome }
+    }
+
+    fn note(&mut self) -> Command {
+        let keys = ["k", "l", "m"];
+        let note = |dice: &mut Dice| {
+            let text = dice.maybe(60, &["1", "2"]);
+            (Arc::from(dice.pick(&keys)), text.map(Arc::from))
+        };
+        let expected = if self.dice.percent(40) { vec![note(&mut self.dice)] } else { vec![] };
+        let changes = (0..self.dice.below(3)).map(|_| note(&mut self.dice)).collect();
+        Command::Note(Box::new(NoteChange { expected, changes }))
     }
 
     fn heartbeat(&mut self, seen: &Checker) -> Command {

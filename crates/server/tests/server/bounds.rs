@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use laneway_store_sqlite::SqliteStore;
@@ -12,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::common::{Events, PATIENCE, Running, serve, serve_in};
+use crate::common::{Events, PATIENCE, Running, serve, serve_in, until};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -74,15 +73,6 @@ async fn ended(mut stream: Events) {
 fn cancel_of_nothing(id: &str, bytes: usize) -> Message {
     let data = json!({"task_id": "x".repeat(bytes)});
     Message::text(json!({"event": "cancel", "data": data, "id": id}).to_string())
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]

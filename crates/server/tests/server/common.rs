@@ -54,6 +54,16 @@ pub async fn serve(config: &str) -> Running {
     serve_in(config, None, None).await
 }
 
+/// Waits until something is so.
+pub async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
 pub async fn serve_in(
     config: &str,
     store: Option<Arc<dyn laneway_store::Store>>,

@@ -225,6 +225,41 @@ async fn a_slot_is_given_back_at_any_server() {
 }
 
 #[tokio::test]
+async fn a_slot_is_renewed_at_any_server_and_outlives_the_one_that_gave_it() {
+    let redis = Redis::start();
+    let config = "server { drain_grace = \"100ms\" }";
+    let (mut a, b) = (server_on(&redis, config).await, server_on(&redis, config).await);
+    let take = async |server: &Running, lease: u64| {
+        let held = server.post("/api/slots", json!({"lanes": ["gpu"], "lease_ms": lease})).await.json();
+        (held["id"].as_str().unwrap().to_owned(), held["fence"].clone())
+    };
+    let alive = async |(id, fence): &(String, Value)| {
+        b.post(&format!("/api/tasks/{id}/heartbeat"), json!({ "fence": fence })).await
+    };
+    let held = take(&a, 1500).await;
+    let wrong = alive(&(held.0.clone(), json!(77))).await;
+    assert_eq!((wrong.status, &wrong.json()["code"]), (409, &json!("STALE_LEASE")), "{wrong:?}");
+    let three_leases = std::time::Instant::now() + std::time::Duration::from_millis(4500);
+    while std::time::Instant::now() < three_leases {
+        let renewed = alive(&held).await;
+        assert_eq!(renewed.status, 200, "{renewed:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    }
+    assert_eq!(b.numbers().await, (1, 0));
+    // Without signs of life it is over.
+    b.until_numbers((0, 0)).await;
+    assert_eq!(alive(&held).await.json()["code"], "STALE_LEASE");
+    // What is left of signs of life goes with the next one.
+    let next = take(&a, 20_000).await;
+    assert_eq!(alive(&next).await.status, 200);
+    a.stop();
+    a.stopped().await;
+    let renewed = alive(&next).await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
+    assert_eq!(b.numbers().await, (1, 0));
+}
+
+#[tokio::test]
 async fn two_servers_do_not_share_a_directory_for_their_state() {
     let dir = tempfile::tempdir().unwrap();
     let redis = Redis::start();

@@ -3,11 +3,38 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use laneway_core::NoteChange;
+use laneway_engine::Handle;
 use laneway_servers::Redis;
+use laneway_store::Store;
 use laneway_store_redis::RedisStore;
-use serde_json::json;
+use laneway_store_sqlite::SqliteStore;
+use serde_json::{Value, json};
 
-use crate::common::{Gate, Running, serve, serve_in};
+use crate::common::{Gate, Running, serve, serve_in, until};
+
+/// A store on the disk, opened anew.
+fn disk(dir: &std::path::Path) -> Option<Arc<dyn Store>> {
+    Some(Arc::new(SqliteStore::open(dir.join("laneway.db")).unwrap()))
+}
+
+/// Writes into a log what an earlier server would have.
+async fn note(store: Arc<dyn Store>, changes: &[(&str, &str)]) {
+    let queue = Handle::open(store, laneway_engine::Options::default()).await.unwrap();
+    let changes = changes.iter().map(|(key, text)| ((*key).into(), Some((*text).into()))).collect();
+    queue.note(NoteChange { expected: vec![], changes }).await.unwrap();
+    queue.shutdown(std::time::Duration::ZERO).await;
+}
+
+fn millis_ago(length: u128) -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_millis() - length
+}
+
+async fn runs(server: &Running, name: &str) -> Vec<Value> {
+    let runs = server.get(&format!("/api/schedules/{name}/runs")).await.json();
+    runs["items"].as_array().unwrap().clone()
+}
 
 #[tokio::test]
 async fn a_schedule_fires_once_for_each_moment_and_a_full_lane_is_recorded_as_failed() {
@@ -47,7 +74,7 @@ async fn a_schedule_fires_once_for_each_moment_and_a_full_lane_is_recorded_as_fa
 async fn schedules_are_made_checked_run_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let state = Some(dir.path().to_owned());
-    let mut server = serve_in("", None, state.clone()).await;
+    let mut server = serve_in("", disk(dir.path()), state.clone()).await;
     for bad in [
         json!({"name": "x", "cron": "0 0 31 2 *", "agent": "echo", "message": "m"}),
         json!({"name": "x", "cron": "often", "agent": "echo", "message": "m"}),
@@ -72,8 +99,9 @@ async fn schedules_are_made_checked_run_and_kept() {
     events.next_named("done").await;
     server.stop();
     server.stopped().await;
+    drop(server);
 
-    let server = serve_in("", None, state).await;
+    let server = serve_in("", disk(dir.path()), state).await;
     let kept = server.get("/api/schedules").await.json();
     assert_eq!((&kept["items"][0]["name"], &kept["items"][0]["origin"]), (&json!("nightly"), &json!("api")));
     assert_eq!(kept["items"][0]["last_run"]["trigger"], "manual");
@@ -107,18 +135,13 @@ async fn what_was_missed_while_it_was_down_is_skipped_or_made_up_for_once() {
         schedule("b-one", "one"),
     );
     // It was last there a hundred days ago, so that each has missed three firings or four.
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let then = (now.as_millis() - 100 * 86_400_000) as u64;
-    let state = json!({"version": 1, "made": {}, "last": {"a-skip": then, "b-one": then}});
-    std::fs::write(dir.path().join("schedules.json"), state.to_string()).unwrap();
-    let mut server = serve_in(&config, None, Some(dir.path().to_owned())).await;
+    let then = millis_ago(100 * 86_400_000).to_string();
+    let last = [("schedule last\na-skip", &*then), ("schedule last\nb-one", &then)];
+    note(disk(dir.path()).unwrap(), &last).await;
+    let mut server = serve_in(&config, disk(dir.path()), None).await;
     assert_eq!(gate.arrival().await["message"], "b-one");
     gate.let_go(1);
     until_fired(&server, "z").await;
-    let runs = async |server: &Running, name: &str| {
-        let runs = server.get(&format!("/api/schedules/{name}/runs")).await.json();
-        runs["items"].as_array().unwrap().clone()
-    };
     assert_eq!(runs(&server, "a-skip").await, Vec::<serde_json::Value>::new());
     let made_up = runs(&server, "b-one").await;
     assert_eq!((made_up.len(), &made_up[0]["trigger"]), (1, &json!("catch_up")), "{made_up:?}");
@@ -126,37 +149,101 @@ async fn what_was_missed_while_it_was_down_is_skipped_or_made_up_for_once() {
     server.stopped().await;
     drop(server);
 
-    let server = serve_in(&config, None, Some(dir.path().to_owned())).await;
+    let server = serve_in(&config, disk(dir.path()), None).await;
     until_fired(&server, "z").await;
     assert_eq!((runs(&server, "a-skip").await.len(), runs(&server, "b-one").await.len()), (0, 1));
 }
 
 #[tokio::test]
-async fn two_servers_on_one_redis_never_fire_one_moment_twice() {
+async fn a_firing_that_nobody_finished_is_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Gate::open().await;
+    let config = format!(
+        "server {{ drain_grace = \"100ms\" }}\nagent \"coder\" {{ url = \"{}\" }}\nschedule \"yearly\" {{ cron = \"@yearly\"  agent = \"coder\"  message = \"go\" }}",
+        gate.url
+    );
+    // Whoever took this moment was gone before it asked for anything.
+    let (due, key) = (millis_ago(60_000), "schedule run\nyearly\n");
+    let at = jiff::Timestamp::from_millisecond(i64::try_from(due).unwrap()).unwrap().to_string();
+    let run = json!({"due_at": at, "fired_at": at, "trigger": "clock", "status": "running"}).to_string();
+    let (key, last) = (format!("{key}{due:016}"), due.to_string());
+    note(disk(dir.path()).unwrap(), &[(&key, &run), ("schedule last\nyearly", &last)]).await;
+    let mut server = serve_in(&config, disk(dir.path()), None).await;
+    assert_eq!(gate.arrival().await["message"], "go");
+    let begun = runs(&server, "yearly").await;
+    assert_eq!((begun.len(), &begun[0]["due_at"]), (1, &json!(at)), "{begun:?}");
+    server.stop();
+    server.stopped().await;
+    drop(server);
+
+    // Nobody was there when it ended.
+    let server = serve_in(&config, disk(dir.path()), None).await;
+    gate.let_go(2);
+    until("it is over", async || runs(&server, "yearly").await[0]["status"] != "running").await;
+    let over = runs(&server, "yearly").await;
+    assert_eq!((over.len(), &over[0]["task_id"]), (1, &begun[0]["task_id"]), "{over:?}");
+}
+
+async fn two_on(redis: &Redis, config: &str) -> [Running; 2] {
+    let open = async || Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>;
+    [serve_in(config, Some(open().await), None).await, serve_in(config, Some(open().await), None).await]
+}
+
+#[tokio::test]
+async fn two_servers_on_one_redis_fire_each_moment_once_and_tell_the_same() {
     let redis = Redis::start();
-    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let config = "agent \"echo\" { echo = true }\nschedule \"tick\" { cron = \"* * * * * *\"  agent = \"echo\"  message = \"go\" }";
-    let mut servers = Vec::new();
-    for dir in &dirs {
-        let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
-        servers.push(serve_in(config, Some(store), Some(dir.path().to_owned())).await);
-    }
+    let gate = Gate::open().await;
+    let config = format!(
+        "agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n}}\nschedule \"tick\" {{ cron = \"* * * * * *\"  agent = \"coder\"  message = \"go\" }}",
+        gate.url
+    );
+    let servers = two_on(&redis, &config).await;
     let mut events = [servers[0].events("/api/events").await, servers[1].events("/api/events").await];
+    let mut told = Vec::new();
     for events in &mut events {
-        for _ in 0..4 {
-            events.next_named("schedule_fired").await;
+        let mut fired = BTreeMap::new();
+        while fired.len() < 4 {
+            let event = events.next_named("schedule_fired").await;
+            let due = event.data["due_at"].as_str().unwrap().to_owned();
+            let before = fired.insert(due, event.data["status"].as_str().unwrap().to_owned());
+            assert_eq!(before, None, "told twice: {event:?}");
         }
+        told.push(fired);
     }
-    let mut tasks_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut seen_by: BTreeMap<String, usize> = BTreeMap::new();
-    for server in &servers {
-        let runs = server.get("/api/schedules/tick/runs").await.json();
-        for run in runs["items"].as_array().unwrap() {
-            let (due, task) = (run["due_at"].as_str().unwrap(), run["task_id"].as_str());
-            tasks_of.entry(due.to_owned()).or_default().insert(task.expect("it was refused").to_owned());
-            *seen_by.entry(due.to_owned()).or_default() += 1;
-        }
-    }
-    assert!(seen_by.values().filter(|servers| **servers == 2).count() >= 2, "{seen_by:?}");
-    assert!(tasks_of.values().all(|tasks| tasks.len() == 1), "{tasks_of:?}");
+    // The first one runs, and the lane is full then: the same for both.
+    let both = told[0].iter().filter(|(due, _)| told[1].contains_key(*due));
+    let both: Vec<_> = both.map(|(due, status)| (status, &told[1][due])).collect();
+    assert!(both.len() >= 2 && both.iter().all(|(a, b)| a == b), "{told:?}");
+    let off = servers[1].send("PATCH", "/api/schedules/tick", json!({"enabled": false})).await;
+    assert_eq!(off.status, 200, "{off:?}");
+    let runs = [runs(&servers[0], "tick").await, runs(&servers[1], "tick").await];
+    let running = runs[1].iter().filter(|run| run["status"] == "running").count();
+    assert_eq!(running, 1, "{runs:?}");
+    let due: BTreeSet<&str> = runs[1].iter().map(|run| run["due_at"].as_str().unwrap()).collect();
+    assert_eq!(due.len(), runs[1].len(), "a moment fired twice: {runs:?}");
+    gate.let_go(10);
+}
+
+#[tokio::test]
+async fn a_schedule_that_was_made_at_one_server_is_there_at_the_other() {
+    let redis = Redis::start();
+    let mut servers = two_on(&redis, "").await;
+    let new = json!({"name": "daily", "cron": "@daily", "agent": "echo", "message": "m"});
+    assert_eq!(servers[0].post("/api/schedules", new.clone()).await.status, 201);
+    let seen = async |server: &Running| {
+        let all = server.get("/api/schedules").await.json();
+        all["items"].as_array().unwrap().first().cloned()
+    };
+    until("it is known", async || seen(&servers[1]).await.is_some()).await;
+    assert_eq!(servers[1].post("/api/schedules", new).await.status, 409);
+    let changed = servers[1].send("PATCH", "/api/schedules/daily", json!({"cron": "* * * * * *"})).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    until_fired(&servers[0], "daily").await;
+    until_fired(&servers[1], "daily").await;
+    // Whoever is left goes on.
+    servers[1].stop();
+    servers[1].stopped().await;
+    until_fired(&servers[0], "daily").await;
+    assert_eq!(servers[0].send("DELETE", "/api/schedules/daily", json!(null)).await.status, 204);
+    assert_eq!(seen(&servers[0]).await, None);
 }

@@ -12,7 +12,7 @@ use laneway_core::{
 };
 
 /// How many sorts of events there are.
-pub(crate) const SORTS: u64 = 30;
+pub(crate) const SORTS: u64 = 31;
 
 /// A number for each sort of event. A new sort does not compile until it has one, and [`Dice::event`] makes it.
 pub(crate) fn sort(event: &Event) -> u64 {
@@ -47,6 +47,7 @@ pub(crate) fn sort(event: &Event) -> u64 {
         Event::Session(_) => 27,
         Event::FencesRaised { .. } => 28,
         Event::Unbound { .. } => 29,
+        Event::Noted { .. } => 30,
     }
 }
 
@@ -260,6 +261,7 @@ impl Dice {
             26 => Event::MessagesConfigured { settings: Box::new(self.message_settings()) },
             28 => Event::FencesRaised { to: fence },
             29 => Event::Unbound { home: self.name() },
+            30 => Event::Noted { changes: vec![(self.text(), self.maybe(Dice::text)), (self.text(), None)] },
             27 => Event::Session(Box::new(self.session_event())),
             18.. => self.lane_event(sort),
             _ => self.task_event(sort),

@@ -1,0 +1,90 @@
+//! What programs keep beside the work: changed as a whole or not at all, and never under somebody's hands.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
+use std::sync::Arc;
+
+use laneway_core::{
+    Command, Event, NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX, Note, NoteChange, Rejection,
+    Scheduler, Timestamp,
+};
+
+fn note(key: &str, text: Option<&str>) -> Note {
+    (key.into(), text.map(Arc::from))
+}
+
+fn change(lanes: &mut Scheduler, expected: Vec<Note>, changes: Vec<Note>) -> Result<Vec<Event>, Rejection> {
+    let mut events = Vec::new();
+    let command = Command::Note(Box::new(NoteChange { expected, changes }));
+    lanes.step(Timestamp(1), command, &mut events).map(|_| events)
+}
+
+fn all(lanes: &Scheduler, prefix: &str) -> Vec<(String, String)> {
+    lanes.notes(prefix).map(|(key, text)| (key.to_string(), text.to_string())).collect()
+}
+
+fn pair(key: &str, text: &str) -> (String, String) {
+    (key.to_owned(), text.to_owned())
+}
+
+#[test]
+fn notes_are_found_by_how_their_keys_begin() {
+    let mut lanes = Scheduler::new(1);
+    let made = vec![
+        note("b/2", Some("two")),
+        note("b/1", Some("one")),
+        note("a", Some("other")),
+        note("c", Some("")),
+    ];
+    let events = change(&mut lanes, vec![], made.clone()).unwrap();
+    assert_eq!(events, [Event::Noted { changes: made }]);
+    assert_eq!(all(&lanes, "b/"), [pair("b/1", "one"), pair("b/2", "two")]);
+    assert_eq!(all(&lanes, "").len(), 4);
+    assert_eq!(all(&lanes, "d"), []);
+    assert_eq!(lanes.note("c").map(|text| &**text), Some(""));
+
+    let saved = lanes.state();
+    let restored = Scheduler::restore(2, &saved);
+    assert_eq!(all(&restored, ""), all(&lanes, ""));
+    let mut told = Scheduler::new(3);
+    events.iter().for_each(|event| told.apply(Timestamp(1), event));
+    assert_eq!(all(&told, ""), all(&lanes, ""));
+}
+
+#[test]
+fn a_change_is_whole_and_only_of_what_its_author_has_seen() {
+    let mut lanes = Scheduler::new(1);
+    change(&mut lanes, vec![note("k", None)], vec![note("k", Some("1"))]).unwrap();
+    let late = change(&mut lanes, vec![note("k", None)], vec![note("k", Some("2")), note("l", Some("2"))]);
+    assert_eq!(late, Err(Rejection::NoteChanged { key: "k".into() }));
+    assert_eq!(all(&lanes, ""), [pair("k", "1")]);
+    // What is so already is not told.
+    assert_eq!(change(&mut lanes, vec![note("k", Some("1"))], vec![note("k", Some("1"))]).unwrap(), []);
+    let gone =
+        change(&mut lanes, vec![note("k", Some("1"))], vec![note("k", None), note("m", None)]).unwrap();
+    assert_eq!(gone, [Event::Noted { changes: vec![note("k", None)] }]);
+    assert_eq!(all(&lanes, ""), []);
+}
+
+#[test]
+fn notes_have_their_bounds() {
+    let mut lanes = Scheduler::new(1);
+    let long = "x".repeat(NOTE_BYTES_MAX);
+    assert_eq!(change(&mut lanes, vec![], vec![note("k", Some(&long))]), Err(Rejection::NotesFull));
+    let many = (0..=NOTE_CHANGES_MAX).map(|number| note(&number.to_string(), Some(""))).collect();
+    assert_eq!(change(&mut lanes, vec![], many), Err(Rejection::NotesFull));
+    let most = NOTES_BYTES_MAX as usize / NOTE_BYTES_MAX;
+    let key = |number: usize| format!("{number:06}");
+    let large = &long[6..];
+    for number in 0..most {
+        change(&mut lanes, vec![], vec![note(&key(number), Some(large))]).unwrap();
+    }
+    let refused = change(&mut lanes, vec![], vec![note("one more", Some(""))]).unwrap_err();
+    assert_eq!((refused.code(), refused.clone()), ("AT_CAPACITY", Rejection::NotesFull));
+    // What makes them smaller is taken, and makes room.
+    change(&mut lanes, vec![], vec![note(&key(0), Some("short"))]).unwrap();
+    change(&mut lanes, vec![], vec![note("one more", Some(""))]).unwrap();
+    change(&mut lanes, vec![], (0..most).map(|number| note(&key(number), None)).collect()).unwrap();
+    assert_eq!(all(&lanes, ""), [pair("one more", "")]);
+    change(&mut lanes, vec![], vec![note("again", Some(large))]).unwrap();
+}
