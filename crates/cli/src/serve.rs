@@ -24,12 +24,7 @@ pub(crate) fn configuration(
     place: &Place,
     overrides: &[(&str, &str)],
 ) -> Result<(Config, Option<PathBuf>), Trouble> {
-    let mut environment: Vec<(String, String)> =
-        std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_")).collect();
-    for (name, value) in overrides {
-        environment.retain(|(known, _)| known != name);
-        environment.push(((*name).to_owned(), (*value).to_owned()));
-    }
+    let environment = laneway_config::with_options(std::env::vars(), overrides.iter().copied());
     let file = place.config.clone().or_else(|| Path::new(USUAL_FILE).exists().then(|| USUAL_FILE.into()));
     let config = match &file {
         Some(file) => laneway_config::load(file, Profile::SERVER, environment),
@@ -45,8 +40,8 @@ pub(crate) fn configuration(
 pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
     crate::logs::start(asked.log);
     let mut overrides = Vec::new();
-    overrides.extend(asked.listen.as_deref().map(|listen| ("LANEWAY_LISTEN", listen)));
-    overrides.extend(asked.store.as_deref().map(|store| ("LANEWAY_STORE", store)));
+    overrides.extend(asked.listen.as_deref().map(|listen| ("--listen", listen)));
+    overrides.extend(asked.store.as_deref().map(|store| ("--store", store)));
     let (config, file) = configuration(&asked.place, &overrides)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

@@ -65,7 +65,7 @@ pub(crate) fn exists(dir: &Path) -> Result<(), Trouble> {
 
 /// The store that is named, or else the configured one.
 pub(crate) fn place_of(place: &Place, store: Option<&str>) -> Result<StorePlace, Trouble> {
-    let overrides: Vec<(&str, &str)> = store.map(|store| ("LANEWAY_STORE", store)).into_iter().collect();
+    let overrides: Vec<(&str, &str)> = store.map(|store| ("--store", store)).into_iter().collect();
     let (config, _) = serve::configuration(place, &overrides)?;
     Ok(config.store)
 }

@@ -1,4 +1,5 @@
-//! What the environment changes: `LANEWAY_…` stands above the file.
+//! What the environment changes: `LANEWAY_…` stands above the file, and so do options of the command line, which come under their
+//! own names.
 
 use laneway_core::LaneName;
 
@@ -16,6 +17,22 @@ pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS
 const ELSEWHERE: &[&str] =
     &["LANEWAY_AGENT", "LANEWAY_FENCE", "LANEWAY_TASK_ID", "LANEWAY_TOKEN", "LANEWAY_URL"];
 
+/// The variables of an environment that may be ours, and above them options of the command line: `--store` in place of
+/// `LANEWAY_STORE`.
+pub fn with_options<'a>(
+    environment: impl IntoIterator<Item = (String, String)>,
+    options: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> =
+        environment.into_iter().filter(|(name, _)| name.starts_with("LANEWAY_")).collect();
+    for (option, value) in options {
+        let variable = format!("LANEWAY_{}", option.trim_start_matches('-').to_uppercase());
+        all.retain(|(name, _)| *name != variable);
+        all.push((option.to_owned(), value.to_owned()));
+    }
+    all
+}
+
 /// Takes over what the variables say; those of other programs are passed over.
 pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
     report: &mut Report,
@@ -27,14 +44,14 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
         let (variable, value) = (variable.as_ref(), value.as_ref());
         let source = Source::Environment(variable.into());
         let result = match variable {
-            "LANEWAY_LISTEN" => match Listen::read(value) {
+            "LANEWAY_LISTEN" | "--listen" => match Listen::read(value) {
                 Some(value) => {
                     *listen = value;
                     remember(report, "listen", &source)
                 }
                 None => Err(crate::load::LISTEN.to_owned()),
             },
-            "LANEWAY_STORE" => Store::read(value).map_err(str::to_owned).and_then(|value| {
+            "LANEWAY_STORE" | "--store" => Store::read(value).map_err(str::to_owned).and_then(|value| {
                 *store = value;
                 remember(report, "store", &source)
             }),

@@ -53,7 +53,7 @@ pub use config::{
     Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
 };
 pub use effective::{Effective, EffectiveValue, setting_texts};
-pub use environment::VARIABLES;
+pub use environment::{VARIABLES, with_options};
 pub use error::{Error, Errors, Problem};
 pub use lanes::Lane;
 pub use laneway_core::{DropRule, MessageQueue, Mode, QueueOverrides};

@@ -1,6 +1,6 @@
 //! What the environment changes, and what the program that is configured does.
 
-use laneway_config::{Config, Errors, Profile, parse, without_file};
+use laneway_config::{Config, Errors, Profile, parse, with_options, without_file};
 use laneway_core::Switch;
 
 fn read(text: &str, profile: Profile, environment: &[(&str, &str)]) -> Result<Config, Errors> {
@@ -45,6 +45,21 @@ fn listen_and_store_can_be_set_from_outside() {
     assert_eq!(config.store.to_string(), "redis://me:***@host/1?***");
     assert_eq!(config.source("", "store").to_string(), "LANEWAY_STORE");
     assert!(!format!("{config:?}{}", config.effective()).contains("secret"));
+}
+
+#[test]
+fn options_of_the_command_line_stand_above_variables_and_are_called_by_their_names() {
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let environment =
+        [("LANEWAY_STORE", "mysql://x"), ("LANEWAY_LISTEN", "[::1]:9"), ("HOME", "/")].map(owned);
+    let with = |store| with_options(environment.clone(), [("--store", store)]);
+    let config = without_file(Profile::SERVER, with("memory")).unwrap();
+    let source = |key| config.source("", key).to_string();
+    assert_eq!((source("store"), source("listen")), ("--store".to_owned(), "LANEWAY_LISTEN".to_owned()));
+    assert_eq!(
+        without_file(Profile::SERVER, with("mysql://x")).unwrap_err().to_string(),
+        "--store: the value must be \"memory\", a directory, a redis:// or a postgres:// URL"
+    );
 }
 
 #[test]

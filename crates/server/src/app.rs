@@ -46,7 +46,7 @@ pub(crate) struct App {
     pub(crate) closing: Signal,
     /// The configuration file, to be read again.
     pub(crate) config_file: Option<PathBuf>,
-    /// What stands above the environment when it is.
+    /// The options of the command line, which stand above the environment when it is.
     pub(crate) variables: Vec<(String, String)>,
 }
 

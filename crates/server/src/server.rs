@@ -47,7 +47,7 @@ pub struct Parts {
     pub config: Config,
     /// The file that it came from, to be read again.
     pub config_file: Option<PathBuf>,
-    /// Variables that stand above the environment, also when the file is read again.
+    /// Options of the command line (`--store`), which stand above the environment, also when the file is read again.
     pub overrides: Vec<(String, String)>,
     /// Where the state is kept; `None`: in memory.
     pub store: Option<Arc<dyn Store>>,
@@ -347,9 +347,8 @@ impl Reloader {
         let Some(path) = &app.config_file else {
             return Err("the server was started without a configuration file".to_owned());
         };
-        let is_own = |name: &str| app.variables.iter().any(|(own, _)| own == name);
-        let environment = std::env::vars().filter(|(name, _)| name.starts_with("LANEWAY_") && !is_own(name));
-        let environment = environment.chain(app.variables.iter().cloned());
+        let options = app.variables.iter().map(|(option, value)| (option.as_str(), value.as_str()));
+        let environment = laneway_config::with_options(std::env::vars(), options);
         let loaded = laneway_config::load(path, laneway_config::Profile::SERVER, environment);
         let mut new = loaded.map_err(|errors| errors.to_string())?;
         crate::server::with_echo(&mut new);

@@ -26,9 +26,11 @@ impl Load {
     /// What keeps one replica busy.
     pub(crate) const ONE: Load = Load { slots: 50, callers: 256 };
 
-    /// What keeps so many busy. A slot is held until its replica has its next turn, so that each needs slots of its own.
+    /// What keeps so many busy. Each needs slots of its own, and as many again for each of the others, because a slot is held
+    /// until its replica has its next turn.
     pub(crate) fn of(replicas: usize) -> Load {
-        Load { slots: Load::ONE.slots * replicas as u32, callers: Load::ONE.callers * replicas }
+        let turns = replicas as u32;
+        Load { slots: Load::ONE.slots * turns * turns, callers: Load::ONE.callers * replicas }
     }
 }
 

@@ -29,7 +29,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 7;
 /// Tasks of a round, and of a peer's.
-const TASKS: usize = 10_000;
+const TASKS: usize = 20_000;
 const PEER_TASKS: usize = 2000;
 /// For how long work comes at a fixed rate.
 const SECONDS: u32 = 5;
@@ -146,7 +146,11 @@ async fn more_slots(redis: &Redis, [one, three]: [&[Handle]; 2]) {
     let loads = [
         ("one", one, Load::ONE),
         ("three with the slots and callers of one", three, Load::ONE),
-        ("three with twice the slots", three, Load { slots: 2 * Load::of(3).slots, ..Load::of(3) }),
+        (
+            "three with three times the slots of one",
+            three,
+            Load { slots: 3 * Load::ONE.slots, ..Load::of(3) },
+        ),
         ("one with a slot for each caller", one, Load { slots: Load::ONE.callers as u32, ..Load::ONE }),
     ];
     let mut rates: [Rates; 4] = Default::default();
