@@ -83,6 +83,9 @@ impl Context {
 
     fn tell(&self, update: &Update) {
         self.handle.watchers().tell(update, |lane| self.lanes.contains(lane));
+        if let Some(voice) = self.handle.toolbox().voice.as_ref().filter(|_| self.is_task) {
+            voice.say_of_run(update, &self.lanes);
+        }
     }
 
     /// Asks for another task and may wait for it: meanwhile it lends the child the slots of lanes that both name,

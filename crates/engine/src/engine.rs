@@ -30,6 +30,8 @@ use crate::slot::Slot;
 use crate::stop::Stopped;
 use crate::tasks::Tasks;
 use crate::turn::Turn;
+use crate::voice::Voice;
+use crate::watch::Watchers;
 
 /// The most that is decided and kept together.
 const BATCH_MAX: usize = 512;
@@ -43,6 +45,7 @@ const REPLICA_LEASE_MIN: Millis = Millis(100);
 /// | how is a batch decided and kept? | `turn.rs`, `journal.rs` |
 /// | what follows from an event? | `effects.rs`, `runs.rs` |
 /// | what if the store is away, or another was faster? | `recovery.rs`, `others.rs`, `baton.rs` |
+/// | how do others hear what runs say? | `voice.rs` |
 /// | how does the log stay short? | `saver.rs` |
 /// | how does it end? | `closing.rs` |
 pub(crate) struct Engine {
@@ -106,19 +109,26 @@ impl Engine {
         scheduler.keep_departed();
         scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
+        let watchers: Arc<Watchers> = Arc::default();
+        let voice = options.shares.as_ref().map(|store| {
+            let (voice, ears) = Voice::new(ids.replica().0, store, Arc::clone(&watchers));
+            tasks.spawn(ears.run());
+            voice
+        });
         let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
         let tools = Toolbox {
             slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
             runner: runner.clone().filter(|_| replica.is_some()),
             ids: Arc::new(ids),
             handlers: options.handlers,
-            watchers: Arc::default(),
+            watchers,
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
             refusals: Arc::default(),
             appends: Arc::default(),
+            voice,
         };
         let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
         let engine = Engine {

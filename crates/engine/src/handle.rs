@@ -26,6 +26,7 @@ use crate::task_handle::TaskHandle;
 use crate::tasks::Tasks;
 use crate::tool_lanes::ToolCalls;
 use crate::tools::Tools;
+use crate::voice::Voice;
 use crate::watch::{Filter, Updates, Watchers};
 
 /// A queue that runs. Clones are the same queue.
@@ -91,6 +92,8 @@ pub(crate) struct Toolbox {
     pub(crate) refusals: Arc<Mutex<Counts>>,
     /// How appending went.
     pub(crate) appends: Arc<Tally>,
+    /// Where several engines share the log.
+    pub(crate) voice: Option<Voice>,
 }
 
 impl Handle {
@@ -240,6 +243,15 @@ impl Handle {
     /// How often this process appended to its log, and how often that was in vain.
     pub fn appends(&self) -> Appends {
         self.0.tools.appends.read()
+    }
+
+    /// Says whether somebody here wants to hear what runs at other engines that share the log say
+    /// ([`Update::Delta`](crate::Update), [`Update::Progress`](crate::Update)): else only what is said here is heard. It costs
+    /// a connection to the engine and, at each of the others, nothing.
+    pub fn overhear(&self, is_wanted: bool) {
+        if let Some(voice) = &self.0.tools.voice {
+            voice.overhear(is_wanted);
+        }
     }
 
     /// Everything that happens from now on and fits the filter.

@@ -146,6 +146,9 @@ pub(crate) async fn run(
             Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
         }
     };
+    if let Some(voice) = &handle.toolbox().voice {
+        voice.has_ended(task).await;
+    }
     handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
 }
 

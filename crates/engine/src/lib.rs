@@ -67,6 +67,7 @@ mod tools;
 mod turn;
 mod turn_payload;
 mod views;
+mod voice;
 mod watch;
 mod workers;
 mod works;

@@ -111,6 +111,9 @@ impl Handle {
         if view.running.as_ref().is_some_and(|running| running.fence == fence) {
             let update = Update::Progress { task, fence, value: std::sync::Arc::new(value) };
             self.watchers().tell(&update, |lane| view.lanes.contains(lane));
+            if let Some(voice) = &self.toolbox().voice {
+                voice.say(&update, &view.lanes);
+            }
         }
         Ok(())
     }

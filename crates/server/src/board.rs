@@ -29,6 +29,8 @@ pub(crate) struct Board {
     /// By the task that they watch.
     of_task: ByTask<Vec<Watcher>>,
     of_all: Vec<Watcher>,
+    /// How many of them hear what is said at other servers.
+    far: usize,
     pub(crate) watchers: u64,
     /// How many are about to watch a task whose id they do not know yet.
     pub(crate) expecting: usize,
@@ -48,10 +50,20 @@ pub(crate) struct Note {
     pub(crate) group: Option<laneway_core::Name>,
 }
 
+/// Whose words somebody hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Those of runs here: for whoever's own run is here.
+    Here,
+    /// Also those of runs at other servers of the same queue.
+    Everywhere,
+}
+
 /// Somebody who is told.
 pub(crate) struct Watcher {
     number: u64,
     filter: Filter,
+    reach: Reach,
     sender: mpsc::Sender<Arc<Happening>>,
     missed: u64,
 }
@@ -65,6 +77,7 @@ impl Board {
             kept: VecDeque::new(),
             of_task: ByTask::default(),
             of_all: Vec::new(),
+            far: 0,
             watchers: 0,
             expecting: 0,
             notes: ByTask::default(),
@@ -78,6 +91,7 @@ impl Board {
     /// Adds somebody who is told from now on.
     pub(crate) fn add(&mut self, watcher: Watcher) {
         self.heard = Some(self.next);
+        self.far += usize::from(watcher.reach == Reach::Everywhere);
         match watcher.filter.task {
             Some(task) => self.of_task.entry(task).or_default().push(watcher),
             None => self.of_all.push(watcher),
@@ -85,21 +99,26 @@ impl Board {
     }
 
     pub(crate) fn remove(&mut self, number: u64, task: Option<TaskId>) {
-        let Some(task) = task else {
-            self.of_all.retain(|watcher| watcher.number != number);
-            return;
+        let watchers = match task {
+            Some(task) => self.of_task.get_mut(&task),
+            None => Some(&mut self.of_all),
         };
-        if let Some(watchers) = self.of_task.get_mut(&task) {
-            watchers.retain(|watcher| watcher.number != number);
-            if watchers.is_empty() {
-                self.of_task.remove(&task);
-            }
+        let Some(watchers) = watchers else { return };
+        let Some(place) = watchers.iter().position(|watcher| watcher.number == number) else { return };
+        self.far -= usize::from(watchers.remove(place).reach == Reach::Everywhere);
+        if let Some(task) = task.filter(|_| watchers.is_empty()) {
+            self.of_task.remove(&task);
         }
     }
 
     /// Whether somebody would hear of a task.
     pub(crate) fn is_watched(&self, task: TaskId) -> bool {
         !self.of_all.is_empty() || self.expecting > 0 || self.of_task.contains_key(&task)
+    }
+
+    /// Whether somebody would hear what runs at other servers say.
+    pub(crate) fn hears_others(&self) -> bool {
+        self.far > 0
     }
 
     /// Whether nobody would hear of anything.
@@ -159,6 +178,7 @@ impl Board {
         self.closed = true;
         self.of_task.clear();
         self.of_all.clear();
+        self.far = 0;
     }
 
     /// Remembers a task that was accepted.
@@ -240,8 +260,13 @@ impl Board {
 }
 
 impl Watcher {
-    pub(crate) fn new(number: u64, filter: Filter, sender: mpsc::Sender<Arc<Happening>>) -> Watcher {
-        Watcher { number, filter, sender, missed: 0 }
+    pub(crate) fn new(
+        number: u64,
+        filter: Filter,
+        reach: Reach,
+        sender: mpsc::Sender<Arc<Happening>>,
+    ) -> Watcher {
+        Watcher { number, filter, reach, sender, missed: 0 }
     }
 
     fn tell(&mut self, happening: &Arc<Happening>) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use laneway_core::{LaneName, TaskId, Timestamp};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::board::{Board, Watcher};
+use crate::board::{Board, Reach, Watcher};
 use crate::groups::Groups;
 use crate::happening::Happening;
 
@@ -140,8 +140,15 @@ impl Bus {
 
     /// What happens and fits.
     pub(crate) fn watch(&self, filter: Filter, from: From) -> Watch {
+        self.watch_at(Reach::Everywhere, filter, from)
+    }
+
+    fn watch_at(&self, reach: Reach, filter: Filter, from: From) -> Watch {
         let mut state = self.lock();
         self.listen(&state);
+        if reach == Reach::Everywhere && !state.hears_others() {
+            self.heard.notify_one();
+        }
         let (replay, gap) = state.replay(&filter, from);
         let mut replay = replay;
         if gap {
@@ -153,7 +160,7 @@ impl Bus {
         let number = state.watchers;
         let task = filter.task;
         if !state.closed {
-            state.add(Watcher::new(number, filter, sender));
+            state.add(Watcher::new(number, filter, reach, sender));
         }
         drop(state);
         Watch { bus: self.clone(), number, task, replay, receiver }
@@ -173,8 +180,9 @@ impl Bus {
 
 impl Expecting {
     /// Everything of this task since.
-    pub(crate) fn of(self, task: TaskId) -> Watch {
-        self.bus.watch(Filter { task: Some(task), lane: None }, From::After(self.mark))
+    pub(crate) fn of(self, task: TaskId, reach: Reach) -> Watch {
+        let filter = Filter { task: Some(task), lane: None };
+        self.bus.watch_at(reach, filter, From::After(self.mark))
     }
 }
 

@@ -16,6 +16,7 @@ use laneway_protocol::{
 use crate::app::App;
 use crate::asks::{self, Form, Manner};
 use crate::auth::Caller;
+use crate::board::Reach;
 use crate::bus::{Expecting, Filter, From};
 use crate::extract::{Body, Path};
 use crate::problem::{Answer, Refusal, TASK_ID};
@@ -92,7 +93,10 @@ async fn ask(
     let task = if is_connected { task.on_drop(OnDrop::Cancel) } else { task };
     let answered = match (manner.is_async, expecting) {
         (true, _) => Ok(accepted(&app, task)),
-        (false, Some(expecting)) => watched(&app, task, expecting).await,
+        (false, Some(expecting)) => {
+            let reach = if is_connected { Reach::Here } else { Reach::Everywhere };
+            watched(&app, task, expecting, reach).await
+        }
         (false, None) => waited(&app, task, name).await,
     };
     // What is told of the task is told with every answer, a refusal too.
@@ -144,10 +148,10 @@ pub(crate) fn status_of(standing: &Standing) -> &'static str {
 }
 
 /// The events of the task, which is let go of with the stream.
-async fn watched(app: &Arc<App>, task: TaskHandle, expecting: Expecting) -> Answer<Response> {
+async fn watched(app: &Arc<App>, task: TaskHandle, expecting: Expecting, reach: Reach) -> Answer<Response> {
     let id = task.id();
     let telling = match task.joined() {
-        false => Telling::new(Arc::clone(app), expecting.of(id)).of_task(id, Vec::new()),
+        false => Telling::new(Arc::clone(app), expecting.of(id, reach)).of_task(id, Vec::new()),
         true => {
             drop(expecting);
             replay(app, id).await?

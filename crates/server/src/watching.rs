@@ -45,9 +45,11 @@ impl Reader {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(TOGETHER_MAX);
         loop {
+            self.handle.overhear(self.bus.with(|board| board.hears_others()));
             tokio::select! {
                 biased;
                 Some(done) = self.wishes.behind.recv() => self.catch_up(&mut batch, done).await,
+                () = self.wishes.heard.notified() => {}
                 update = self.updates.next() => {
                     let Some(update) = update else { break };
                     batch.push(update);

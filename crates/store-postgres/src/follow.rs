@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::baton::author_of;
 use crate::failure::closed;
-use crate::link::{Hint, Link};
+use crate::link::{Hint, Link, hint_of};
 use crate::log::{head_of, too_far};
 use crate::store::Shared;
 
@@ -53,7 +53,15 @@ impl Shared {
             return known.clone();
         }
         let known = watch::Sender::new(None);
-        let (link, hints) = Link::listening(&self.address, self.options.patience);
+        let (hinted, hints) = watch::channel(Hint::default());
+        let tell = move |payload: &str| {
+            // The newest says all that those before it said.
+            if let Some(hint) = hint_of(payload) {
+                hinted.send_replace(hint);
+            }
+        };
+        let (address, patience) = (&self.address, self.options.patience);
+        let link = Link::listening(address, patience, address.schema.clone(), tell);
         let task = self.runtime.spawn(follow(Arc::downgrade(self), link, hints, known.clone()));
         *follower = Some((known.clone(), task));
         known

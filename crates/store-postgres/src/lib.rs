@@ -29,6 +29,7 @@ mod link;
 mod log;
 mod options;
 mod parameters;
+mod said;
 mod schema;
 mod snapshot;
 mod store;

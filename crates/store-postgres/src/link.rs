@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use laneway_store::{Author, StoreError, Version};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
@@ -28,8 +28,15 @@ pub(crate) struct Link {
     patience: Duration,
     /// Held while a connection is made, so that one is made for all who need it.
     session: Mutex<Option<Arc<Session>>>,
-    /// Where hints go, if this connection listens for them.
-    hints: Option<watch::Sender<Hint>>,
+    /// What it listens to, if it does.
+    ear: Option<Ear>,
+}
+
+/// A channel, and who is told what is said there.
+#[derive(Clone)]
+struct Ear {
+    channel: String,
+    tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// A connection with what was prepared on it.
@@ -40,13 +47,17 @@ pub(crate) struct Session {
 
 impl Link {
     pub(crate) fn new(address: &Arc<Address>, patience: Duration) -> Link {
-        Link { address: Arc::clone(address), patience, session: Mutex::new(None), hints: None }
+        Link { address: Arc::clone(address), patience, session: Mutex::new(None), ear: None }
     }
 
-    /// A connection that also listens for appends, and where it tells of them.
-    pub(crate) fn listening(address: &Arc<Address>, patience: Duration) -> (Link, watch::Receiver<Hint>) {
-        let (hints, heard) = watch::channel(Hint::default());
-        (Link { hints: Some(hints), ..Link::new(address, patience) }, heard)
+    /// A connection that also listens to a channel.
+    pub(crate) fn listening(
+        address: &Arc<Address>,
+        patience: Duration,
+        channel: String,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Link {
+        Link { ear: Some(Ear { channel, tell: Arc::new(tell) }), ..Link::new(address, patience) }
     }
 
     fn name(&self) -> &str {
@@ -81,15 +92,12 @@ impl Link {
         let failed = |error: Error| from_postgres(self.name(), &error);
         let (mut client, mut connection) =
             self.address.config.connect(self.address.tls.clone()).await.map_err(failed)?;
-        let hints = self.hints.clone();
+        let ear = self.ear.clone();
         // It ends with the client, or when the connection breaks, which whoever uses the client finds out.
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let (AsyncMessage::Notification(told), Some(hints)) = (message, &hints)
-                    && let Some(hint) = hint_of(told.payload())
-                {
-                    // The newest says all that those before it said.
-                    hints.send_replace(hint);
+                if let (AsyncMessage::Notification(told), Some(ear)) = (message, &ear) {
+                    (ear.tell)(told.payload());
                 }
             }
         });
@@ -100,8 +108,8 @@ impl Link {
              SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;"
         );
         client.batch_execute(&settings).await.map_err(failed)?;
-        if self.hints.is_some() {
-            client.batch_execute(&format!("LISTEN \"{schema}\"")).await.map_err(failed)?;
+        if let Some(ear) = &self.ear {
+            client.batch_execute(&format!("LISTEN \"{}\"", ear.channel)).await.map_err(failed)?;
         }
         Ok(Session { client, statements: StdMutex::default() })
     }
@@ -155,7 +163,7 @@ impl Link {
 }
 
 /// What a notification says, if it is one of ours.
-fn hint_of(payload: &str) -> Option<Hint> {
+pub(crate) fn hint_of(payload: &str) -> Option<Hint> {
     let (version, baton) = payload.split_once(' ')?;
     Some((Version(version.parse().ok()?), author_of(baton.parse().ok()?)))
 }

@@ -9,7 +9,7 @@ use laneway_store::{
     StoredFinished, StoredSnapshot, Version,
 };
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::address::Address;
@@ -26,7 +26,8 @@ use crate::schema;
 /// A broken connection is made anew, by itself. A statement whose fate is unknown is sent again where that is right,
 /// which it is for all of them: the same batch is never written twice.
 ///
-/// It uses up to four connections: for appends, for questions, for snapshots, for listening.
+/// It uses up to four connections: for appends, for questions, for snapshots, for listening; and one for each who
+/// [listens](Store::listen).
 pub struct PostgresStore {
     shared: Arc<Shared>,
     durability: Durability,
@@ -151,6 +152,14 @@ impl Store for PostgresStore {
 
     fn want_baton(&self, author: Author) -> Answer<'_, ()> {
         self.run(async move |shared| shared.want_baton(author).await)
+    }
+
+    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
+        self.run(async move |shared| shared.say(words).await)
+    }
+
+    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        self.run(async move |shared| shared.listen().await.map(Some))
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

@@ -12,6 +12,8 @@
 //! | `laneway:{ns}:history` | sorted set | the finished tasks by place; see [`Member`] |
 //! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `l` (labels), `s` (result) |
 //!
+//! What is said and not kept goes over the channel `laneway:{ns}:said`.
+//!
 //! The braces make a cluster keep all keys of a namespace on one node, where a script can reach them.
 
 use bytes::Bytes;
@@ -30,6 +32,8 @@ pub(crate) struct Keys {
     pub(crate) line: String,
     pub(crate) snapshot: String,
     pub(crate) history: String,
+    /// A channel, no key.
+    pub(crate) said: String,
 }
 
 impl Keys {
@@ -44,6 +48,7 @@ impl Keys {
             line: key("line"),
             snapshot: key("snapshot"),
             history: key("history"),
+            said: key("said"),
             prefix,
         }
     }

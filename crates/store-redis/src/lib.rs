@@ -31,6 +31,7 @@ mod link;
 mod log;
 mod options;
 mod recent;
+mod said;
 mod snapshot;
 mod store;
 mod tls;

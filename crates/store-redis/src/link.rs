@@ -69,8 +69,13 @@ impl Link {
         Ok(held.insert(connection).clone())
     }
 
+    /// Whoever makes connections of another sort to the same Redis.
+    pub(crate) fn client(&self) -> Result<Client, StoreError> {
+        Client::open(self.address()).map_err(|error| from_redis(&self.name, &error))
+    }
+
     async fn connect(&self) -> Result<MultiplexedConnection, StoreError> {
-        let client = Client::open(self.address()).map_err(|error| from_redis(&self.name, &error))?;
+        let client = self.client()?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_WITHIN))
             .set_response_timeout(Some(self.patience));

@@ -10,7 +10,7 @@ use laneway_store::{
 };
 use redis::{Cmd, Value};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::address::parse;
@@ -182,6 +182,14 @@ impl Store for RedisStore {
 
     fn want_baton(&self, author: Author) -> Answer<'_, ()> {
         self.run(async move |shared| shared.want_baton(author).await)
+    }
+
+    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
+        self.run(async move |shared| shared.say(words).await)
+    }
+
+    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        self.run(async move |shared| shared.listen().await.map(Some))
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

@@ -49,5 +49,5 @@ pub use record::{
 };
 pub use store::{
     Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
-    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
+    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version, WORDS_BYTES_MAX,
 };

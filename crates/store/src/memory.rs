@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::error::StoreError;
 use crate::store::{
@@ -19,7 +19,11 @@ use crate::store::{
 pub struct MemoryStore {
     kept: Arc<Mutex<Kept>>,
     version: watch::Sender<Version>,
+    listeners: Arc<Mutex<Vec<mpsc::Sender<Arc<str>>>>>,
 }
+
+/// So much may wait for a listener.
+const BEHIND_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Kept {
@@ -43,7 +47,11 @@ struct Logged {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> MemoryStore {
-        MemoryStore { kept: Arc::default(), version: watch::Sender::new(Version::default()) }
+        MemoryStore {
+            kept: Arc::default(),
+            version: watch::Sender::new(Version::default()),
+            listeners: Arc::default(),
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -96,6 +104,20 @@ impl Store for MemoryStore {
     fn newest(&self) -> Option<(Version, Option<Author>)> {
         let kept = self.kept();
         Some((kept.head.version, kept.log.back().and_then(|there| there.baton)))
+    }
+
+    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| !listener.is_closed());
+        // Whoever is slow misses it.
+        listeners.iter().for_each(|listener| drop(listener.try_send(Arc::clone(&words))));
+        answer(Ok(()))
+    }
+
+    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        let (listener, words) = mpsc::channel(BEHIND_MAX);
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+        answer(Ok(Some(words)))
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
+use tokio::sync::mpsc;
 
 use crate::error::StoreError;
 
@@ -13,6 +14,8 @@ use crate::error::StoreError;
 pub const READ_BATCHES_MAX: usize = 1024;
 /// One [`Store::read`] stops after the batch with which it has returned so many bytes.
 pub const READ_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The most bytes of one [`Store::say`]: what every engine carries.
+pub const WORDS_BYTES_MAX: usize = 7000;
 
 /// What a store promises to answer. Boxed, so that `Arc<dyn Store>` works.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -205,6 +208,18 @@ pub trait Store: Send + Sync + 'static {
     /// There may be newer ones.
     fn newest(&self) -> Option<(Version, Option<Author>)> {
         None
+    }
+
+    /// Says something, of at most [`WORDS_BYTES_MAX`] bytes, to everybody who shares the store and [listens](Store::listen)
+    /// at this moment. It is not kept, and may be heard by nobody.
+    fn say(&self, _words: Arc<str>) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What anybody says from now on, ourselves included, until the connection breaks. A slow listener misses some. `None`:
+    /// nobody else can be there.
+    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// The batches after a version, in order and without a gap, at most [`READ_BATCHES_MAX`] and about

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::error::StoreError;
 use crate::frame::{HEADER, Record};
@@ -160,6 +160,14 @@ impl Store for FaultyStore {
     fn want_baton(&self, author: Author) -> Answer<'_, ()> {
         self.wants.fetch_add(1, Ordering::SeqCst);
         self.unless_away(self.inner.want_baton(author))
+    }
+
+    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
+        self.unless_away(self.inner.say(words))
+    }
+
+    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        self.unless_away(self.inner.listen())
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

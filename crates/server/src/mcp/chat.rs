@@ -11,6 +11,7 @@ use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 
 use crate::asks::{self, Form, Manner};
+use crate::board::Reach;
 use crate::chat::{agent_named, answer, execution, replay};
 use crate::mcp::handler::{Asker, Tools, read};
 use crate::mcp::{reply, tasks};
@@ -54,7 +55,8 @@ impl Tools {
                 Some(Progress::new(token, replay(app, id).await?, &context))
             }
             (Some(token), Some(expecting)) => {
-                let telling = Telling::new(Arc::clone(app), expecting.of(id)).of_task(id, Vec::new());
+                let telling =
+                    Telling::new(Arc::clone(app), expecting.of(id, Reach::Here)).of_task(id, Vec::new());
                 Some(Progress::new(token, telling, &context))
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! Several servers on one Redis: whose configuration holds, and what older and newer programs write.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
@@ -11,7 +11,7 @@ use laneway_store_redis::RedisStore;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::common::{Events, Gate, PATIENCE, Running, answer, serve_in};
+use crate::common::{Events, Gate, PATIENCE, Running, answer, serve_in, until};
 
 async fn server_on(redis: &Redis, config: &str) -> Running {
     let store = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
@@ -299,6 +299,40 @@ async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it()
     assert_eq!(events.next_named("delta").await.data["text"], "answer to second");
     events.next_named("done").await;
     a.until_numbers((0, 0)).await;
+}
+
+/// Whether somebody is told what runs say.
+fn has_listeners(redis: &Redis) -> bool {
+    let mut connection = std::net::TcpStream::connect(("127.0.0.1", redis.port())).unwrap();
+    connection.write_all(b"PUBSUB CHANNELS\r\n").unwrap();
+    let mut count = [0; 2];
+    connection.read_exact(&mut count).unwrap();
+    count != *b"*0"
+}
+
+#[tokio::test]
+async fn what_a_run_says_is_heard_at_any_server_before_its_end() {
+    let redis = Redis::start();
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{\n url = \"{}\"\n lanes = []\n}}", gate.url);
+    let (a, b) = (server_on(&redis, &config).await, server_on(&redis, &config).await);
+    let body = json!({"message": "hello"});
+    let accepted = a.send_with("POST", "/api/agents/coder/chat", body, &[("prefer", "respond-async")]).await;
+    let id = accepted.header("x-laneway-task-id").to_owned();
+    gate.arrival().await;
+    let mut one = b.events(&format!("/api/tasks/{id}/events")).await;
+    let mut all = b.events("/api/events").await;
+    // Whoever asks to hear is heard by the engine a moment later.
+    until("somebody listens", async || has_listeners(&redis)).await;
+    gate.let_go(1);
+    for events in [&mut one, &mut all] {
+        let heard = events.next_named("delta").await.data;
+        assert_eq!((&heard["text"], &heard["task_id"]), (&json!("answer to hello"), &json!(id)));
+        events.next_named("done").await;
+    }
+    // Nobody wants to hear any more, so nobody is told.
+    drop((one, all));
+    until("nobody listens", async || !has_listeners(&redis)).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod blobs;
 mod damage;
 mod history;
 mod log;
+mod said;
 mod snapshot;
 
 use std::num::NonZeroU128;
@@ -54,6 +55,7 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     log::a_version_that_never_was_is_a_conflict(&new_site()).await;
     baton::whoever_appends_passes_it_to_the_first_in_line(&new_site()).await;
     baton::whoever_lost_a_race_stands_in_line(&new_site()).await;
+    said::all_who_listen_hear_what_is_said(&new_site()).await;
     blobs::payloads_come_and_go_with_their_batch(&new_site()).await;
     blobs::large_payloads_come_back_whole(&new_site()).await;
     snapshot::a_snapshot_and_the_rest_of_the_log_give_the_state(&new_site()).await;

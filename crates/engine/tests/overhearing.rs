@@ -1,0 +1,66 @@
+//! What runs say at one engine, heard at another that shares the log.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{lane, replica_options as options};
+use laneway_core::Event;
+use laneway_engine::{Context, Failure, Filter, Handle, Task, Update, Updates};
+use laneway_store::{MemoryStore, Store};
+use serde_json::json;
+
+async fn two() -> [Handle; 2] {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let join = async || Handle::join(Arc::clone(&store), options()).await.unwrap();
+    let [a, b] = [join().await, join().await];
+    a.handler("talk", |context: Context, (): ()| async move {
+        for word in ["one", "two", "three"] {
+            context.delta(word);
+        }
+        context.progress(json!({"left": 0}));
+        Ok::<_, Failure>(())
+    })
+    .unwrap();
+    [a, b]
+}
+
+/// What is said until a task ends.
+async fn said(updates: &mut Updates) -> Vec<String> {
+    let mut said = Vec::new();
+    while let Some(update) = updates.next().await {
+        match update {
+            Update::Delta { text, .. } => said.push(text.to_string()),
+            Update::Progress { value, .. } => said.push(value.to_string()),
+            Update::Event { event, .. } if matches!(*event, Event::Ended { .. }) => break,
+            _ => {}
+        }
+    }
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
+    let [a, b] = two().await;
+    let filter = |name: &str| Filter { task: None, lane: Some(lane(name)) };
+    let [mut here, mut there] = [a.subscribe(filter("work")), b.subscribe(filter("work"))];
+    let mut elsewhere = b.subscribe(filter("elsewhere"));
+    b.overhear(true);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let all = ["one", "two", "three", "{\"left\":0}"];
+    for _ in 0..20 {
+        a.submit(Task::new("work").kind("talk")).await.unwrap().wait().await.unwrap();
+        assert_eq!(
+            (said(&mut here).await, said(&mut there).await),
+            (all.map(String::from).to_vec(), all.map(String::from).to_vec())
+        );
+    }
+    assert!(elsewhere.try_next().is_none());
+    b.overhear(false);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    a.submit(Task::new("work").kind("talk")).await.unwrap().wait().await.unwrap();
+    assert_eq!(said(&mut there).await, Vec::<String>::new());
+}
