@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use laneway_store::{Author, READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version};
+use laneway_store::{Author, READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version, is_next};
 
 use crate::log::Read;
 
@@ -35,8 +35,7 @@ impl Recent {
         read.note_baton(self);
         let mut kept = self.kept();
         let Some(first) = read.batches.first() else { return };
-        let follows = kept.batches.back().is_some_and(|last| last.version.next() == first.version);
-        if !follows {
+        if !kept.batches.back().is_some_and(|last| is_next(last, first)) {
             *kept = Kept { newest: kept.newest, ..Kept::default() };
         }
         for batch in read.batches {
@@ -81,39 +80,65 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use laneway_core::Timestamp;
+    use laneway_store::{Batch, BatchId, Entry, Head, Log, MemoryStore};
+
     use super::*;
 
-    fn read<const N: usize>(versions: [u64; N]) -> Read {
-        Read { batches: versions.map(batch).into(), baton: None }
+    /// The batches of a log, whose ids count from here.
+    async fn log_from(first: u128, length: usize) -> Vec<StoredBatch> {
+        let log = Log::new(Arc::new(MemoryStore::new()));
+        let mut head = Head::EMPTY;
+        for id in (first..).take(length) {
+            let batch = Batch { id: BatchId(id), at: Timestamp(0), events: vec![] };
+            head = log.append(head, &Entry::of(batch)).await.unwrap();
+        }
+        let mut batches: Vec<StoredBatch> = Vec::new();
+        while batches.len() < length {
+            let after = batches.last().map_or(Version(0), |last| last.version);
+            batches.extend(log.store().read(after).await.unwrap());
+        }
+        batches
     }
 
-    fn batch(version: u64) -> StoredBatch {
-        StoredBatch { version: Version(version), record: vec![0; 10].into() }
+    /// Some of them, by their versions.
+    fn read<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> Read {
+        Read { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
     }
 
     fn versions(recent: &Recent, after: u64) -> Vec<u64> {
         recent.after(Version(after)).iter().map(|batch| batch.version.0).collect()
     }
 
-    #[test]
-    fn only_what_follows_without_a_gap_is_known() {
-        let recent = Recent::default();
+    #[tokio::test]
+    async fn only_what_follows_without_a_gap_is_known() {
+        let (recent, log) = (Recent::default(), log_from(1, 11).await);
         assert_eq!(versions(&recent, 0), []);
-        recent.add(read([5, 6]));
-        recent.add(read([7]));
+        recent.add(read(&log, [5, 6]));
+        recent.add(read(&log, [7]));
         assert_eq!(versions(&recent, 4), [5, 6, 7]);
         assert_eq!(versions(&recent, 5), [6, 7]);
         assert_eq!((versions(&recent, 7), versions(&recent, 3)), (vec![], vec![]));
-        recent.add(read([9]));
+        recent.add(read(&log, [9]));
         assert_eq!((versions(&recent, 8), versions(&recent, 4)), (vec![9], vec![]));
-        recent.replace(read([10, 11]));
+        recent.replace(read(&log, [10, 11]));
         assert_eq!((versions(&recent, 8), versions(&recent, 9)), (vec![], vec![10, 11]));
     }
 
-    #[test]
-    fn the_oldest_make_room() {
-        let recent = Recent::default();
-        (1..=2000).for_each(|version| recent.add(read([version])));
+    #[tokio::test]
+    async fn another_log_does_not_go_on_where_the_first_was() {
+        let (recent, log, other) = (Recent::default(), log_from(1, 5).await, log_from(100, 5).await);
+        recent.add(read(&log, [1, 2, 3]));
+        recent.add(read(&other, [4, 5]));
+        assert_eq!((versions(&recent, 0), versions(&recent, 3)), (vec![], vec![4, 5]));
+    }
+
+    #[tokio::test]
+    async fn the_oldest_make_room() {
+        let (recent, log) = (Recent::default(), log_from(1, 2000).await);
+        (1..=2000).for_each(|version| recent.add(read(&log, [version])));
         assert_eq!(versions(&recent, 2000 - READ_BATCHES_MAX as u64).len(), READ_BATCHES_MAX);
         assert_eq!(versions(&recent, 1999 - READ_BATCHES_MAX as u64), []);
     }

@@ -210,6 +210,28 @@ async fn a_redis_that_came_back_older_is_noticed_by_everybody() {
 }
 
 #[tokio::test]
+async fn batches_of_a_log_that_was_thrown_away_are_not_mixed_with_those_of_the_next() {
+    let redis = Redis::start();
+    let (a, b) = (open(&redis.url()).await, open(&redis.url()).await);
+    let mut head = Head::EMPTY;
+    for number in 1..=3 {
+        // The one follows, and so has each of them at hand.
+        let entry = entry(number);
+        let (grown, appended) = tokio::join!(a.store().tail(head.version), b.append(head, &entry));
+        head = appended.unwrap();
+        assert_eq!(grown.unwrap(), head.version);
+    }
+    cmd("FLUSHALL").exec(&mut connect(&redis)).unwrap();
+    let mut head = Head::EMPTY;
+    for number in 11..=14 {
+        head = b.append(head, &entry(number)).await.unwrap();
+    }
+    assert_eq!(a.store().tail(Version(3)).await.unwrap(), Version(4));
+    let (restored, _) = a.restore(7).await.unwrap();
+    assert_eq!(restored, head);
+}
+
+#[tokio::test]
 async fn namespaces_are_logs_of_their_own() {
     let redis = Redis::start();
     for namespace in ["a", "b", "a}:log", "a%7d"] {

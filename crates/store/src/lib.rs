@@ -45,7 +45,7 @@ pub use log::{Entry, Log};
 pub use memory::MemoryStore;
 pub use record::{
     BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, RESULT_FORMAT, SNAPSHOT_FORMAT, Try,
-    decode_tries, encode_tries, label, state_word, tries_blob,
+    decode_tries, encode_tries, is_next, label, state_word, tries_blob,
 };
 pub use store::{
     Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,

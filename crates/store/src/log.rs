@@ -26,6 +26,9 @@ pub struct Entry {
     pub finished: Vec<(Finished, Option<Bytes>)>,
 }
 
+/// How often to look for a snapshot and a log that fit together.
+const RESTORE_TRIES: usize = 5;
+
 /// A [`Store`] in terms of events and states: encodes what goes in, and checks and decodes what comes out.
 #[derive(Clone)]
 pub struct Log {
@@ -143,10 +146,12 @@ impl Log {
 
     /// A scheduler in the state that the log leads to, and where that is.
     pub async fn restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
-        match self.try_restore(seed).await {
-            // Somebody may have saved a snapshot and trimmed the log between our two looks.
-            Err(error) if error.kind() == ErrorKind::Conflict => {}
-            done => return done,
+        for _ in 1..RESTORE_TRIES {
+            match self.try_restore(seed).await {
+                // Somebody may have saved a snapshot and trimmed the log between our two looks, or thrown it away.
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                done => return done,
+            }
         }
         match self.try_restore(seed).await {
             Err(error) if error.kind() == ErrorKind::Conflict => Err(StoreError::Corrupt {

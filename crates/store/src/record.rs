@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Damage, StoreError};
-use crate::frame::Record;
-use crate::store::{BatchId, Head};
+use crate::frame::{HEADER, Record};
+use crate::store::{BatchId, Head, StoredBatch};
 
 /// The newest format of batches.
 pub const BATCH_FORMAT: u8 = 2;
@@ -149,6 +149,23 @@ pub(crate) fn unseal_batch(
     type Body = (u128, u128, Timestamp, Vec<Event>);
     let (before, id, at, events): Body = decode(store, record, bytes, BATCH_FORMAT)?;
     Ok((BatchId(before), Batch { id: BatchId(id), at, events }))
+}
+
+/// Whether one batch was appended right after another, as far as their records say: a log that was thrown away has others
+/// under the same versions.
+pub fn is_next(before: &StoredBatch, next: &StoredBatch) -> bool {
+    let (Some((_, id)), Some((expected, _))) = (ids_of(before), ids_of(next)) else { return false };
+    before.version.next() == next.version && id == expected
+}
+
+/// The ids of the batch before and of the batch itself, which are the first of four values in its record. The others are not
+/// looked at.
+fn ids_of(batch: &StoredBatch) -> Option<(u128, u128)> {
+    const FOUR_VALUES: u8 = 0x94;
+    const SIXTEEN_BYTES: [u8; 2] = [0xc4, 16];
+    let id = |bytes: &[u8]| Some(u128::from_be_bytes(*bytes.strip_prefix(&SIXTEEN_BYTES)?.first_chunk()?));
+    let values = batch.record.get(HEADER..)?.strip_prefix(&[FOUR_VALUES])?;
+    Some((id(values)?, id(values.get(18..)?)?))
 }
 
 pub(crate) fn seal_snapshot(store: &str, head: Head, state: &State) -> Result<Bytes, StoreError> {
