@@ -9,11 +9,12 @@ use laneway_config::Agent;
 use laneway_core::{
     Idempotency, LaneName, Millis, Name, Parent, Rejection, Retry, RetryStrategy, Source, TaskId, TaskSpec,
 };
-use laneway_engine::{Error, Submitted, TaskHandle};
+use laneway_engine::{Error, OnDrop, Submitted, TaskHandle};
 use laneway_protocol::{ChatRequest, Code, PriorityRequest, RetryRequest, Scope, TaskRequest, source_from};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -309,6 +310,19 @@ pub(crate) async fn submit(app: &App, asked: Asked) -> Answer<TaskHandle> {
         app.traces.accepted(task.id(), envelope.traceparent.as_deref());
     }
     Ok(task)
+}
+
+/// The same for a caller who stays connected. One who goes away while it is being accepted leaves nothing behind: it is
+/// accepted all the same, and cancelled then.
+pub(crate) async fn submit_held(app: &Arc<App>, asked: Asked) -> Answer<TaskHandle> {
+    let (tell, told) = oneshot::channel();
+    let here = Arc::clone(app);
+    tokio::spawn(async move {
+        let task = submit(&here, asked).await.map(|task| task.on_drop(OnDrop::Cancel));
+        // What nobody takes goes with its handle.
+        drop(tell.send(task));
+    });
+    told.await.unwrap_or_else(|_| Err(Error::Closed.into()))
 }
 
 /// The same for a caller who does not wait for the end.

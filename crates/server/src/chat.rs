@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_config::Agent;
 use laneway_core::{End, TaskId, TaskStatus};
-use laneway_engine::{Ending, OnDrop, Standing, TaskHandle};
+use laneway_engine::{Ending, Standing, TaskHandle};
 use laneway_protocol::{
     AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, status_word,
 };
@@ -86,11 +86,13 @@ async fn ask(
     let asked = asks::turn(&app, &caller, &agent, form, request, &manner)?;
     let expecting = manner.stream.then(|| app.bus.expect());
     let is_connected = !manner.detach && !manner.is_async;
-    let asked = if is_connected { asked.at_home(&app) } else { asked };
-    let task = asks::submit(&app, asked).await.map_err(|refusal| refusal.of_agent(name))?;
+    let task = match is_connected {
+        true => asks::submit_held(&app, asked.at_home(&app)).await,
+        false => asks::submit(&app, asked).await,
+    };
+    let task = task.map_err(|refusal| refusal.of_agent(name))?;
     let id = task.id();
     let replayed = task.joined();
-    let task = if is_connected { task.on_drop(OnDrop::Cancel) } else { task };
     let answered = match (manner.is_async, expecting) {
         (true, _) => Ok(accepted(&app, task)),
         (false, Some(expecting)) => {

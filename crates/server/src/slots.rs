@@ -341,7 +341,7 @@ pub(crate) async fn take(
     spec.retry = Some(Retry::NONE);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
     let asked = asks::finish(&app, &caller, &asks::Manner::default(), spec, payload);
-    let mut task = asks::submit(&app, asked.at_home(&app)).await?.on_drop(OnDrop::Cancel);
+    let mut task = asks::submit_held(&app, asked.at_home(&app)).await?;
     let id = task.id();
     let ended = tokio::select! {
         biased;

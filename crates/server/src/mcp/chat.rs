@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::TaskId;
-use laneway_engine::{OnDrop, Standing, TaskHandle};
+use laneway_engine::{Standing, TaskHandle};
 use laneway_protocol::{ChatRequest, ChatWithAgent, Code, EventName, StillGoing};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
@@ -47,9 +47,12 @@ impl Tools {
         let asked = asks::turn(app, &asker.caller, &agent, form, request, &manner)?;
         let progress = context.meta.get_progress_token();
         let expecting = progress.is_some().then(|| app.bus.expect());
-        let task = asks::submit(app, asked).await.map_err(|refusal| refusal.of_agent(&name))?;
+        let task = match manner.detach {
+            true => asks::submit(app, asked).await,
+            false => asks::submit_held(app, asked.at_home(app)).await,
+        };
+        let mut task = task.map_err(|refusal| refusal.of_agent(&name))?;
         let (id, standing) = (task.id(), task.standing());
-        let mut task = if manner.detach { task } else { task.on_drop(OnDrop::Cancel) };
         let progress = match (progress, expecting) {
             (Some(token), Some(_)) if task.joined() => {
                 Some(Progress::new(token, replay(app, id).await?, &context))

@@ -1,12 +1,16 @@
 //! Whoever goes away gives back what he had: at every stage, on every transport.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures_util::SinkExt;
+use laneway_store_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::common::{Events, Gate, Running, serve};
+use crate::common::{Events, Gate, Running, serve, serve_in};
 
 async fn send_chat(server: &Running, session: &str, accept: &str, whole: bool) -> TcpStream {
     let body = json!({"message": "hello", "session": session}).to_string();
@@ -64,6 +68,35 @@ async fn a_thousand_disconnects_at_every_stage_leave_nothing_behind() {
     let lanes = server.get("/api/lanes/agent%3Acoder").await.json();
     assert_eq!((&lanes["running"], &lanes["waiting"]), (&json!(0), &json!(0)));
     assert!(lanes["counters"]["accepted"].as_u64().unwrap() >= 400, "{lanes}");
+}
+
+#[tokio::test]
+async fn whoever_leaves_while_it_is_being_accepted_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(dir.path().join("laneway.db")).unwrap());
+    let gate = Gate::open().await;
+    let config = format!("agent \"coder\" {{ url = \"{}\"  max_concurrency = 50  lanes = [] }}", gate.url);
+    let server = serve_in(&config, Some(store), None).await;
+    let held = server.post("/api/slots", json!({"lanes": ["gpu"], "lease_ms": 600_000})).await;
+    assert_eq!(held.status, 200, "{held:?}");
+    let waits = json!({"lanes": ["gpu"], "wait_ms": 600_000}).to_string();
+    let waits = format!(
+        "POST /api/slots HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{waits}",
+        server.address,
+        waits.len()
+    );
+    for round in 0..40 {
+        let accept = if round % 2 == 0 { "application/json" } else { "text/event-stream" };
+        drop(send_chat(&server, &round.to_string(), accept, true).await);
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(waits.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_micros(100 * (round % 20))).await;
+    }
+    // Whoever came later has been heard of after all of them.
+    assert_eq!(server.post("/api/tasks", json!({"kind": "last", "lanes": ["x"]})).await.status, 202);
+    server.until_numbers((1, 1)).await;
+    let lanes = server.get("/api/lanes/agent%3Acoder").await.json();
+    assert!(lanes["counters"]["accepted"].as_u64().unwrap() >= 10, "{lanes}");
 }
 
 #[tokio::test]
