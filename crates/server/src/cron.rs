@@ -20,7 +20,9 @@ impl Times {
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
         // The parser takes a list of nothing for a field that nothing fits, and would look for that for seconds.
         let has_gap = cron.split_whitespace().flat_map(|field| field.split(',')).any(str::is_empty);
-        let cron = Some(cron).filter(|_| !has_gap).and_then(|cron| parser.parse(cron).ok()).ok_or(
+        // A seventh field would be years.
+        let is_long = cron.split_whitespace().count() > 6;
+        let cron = Some(cron).filter(|_| !has_gap && !is_long).and_then(|cron| parser.parse(cron).ok()).ok_or(
             "cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly",
         )?;
         let times = Times { cron, zone };
@@ -117,6 +119,7 @@ mod tests {
             ("61 * * * *", "UTC"),
             ("", "UTC"),
             ("* * *", "UTC"),
+            ("* * * * * * *", "UTC"),
             (", * * * *", "UTC"),
             ("0 1,,2 * * *", "UTC"),
             ("0 9 * * 1,", "UTC"),

@@ -131,6 +131,12 @@ pub(crate) async fn last_of(handle: &Handle, name: &str) -> Answer<Option<u64>> 
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
+/// Whether there is a note under this key.
+pub(crate) async fn is_there(handle: &Handle, key: &Arc<str>) -> Answer<bool> {
+    let key = Arc::clone(key);
+    Ok(handle.read(move |lanes| lanes.note(&key).is_some()).await?)
+}
+
 /// All that is kept of the firings of a schedule, and up to when it has fired: as changes that take it away.
 pub(crate) async fn forgotten(handle: &Handle, name: &str) -> Answer<Vec<Note>> {
     let runs = handle.notes(format!("{RUN}{name}\n")).await?;

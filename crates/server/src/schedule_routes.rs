@@ -7,8 +7,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Schedule};
-use laneway_protocol::{At, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
+use laneway_protocol::{At, Code, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::asks;
@@ -16,13 +18,45 @@ use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::chat::agent_named;
 use crate::cron::{Times, millis};
-use crate::extract::{Body, Path};
+use crate::extract::{Body, Path, Query};
 use crate::problem::{Answer, Refusal};
 use crate::schedule_notes::{self as notes, Made};
 use crate::schedules::{MADE_MAX, fire_now};
+use crate::tasks::{PAGE, bad_cursor, page_size};
 
+/// As many as there can be fit into what may be kept of all, beside their firings.
+const MESSAGE_BYTES_MAX: usize = 32 * 1024;
+/// How often a change is tried again that somebody else was faster than.
+const CHANGE_TRIES: usize = 10;
 /// How many of the next firings are shown.
 const NEXT_SHOWN: usize = 3;
+
+/// Which page of a list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SchedulePage {
+    /// How many at most. Default 500, at most 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+    /// A browser's way to show its token.
+    #[param(ignore)]
+    access_token: Option<String>,
+}
+
+impl SchedulePage {
+    /// The page, and where it ended if more follow.
+    fn page_of<T>(self, all: Vec<T>) -> Answer<(Vec<T>, Option<String>)> {
+        let max = page_size(Some(self.limit.unwrap_or(PAGE.1)))?;
+        let skip = self.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
+        let (skip, count) = (skip.unwrap_or(0), all.len());
+        let items: Vec<T> = all.into_iter().skip(skip).take(max).collect();
+        let next = skip + items.len();
+        Ok((items, (next < count).then(|| next.to_string())))
+    }
+}
 
 fn view(schedule: &Schedule, origin: &str, last_run: Option<ScheduleRun>) -> ScheduleView {
     let mut next_runs = Vec::new();
@@ -81,6 +115,10 @@ fn check(app: &App, made: &Made) -> Answer<()> {
     if made.message.trim().is_empty() {
         return Err(Refusal::invalid("message must not be empty"));
     }
+    if made.message.len() > MESSAGE_BYTES_MAX {
+        let detail = format!("message must have at most {MESSAGE_BYTES_MAX} bytes");
+        return Err(Refusal::new(Code::TooLarge, detail));
+    }
     if let Some(session) = &made.session {
         if session.is_empty() {
             return Err(Refusal::invalid("session must not be empty"));
@@ -101,14 +139,21 @@ fn has_changed() -> Refusal {
 }
 
 /// All schedules, by name.
-#[utoipa::path(get, path = "/api/schedules", tag = "schedules", responses((status = 200, body = Page<ScheduleView>)))]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer<Json<Page<ScheduleView>>> {
+#[utoipa::path(
+    get, path = "/api/schedules", tag = "schedules", params(SchedulePage),
+    responses((status = 200, body = Page<ScheduleView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Query(query): Query<SchedulePage>,
+) -> Answer<Json<Page<ScheduleView>>> {
     let all = notes::all(&app.handle, &app.config()).await?;
-    let names = all.iter().map(|(schedule, _)| schedule.name.clone()).collect();
+    let (some, next_cursor) = query.page_of(all)?;
+    let names = some.iter().map(|(schedule, _)| schedule.name.clone()).collect();
     let newest = notes::newest(&app.handle, names).await?;
-    let items = all.iter().zip(newest).map(|((schedule, origin), last_run)| view(schedule, origin, last_run));
-    let items = items.collect();
-    Ok(Json(Page { items, next_cursor: None }))
+    let items =
+        some.iter().zip(newest).map(|((schedule, origin), last_run)| view(schedule, origin, last_run));
+    Ok(Json(Page { items: items.collect(), next_cursor }))
 }
 
 /// Makes a schedule.
@@ -160,13 +205,30 @@ pub(crate) async fn change(
     Path(name): Path<String>,
     Body(change): Body<ScheduleChange>,
 ) -> Answer<Json<ScheduleView>> {
-    let (schedule, origin) = find(&app, &name).await?;
+    let enabled = change.enabled;
+    let mut is_done = false;
+    for _ in 0..CHANGE_TRIES {
+        is_done = try_change(&app, &name, change.clone()).await?;
+        if is_done {
+            break;
+        }
+    }
+    if !is_done {
+        return Err(has_changed());
+    }
+    record(&app, &caller, "change_schedule", &name, json!({ "enabled": enabled })).await?;
+    shown(&app, &name).await
+}
+
+/// Changes a schedule as it is now; `false`: somebody else was faster.
+async fn try_change(app: &App, name: &str, change: ScheduleChange) -> Answer<bool> {
+    let (schedule, origin) = find(app, name).await?;
     let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;
     let catch_up_one = catch_up(word.as_deref())?;
     let (mut expected, mut changes) = (vec![], vec![]);
     if enabled == Some(true) && !schedule.enabled {
         // What it would have done while it was off is not made up for.
-        changes.push(notes::last(&name, Some(millis(Timestamp::now()))));
+        changes.push(notes::last(name, Some(millis(Timestamp::now()))));
     }
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
@@ -175,7 +237,7 @@ pub(crate) async fn change(
                 "it comes from the configuration file; here it can only be switched",
             ));
         }
-        changes.extend(enabled.map(|enabled| notes::switched(&name, enabled)));
+        changes.extend(enabled.map(|enabled| notes::switched(name, enabled)));
     } else {
         let before = Made::from(schedule);
         let made = before.clone();
@@ -188,15 +250,11 @@ pub(crate) async fn change(
             enabled: enabled.unwrap_or(made.enabled),
             catch_up_one: catch_up_one.unwrap_or(made.catch_up_one),
         };
-        check(&app, &made)?;
-        expected.push(notes::made(&name, Some(&before)));
-        changes.push(notes::made(&name, Some(&made)));
+        check(app, &made)?;
+        expected.push(notes::made(name, Some(&before)));
+        changes.push(notes::made(name, Some(&made)));
     }
-    if !notes::change(&app.handle, expected, changes).await? {
-        return Err(has_changed());
-    }
-    record(&app, &caller, "change_schedule", &name, json!({ "enabled": enabled })).await?;
-    shown(&app, &name).await
+    notes::change(&app.handle, expected, changes).await
 }
 
 /// Takes a schedule away.
@@ -240,15 +298,17 @@ pub(crate) async fn run(
 
 /// The firings of a schedule, the newest first.
 #[utoipa::path(
-    get, path = "/api/schedules/{name}/runs", tag = "schedules", params(("name" = String, Path)),
+    get, path = "/api/schedules/{name}/runs", tag = "schedules", params(("name" = String, Path), SchedulePage),
     responses((status = 200, body = Page<ScheduleRun>))
 )]
 pub(crate) async fn runs(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
+    Query(query): Query<SchedulePage>,
 ) -> Answer<Json<Page<ScheduleRun>>> {
     find(&app, &name).await?;
-    Ok(Json(Page { items: notes::runs(&app.handle, &name).await?, next_cursor: None }))
+    let (items, next_cursor) = query.page_of(notes::runs(&app.handle, &name).await?)?;
+    Ok(Json(Page { items, next_cursor }))
 }
 
 async fn record(

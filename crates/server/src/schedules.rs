@@ -4,7 +4,7 @@
 //! If it dies before what the schedule asks for is accepted, another asks, with the schedule's name and the moment as the
 //! key, so that nothing is asked for twice.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,10 +23,13 @@ use crate::schedule_notes::{self as notes, Open};
 
 /// How many schedules there can be beside those of the file.
 pub(crate) const MADE_MAX: usize = 1000;
+const ERROR_CHARS_MAX: usize = 200;
 /// How long to sleep at most: a clock that was set is noticed then, and what became of firings of servers that died.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// After so long, what is left undone will not be done by whoever began it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After so long, a moment that nobody has taken will not be taken by any other server.
+const OTHERS_WITHIN: Duration = Duration::from_secs(5);
 /// How soon to try again what the store did not take.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -80,20 +83,24 @@ struct Rounds {
     started: Timestamp,
     /// Those that were off when they were looked at last.
     off: HashSet<String>,
+    /// Those that were looked at, each with the last moment that it missed before this server started, if that is still to be
+    /// made up for.
+    missed: HashMap<String, Option<Timestamp>>,
 }
 
 /// Fires what is due, again and again.
 pub(crate) async fn run(app: Arc<App>) {
-    let mut rounds = Rounds { app, started: Timestamp::now(), off: HashSet::new() };
-    let mut settle_at = Timestamp::now();
-    let app = Arc::clone(&rounds.app);
+    let started = Timestamp::now();
+    let mut rounds = Rounds { app: Arc::clone(&app), started, off: HashSet::new(), missed: HashMap::new() };
+    let mut settle_at = started;
     while !app.draining.is_given() {
         let now = Timestamp::now();
         if now >= settle_at {
-            drop(settle(&app, now).await);
+            if let Err(Refusal(problem)) = settle(&app, now).await {
+                tracing::warn!(error = problem.detail, "firings that were begun cannot be gone on with now");
+            }
             settle_at = now + SLEEP_MAX;
         }
-        // What the store does not take now is tried again soon.
         let wake = rounds.visit_all(now).await.unwrap_or(now + AGAIN);
         let pause = wake.min(settle_at).duration_since(Timestamp::now());
         let pause = Duration::try_from(pause).unwrap_or_default();
@@ -110,12 +117,23 @@ impl Rounds {
     async fn visit_all(&mut self, now: Timestamp) -> Answer<Timestamp> {
         let mut wake = now + SLEEP_MAX;
         for (schedule, _) in notes::all(&self.app.handle, &self.app.config()).await? {
-            wake = self.visit(&schedule, now).await?.map_or(wake, |next| wake.min(next));
+            match self.visit(&schedule, now).await {
+                Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
+                // What cannot be written now is tried again soon. The others fire all the same.
+                Err(Refusal(problem)) => {
+                    tracing::warn!(
+                        schedule = schedule.name.as_str(),
+                        error = problem.detail,
+                        "it cannot be fired now"
+                    );
+                    wake = wake.min(now + AGAIN);
+                }
+            }
         }
         Ok(wake)
     }
 
-    /// Fires a schedule if it is due, and says when it will be next.
+    /// Fires a schedule if it is due, and says when to look again.
     async fn visit(&mut self, schedule: &Schedule, now: Timestamp) -> Answer<Option<Timestamp>> {
         let (handle, name) = (&self.app.handle, schedule.name.as_str());
         let Some(times) = Times::read(&schedule.cron, &schedule.timezone).ok().filter(|_| schedule.enabled)
@@ -125,28 +143,51 @@ impl Rounds {
         };
         let known = notes::last_of(handle, name).await?;
         // What it would have done while it was off is not made up for.
-        let was_off = self.off.remove(name);
-        let Some(last) = known.filter(|_| !was_off) else {
+        let Some(last) = known.filter(|_| !self.off.contains(name)) else {
             let from_now = vec![notes::last(name, Some(millis(now)))];
             notes::change(handle, vec![notes::last(name, known)], from_now).await?;
+            self.off.remove(name);
+            self.missed.insert(name.to_owned(), None);
             return Ok(times.after(now));
         };
-        let Some(due) = times.latest(moment(last), now) else { return Ok(times.after(now)) };
-        let was_missed = due < self.started;
-        let others_had_time = self.started + PATIENCE;
-        if was_missed && self.app.schedules.is_shared && now < others_had_time {
+        let started = self.started;
+        let missed =
+            self.missed.entry(name.to_owned()).or_insert_with(|| times.latest(moment(last), started));
+        let mut wake = times.after(now);
+        if let Some(due) = *missed {
             // Somebody who was there may be about to fire it.
-            return Ok(Some(others_had_time));
+            let ready = if self.app.schedules.is_shared { due + OTHERS_WITHIN } else { due };
+            if now < ready {
+                wake = wake.map(|wake| wake.min(ready));
+            } else if make_up(&self.app, schedule, last, due).await? {
+                *missed = None;
+            } else {
+                return Ok(Some(now + AGAIN));
+            }
         }
-        let trigger = if was_missed { Trigger::CatchUp } else { Trigger::Clock };
-        if was_missed && schedule.catch_up == CatchUp::Skip {
-            let skipped = vec![notes::last(name, Some(millis(due)))];
-            notes::change(handle, vec![notes::last(name, Some(last))], skipped).await?;
-        } else {
-            fire_due(&self.app, schedule, last, due, trigger).await?;
+        let last = notes::last_of(handle, name).await?.unwrap_or(last);
+        let since = moment(last).max(started);
+        let Some(due) = times.latest(since, now) else { return Ok(wake) };
+        // Of a moment that nobody takes in time the refusal is recorded.
+        let others_had_time = times.after(since).unwrap_or(due) + OTHERS_WITHIN;
+        let is_known = crate::chat::agent_named(&self.app, schedule.agent.as_str()).is_ok();
+        if self.app.schedules.is_shared && !is_known && now < others_had_time {
+            return Ok(wake.map(|wake| wake.min(others_had_time)));
         }
-        Ok(times.after(now))
+        fire_due(&self.app, schedule, last, due, Trigger::Clock).await?;
+        Ok(wake)
     }
+}
+
+/// Does as the schedule says about moments that nobody was there for, the latest of which is this. `false`: something has
+/// changed meanwhile.
+async fn make_up(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp) -> Answer<bool> {
+    if schedule.catch_up == CatchUp::One {
+        return fire_due(app, schedule, last, due, Trigger::CatchUp).await;
+    }
+    let name = schedule.name.as_str();
+    let skipped = vec![notes::last(name, Some(last.max(millis(due))))];
+    notes::change(&app.handle, vec![notes::last(name, Some(last))], skipped).await
 }
 
 fn begun(due: Timestamp, trigger: Trigger) -> ScheduleRun {
@@ -161,24 +202,29 @@ fn begun(due: Timestamp, trigger: Trigger) -> ScheduleRun {
     }
 }
 
-/// Fires for one moment, unless another server does.
+/// Fires for one moment, unless another server does or has. `false`: something else has changed meanwhile.
 async fn fire_due(
     app: &Arc<App>,
     schedule: &Schedule,
     last: u64,
     due: Timestamp,
     trigger: Trigger,
-) -> Answer<()> {
+) -> Answer<bool> {
     let name = schedule.name.as_str();
     let key = notes::run_key(name, millis(due), "");
+    if notes::is_there(&app.handle, &key).await? {
+        return Ok(true);
+    }
     let run = begun(due, trigger);
     let claim = notes::run(&key, &run);
     let mut changes = notes::surplus(&app.handle, name).await?;
-    changes.extend([claim.clone(), notes::last(name, Some(millis(due)))]);
-    if notes::change(&app.handle, vec![notes::last(name, Some(last))], changes).await? {
+    changes.extend([claim.clone(), notes::last(name, Some(last.max(millis(due))))]);
+    let expected = vec![(key, None), notes::last(name, Some(last))];
+    let is_ours = notes::change(&app.handle, expected, changes).await?;
+    if is_ours {
         go_on(app, schedule, Open { note: claim, schedule: name.to_owned(), run }).await?;
     }
-    Ok(())
+    Ok(is_ours)
 }
 
 /// Asks for what a firing is to ask for, and writes what came of it.
@@ -205,9 +251,14 @@ fn answered(run: &mut ScheduleRun, asked: &Answer<TaskId>) {
         Ok(task) => run.task_id = Some(task.to_string()),
         Err(refusal) => {
             run.status = "failed".to_owned();
-            run.error = Some(format!("{}: {}", refusal.0.code.as_str(), refusal.0.detail));
+            run.error = Some(short(&format!("{}: {}", refusal.0.code.as_str(), refusal.0.detail)));
         }
     }
+}
+
+/// As much of an error as is remembered of a firing; the task has all of it.
+fn short(error: &str) -> String {
+    error.chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// Fires because somebody asks for it.
@@ -262,7 +313,7 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     let (status, error) = match ending {
         Ok(ending) => {
             let error = match &ending.end {
-                laneway_core::End::Failed { error } => Some(error.to_string()),
+                laneway_core::End::Failed { error } => Some(short(error)),
                 _ => None,
             };
             (end_word(&ending.end), error)

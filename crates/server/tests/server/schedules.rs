@@ -83,10 +83,14 @@ async fn schedules_are_made_checked_run_and_kept() {
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": ""}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "catch_up": "all"}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "session": ""}),
+        json!({"name": "x", "cron": "* * * * * * *", "agent": "echo", "message": "m"}),
     ] {
         let answer = server.post("/api/schedules", bad.clone()).await;
         assert_eq!(answer.status, 400, "{bad}: {answer:?}");
     }
+    let long = json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m".repeat(40_000)});
+    let answer = server.post("/api/schedules", long).await;
+    assert_eq!((answer.status, &answer.json()["retryable"]), (413, &json!(false)), "{answer:?}");
     let new = json!({"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "agent": "echo", "message": "m"});
     let made = server.post("/api/schedules", new.clone()).await;
     assert_eq!((made.status, made.json()["next_runs"].as_array().unwrap().len()), (201, 3));
@@ -97,6 +101,15 @@ async fn schedules_are_made_checked_run_and_kept() {
     let run = server.post("/api/schedules/nightly/run", json!(null)).await;
     assert_eq!((run.status, &run.json()["trigger"]), (202, &json!("manual")));
     events.next_named("done").await;
+    assert_eq!(server.post("/api/schedules/nightly/run", json!(null)).await.status, 202);
+    events.next_named("done").await;
+    let page =
+        async |rest: &str| server.get(&format!("/api/schedules/nightly/runs?limit=1{rest}")).await.json();
+    let first = page("").await;
+    let second = page(&format!("&cursor={}", first["next_cursor"].as_str().unwrap())).await;
+    let length = |page: &Value| page["items"].as_array().unwrap().len();
+    assert_eq!((length(&first), length(&second), &second["next_cursor"]), (1, 1, &json!(null)));
+    assert_ne!(first["items"], second["items"]);
     server.stop();
     server.stopped().await;
     drop(server);
@@ -121,13 +134,24 @@ async fn until_fired(server: &Running, name: &str) {
 #[tokio::test]
 async fn what_was_missed_while_it_was_down_is_skipped_or_made_up_for_once() {
     let dir = tempfile::tempdir().unwrap();
+    missed(async || disk(dir.path()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn what_was_missed_while_all_were_down_is_skipped_or_made_up_for_once() {
+    let redis = Redis::start();
+    missed(async || Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>).await;
+}
+
+async fn missed(open: impl AsyncFn() -> Arc<dyn Store>) {
     let gate = Gate::open().await;
     let schedule = |name: &str, catch_up: &str| {
         format!(
             "schedule \"{name}\" {{ cron = \"0 0 1 * *\"  agent = \"coder\"  message = \"{name}\"  catch_up = \"{catch_up}\" }}\n"
         )
     };
-    let every_second = "schedule \"z\" { cron = \"* * * * * *\"  agent = \"echo\"  message = \"z\" }\n";
+    let every_second =
+        "schedule \"z\" { cron = \"* * * * * *\"  agent = \"echo\"  message = \"z\"  catch_up = \"one\" }\n";
     let config = format!(
         "agent \"coder\" {{ url = \"{}\" }}\nagent \"echo\" {{ echo = true }}\n{}{}{every_second}",
         gate.url,
@@ -136,20 +160,31 @@ async fn what_was_missed_while_it_was_down_is_skipped_or_made_up_for_once() {
     );
     // It was last there a hundred days ago, so that each has missed three firings or four.
     let then = millis_ago(100 * 86_400_000).to_string();
-    let last = [("schedule last\na-skip", &*then), ("schedule last\nb-one", &then)];
-    note(disk(dir.path()).unwrap(), &last).await;
-    let mut server = serve_in(&config, disk(dir.path()), None).await;
+    let last = ["a-skip", "b-one", "z"].map(|name| format!("schedule last\n{name}"));
+    note(open().await, &last.each_ref().map(|key| (&**key, &*then))).await;
+    let started = millis_ago(0);
+    let mut server = serve_in(&config, Some(open().await), None).await;
     assert_eq!(gate.arrival().await["message"], "b-one");
     gate.let_go(1);
     until_fired(&server, "z").await;
-    assert_eq!(runs(&server, "a-skip").await, Vec::<serde_json::Value>::new());
+    assert_eq!(runs(&server, "a-skip").await, Vec::<Value>::new());
     let made_up = runs(&server, "b-one").await;
     assert_eq!((made_up.len(), &made_up[0]["trigger"]), (1, &json!("catch_up")), "{made_up:?}");
+    // What comes after the start does not wait for what was missed before, nor takes its place.
+    let triggered = async |trigger: &str| {
+        let mut runs = runs(&server, "z").await;
+        runs.retain(|run| run["trigger"] == trigger);
+        runs
+    };
+    until("it was made up for once", async || triggered("catch_up").await.len() == 1).await;
+    let clock = triggered("clock").await;
+    let first: jiff::Timestamp = clock.last().unwrap()["due_at"].as_str().unwrap().parse().unwrap();
+    assert!(first.as_millisecond() as u128 <= started + 3000, "{clock:?}");
     server.stop();
     server.stopped().await;
     drop(server);
 
-    let server = serve_in(&config, disk(dir.path()), None).await;
+    let server = serve_in(&config, Some(open().await), None).await;
     until_fired(&server, "z").await;
     assert_eq!((runs(&server, "a-skip").await.len(), runs(&server, "b-one").await.len()), (0, 1));
 }
@@ -246,4 +281,18 @@ async fn a_schedule_that_was_made_at_one_server_is_there_at_the_other() {
     until_fired(&servers[0], "daily").await;
     assert_eq!(servers[0].send("DELETE", "/api/schedules/daily", json!(null)).await.status, 204);
     assert_eq!(seen(&servers[0]).await, None);
+}
+
+#[tokio::test]
+async fn a_schedule_is_fired_by_a_server_that_knows_its_agent() {
+    let redis = Redis::start();
+    let open = async || Arc::new(RedisStore::open(&redis.url()).await.unwrap()) as Arc<dyn Store>;
+    let knows = serve_in("agent \"only\" { echo = true }", Some(open().await), None).await;
+    let _does_not = serve_in("agent \"other\" { echo = true }", Some(open().await), None).await;
+    let new = json!({"name": "s", "cron": "* * * * * *", "agent": "only", "message": "m"});
+    assert_eq!(knows.post("/api/schedules", new).await.status, 201);
+    until("four have fired", async || runs(&knows, "s").await.len() >= 4).await;
+    let failed: Vec<Value> =
+        runs(&knows, "s").await.into_iter().filter(|run| run["status"] == "failed").collect();
+    assert_eq!(failed, Vec::<Value>::new());
 }
