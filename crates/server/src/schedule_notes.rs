@@ -100,41 +100,47 @@ pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<No
     }
 }
 
-/// The schedules of the file and those that were made, by name, each with where it comes from.
-pub(crate) async fn all(handle: &Handle, config: &Config) -> Answer<Vec<(Schedule, &'static str)>> {
-    let mut all = BTreeMap::new();
-    for (key, text) in handle.notes(MADE).await? {
+/// What there is to know of all schedules.
+pub(crate) struct Looked {
+    /// Those of the file and those that were made, by name, each with where it comes from.
+    pub(crate) schedules: Vec<(Schedule, &'static str)>,
+    /// Up to which moment each has fired.
+    pub(crate) last: BTreeMap<String, u64>,
+}
+
+/// Looks at all schedules, at once: where others share the queue, each look is a question to the store.
+pub(crate) async fn look(handle: &Handle, config: &Config) -> Answer<Looked> {
+    let own = |(key, text): (&Arc<str>, &Arc<str>)| (Arc::clone(key), Arc::clone(text));
+    let look = move |lanes: &Scheduler| {
+        [MADE, SWITCHED, LAST].map(|prefix| lanes.notes(prefix).map(own).collect::<Vec<_>>())
+    };
+    let [made, switched, last] = handle.read(look).await?;
+    let mut schedules = BTreeMap::new();
+    for (key, text) in made {
         let made = serde_json::from_str::<Made>(&text).ok();
         let schedule = key.strip_prefix(MADE).and_then(|name| made?.named(name));
-        all.extend(schedule.map(|schedule| (schedule.name.clone(), (schedule, "api"))));
+        schedules.extend(schedule.map(|schedule| (schedule.name.clone(), (schedule, "api"))));
     }
-    let switched = handle.notes(SWITCHED).await?;
     for schedule in &config.schedules {
         let mut schedule = schedule.clone();
-        let switch =
-            switched.iter().find(|(key, _)| key.strip_prefix(SWITCHED) == Some(schedule.name.as_str()));
+        let is_it = |key: &str| key.strip_prefix(SWITCHED) == Some(schedule.name.as_str());
+        let switch = switched.iter().find(|(key, _)| is_it(key));
         schedule.enabled = switch.map_or(schedule.enabled, |(_, is_on)| &**is_on == "true");
-        all.insert(schedule.name.clone(), (schedule, "file"));
+        schedules.insert(schedule.name.clone(), (schedule, "file"));
     }
-    Ok(all.into_values().collect())
+    let last =
+        last.iter().filter_map(|(key, at)| Some((key.strip_prefix(LAST)?.to_owned(), at.parse().ok()?)));
+    Ok(Looked { schedules: schedules.into_values().collect(), last: last.collect() })
+}
+
+/// All schedules, by name, each with where it comes from.
+pub(crate) async fn all(handle: &Handle, config: &Config) -> Answer<Vec<(Schedule, &'static str)>> {
+    Ok(look(handle, config).await?.schedules)
 }
 
 /// How many were made.
 pub(crate) async fn made_count(handle: &Handle) -> Answer<usize> {
     Ok(handle.read(|lanes| lanes.notes(MADE).count()).await?)
-}
-
-/// Up to which moment a schedule has fired.
-pub(crate) async fn last_of(handle: &Handle, name: &str) -> Answer<Option<u64>> {
-    let (key, _) = last(name, None);
-    let text = handle.read(move |lanes| lanes.note(&key).cloned()).await?;
-    Ok(text.and_then(|text| text.parse().ok()))
-}
-
-/// Whether there is a note under this key.
-pub(crate) async fn is_there(handle: &Handle, key: &Arc<str>) -> Answer<bool> {
-    let key = Arc::clone(key);
-    Ok(handle.read(move |lanes| lanes.note(&key).is_some()).await?)
 }
 
 /// All that is kept of the firings of a schedule, and up to when it has fired: as changes that take it away.
@@ -160,13 +166,16 @@ pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> Answer<Vec<Opti
     Ok(texts.into_iter().map(|text| serde_json::from_str(&text?).ok()).collect())
 }
 
-/// The firings that are too many when one more is kept: as changes that take them away.
-pub(crate) async fn surplus(handle: &Handle, name: &str) -> Answer<Vec<Note>> {
-    let prefix = format!("{RUN}{name}\n");
+/// The firings that are too many when one more is kept, as changes that take them away; `None`: that one is kept already.
+pub(crate) async fn surplus(handle: &Handle, name: &str, key: &Arc<str>) -> Answer<Option<Vec<Note>>> {
+    let (prefix, key) = (format!("{RUN}{name}\n"), Arc::clone(key));
     let oldest = move |lanes: &Scheduler| {
+        if lanes.note(&key).is_some() {
+            return None;
+        }
         let count = lanes.notes(&prefix).count();
         let oldest = lanes.notes(&prefix).take((count + 1).saturating_sub(RUNS_MAX));
-        oldest.map(|(key, _)| (Arc::clone(key), None)).collect()
+        Some(oldest.map(|(key, _)| (Arc::clone(key), None)).collect())
     };
     Ok(handle.read(oldest).await?)
 }

@@ -116,8 +116,10 @@ impl Rounds {
     /// Fires what is due, and says when to look again.
     async fn visit_all(&mut self, now: Timestamp) -> Answer<Timestamp> {
         let mut wake = now + SLEEP_MAX;
-        for (schedule, _) in notes::all(&self.app.handle, &self.app.config()).await? {
-            match self.visit(&schedule, now).await {
+        let looked = notes::look(&self.app.handle, &self.app.config()).await?;
+        for (schedule, _) in &looked.schedules {
+            let last = looked.last.get(schedule.name.as_str()).copied();
+            match self.visit(schedule, last, now).await {
                 Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
                 // What cannot be written now is tried again soon. The others fire all the same.
                 Err(Refusal(problem)) => {
@@ -134,16 +136,20 @@ impl Rounds {
     }
 
     /// Fires a schedule if it is due, and says when to look again.
-    async fn visit(&mut self, schedule: &Schedule, now: Timestamp) -> Answer<Option<Timestamp>> {
+    async fn visit(
+        &mut self,
+        schedule: &Schedule,
+        known: Option<u64>,
+        now: Timestamp,
+    ) -> Answer<Option<Timestamp>> {
         let (handle, name) = (&self.app.handle, schedule.name.as_str());
         let Some(times) = Times::read(&schedule.cron, &schedule.timezone).ok().filter(|_| schedule.enabled)
         else {
             self.off.insert(name.to_owned());
             return Ok(None);
         };
-        let known = notes::last_of(handle, name).await?;
         // What it would have done while it was off is not made up for.
-        let Some(last) = known.filter(|_| !self.off.contains(name)) else {
+        let Some(mut last) = known.filter(|_| !self.off.contains(name)) else {
             let from_now = vec![notes::last(name, Some(millis(now)))];
             notes::change(handle, vec![notes::last(name, known)], from_now).await?;
             self.off.remove(name);
@@ -161,11 +167,11 @@ impl Rounds {
                 wake = wake.map(|wake| wake.min(ready));
             } else if make_up(&self.app, schedule, last, due).await? {
                 *missed = None;
+                last = last.max(millis(due));
             } else {
                 return Ok(Some(now + AGAIN));
             }
         }
-        let last = notes::last_of(handle, name).await?.unwrap_or(last);
         let since = moment(last).max(started);
         let Some(due) = times.latest(since, now) else { return Ok(wake) };
         // Of a moment that nobody takes in time the refusal is recorded.
@@ -212,12 +218,9 @@ async fn fire_due(
 ) -> Answer<bool> {
     let name = schedule.name.as_str();
     let key = notes::run_key(name, millis(due), "");
-    if notes::is_there(&app.handle, &key).await? {
-        return Ok(true);
-    }
+    let Some(mut changes) = notes::surplus(&app.handle, name, &key).await? else { return Ok(true) };
     let run = begun(due, trigger);
     let claim = notes::run(&key, &run);
-    let mut changes = notes::surplus(&app.handle, name).await?;
     changes.extend([claim.clone(), notes::last(name, Some(last.max(millis(due))))]);
     let expected = vec![(key, None), notes::last(name, Some(last))];
     let is_ours = notes::change(&app.handle, expected, changes).await?;
@@ -268,8 +271,9 @@ pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> Answer<Sche
     let asked = ask(app, schedule, None).await;
     answered(&mut run, &asked);
     let own = format!("-{}", app.handle.new_id());
-    let kept = notes::run(&notes::run_key(name, millis(now), &own), &run);
-    let mut changes = notes::surplus(&app.handle, name).await?;
+    let key = notes::run_key(name, millis(now), &own);
+    let kept = notes::run(&key, &run);
+    let mut changes = notes::surplus(&app.handle, name, &key).await?.unwrap_or_default();
     changes.push(kept.clone());
     notes::change(&app.handle, vec![], changes).await?;
     await_end(app, asked?, Open { note: kept, schedule: name.to_owned(), run: run.clone() });

@@ -199,8 +199,8 @@ const LEAST: [(&str, u64); 46] = [
     ("bad setting", 4),
     ("bad task", 500),
     ("twins", 50),
-    ("noted", 150),
-    ("note changed", 50),
+    ("noted", 60),
+    ("note changed", 40),
     ("refusals looked into", 1_000),
 ];
 
