@@ -108,8 +108,12 @@ pub(crate) async fn open_loop(replicas: &[Handle], a_second: u32, seconds: u32) 
     (all[all.len() * 99 / 100], all.len())
 }
 
-/// The median time from submit to start when nothing else happens.
-pub(crate) async fn idle_latency(lanes: &Handle) -> Duration {
+/// The median times from submit to start when nothing else happens, each with that of a round trip just before.
+pub(crate) async fn idle_latencies(
+    lanes: &Handle,
+    redis: &Redis,
+    rounds: usize,
+) -> Vec<(Duration, Duration)> {
     let (told, mut started) = mpsc::unbounded_channel();
     let handler = move |_: Context, (): ()| {
         let told = told.clone();
@@ -119,15 +123,20 @@ pub(crate) async fn idle_latency(lanes: &Handle) -> Duration {
         }
     };
     lanes.handler("told", handler).unwrap();
-    let mut times = Vec::new();
-    for _ in 0..300 {
-        let began = Instant::now();
-        let task = lanes.submit(Task::new("work").kind("told")).await.unwrap();
-        times.push(started.recv().await.unwrap().duration_since(began));
-        task.wait().await.unwrap();
+    let mut pairs = Vec::new();
+    for _ in 0..rounds {
+        let trip = round_trip(redis).await;
+        let mut times = Vec::new();
+        for _ in 0..100 {
+            let began = Instant::now();
+            let task = lanes.submit(Task::new("work").kind("told")).await.unwrap();
+            times.push(started.recv().await.unwrap().duration_since(began));
+            task.wait().await.unwrap();
+        }
+        times.sort();
+        pairs.push((times[times.len() / 2], trip));
     }
-    times.sort();
-    times[times.len() / 2]
+    pairs
 }
 
 /// The median time of a question and its answer.
