@@ -134,6 +134,7 @@ impl Recent {
 
     /// Forgets what the log still says: whatever is not live of that has ended there.
     async fn forget_kept(&mut self, log: &Log) -> Result<(), StoreError> {
+        log.store().forget_log();
         // A log that went back has kept everything up to some batch, and nothing behind it.
         let (mut kept, mut lost) = (0, self.accepted.len());
         while kept < lost {

@@ -196,6 +196,10 @@ impl Store for RedisStore {
         Some(self.shared.recent.newest())
     }
 
+    fn forget_log(&self) {
+        self.shared.recent.clear();
+    }
+
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
         self.run(async move |shared| shared.read(after).await)
     }

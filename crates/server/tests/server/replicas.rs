@@ -209,6 +209,27 @@ async fn who_waits_for_or_watches_a_run_that_the_store_has_lost_hears_so() {
 }
 
 #[tokio::test]
+async fn all_that_was_accepted_lately_is_put_back_when_redis_comes_back_empty() {
+    let redis = Redis::start();
+    let (a, b) = (server_on(&redis, "").await, server_on(&redis, "").await);
+    let mut tasks = Vec::new();
+    for number in 0..5 {
+        let task = a.post("/api/tasks", json!({"kind": "k", "payload": number})).await;
+        tasks.push(task.json()["id"].as_str().unwrap().to_owned());
+    }
+    // Twice: what was put back is as new.
+    for _ in 0..2 {
+        assert_eq!(told_by(&redis, "FLUSHALL"), *b"+O");
+        for server in [&a, &b] {
+            for task in &tasks {
+                let path = format!("/api/tasks/{task}");
+                until("the task is there again", async || server.get(&path).await.status == 200).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_slot_is_given_back_at_any_server() {
     let redis = Redis::start();
     let (a, b) = (server_on(&redis, "").await, server_on(&redis, "").await);
@@ -302,12 +323,17 @@ async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it()
 }
 
 /// Whether somebody is told what runs say.
-fn has_listeners(redis: &Redis) -> bool {
+/// The beginning of what Redis answers to a command.
+fn told_by(redis: &Redis, command: &str) -> [u8; 2] {
     let mut connection = std::net::TcpStream::connect(("127.0.0.1", redis.port())).unwrap();
-    connection.write_all(b"PUBSUB CHANNELS\r\n").unwrap();
-    let mut count = [0; 2];
-    connection.read_exact(&mut count).unwrap();
-    count != *b"*0"
+    connection.write_all(format!("{command}\r\n").as_bytes()).unwrap();
+    let mut answer = [0; 2];
+    connection.read_exact(&mut answer).unwrap();
+    answer
+}
+
+fn has_listeners(redis: &Redis) -> bool {
+    told_by(redis, "PUBSUB CHANNELS") != *b"*0"
 }
 
 #[tokio::test]
