@@ -48,7 +48,7 @@ names! {
     Steered = "steered",
     /// Waiting or its deadline raised its priority.
     Boosted = "boosted",
-    /// Another attempt follows: `{attempt, delay_ms, error}`.
+    /// Another attempt follows the one that is over: `{attempt, delay_ms, error}`.
     Retrying = "retrying",
     /// It succeeded: `{result}`.
     Completed = "completed",

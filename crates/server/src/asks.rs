@@ -270,7 +270,7 @@ async fn is_external(app: &App, home: Option<&LaneName>) -> Answer<bool> {
 }
 
 /// What lanes of tokens begin with: the server's own, which bound how many tasks of each token wait.
-const TOKEN_LANE: &str = "token:";
+pub(crate) const TOKEN_LANE: &str = "token:";
 
 /// The lane that bounds how much of a caller waits.
 pub(crate) fn token_lane(app: &App, caller: &Caller) -> Option<LaneName> {

@@ -137,7 +137,9 @@ fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> 
     let written = text.map(|text| text.parse::<Authority>().ok());
     let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);
     let Some(host) = host else { return Err(Refusal::invalid("the request needs a Host header")) };
-    match is_known_host(app, host) {
+    // A request for a proxy names one in its first line too.
+    let asked = authority.map(Authority::host);
+    match is_known_host(app, host) && asked.is_none_or(|asked| is_known_host(app, asked)) {
         true => Ok(()),
         false => Err(Refusal::forbidden(
             "this server does not answer to that Host; name it in server { hosts = [...] }",

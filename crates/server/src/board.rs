@@ -48,6 +48,8 @@ pub(crate) struct Note {
     pub(crate) lanes: Arc<[LaneName]>,
     pub(crate) is_external: bool,
     pub(crate) group: Option<laneway_core::Name>,
+    /// Its last attempt.
+    pub(crate) attempt: u32,
 }
 
 /// Whose words somebody hears.
@@ -206,8 +208,16 @@ impl Board {
     }
 
     /// The task stands in line no more.
-    pub(crate) fn left_line(&mut self, task: TaskId) {
+    pub(crate) fn begun(&mut self, task: TaskId, attempt: u32) {
         self.in_line.remove(&task);
+        if let Some(note) = self.notes.get_mut(&task) {
+            note.attempt = attempt;
+        }
+    }
+
+    /// The last attempt of a live task.
+    pub(crate) fn attempt(&self, task: TaskId) -> Option<u32> {
+        self.notes.get(&task).map(|note| note.attempt)
     }
 
     /// The tasks that wait and that somebody watches.

@@ -10,7 +10,7 @@ use laneway_config::Agent;
 use laneway_core::{End, TaskId, TaskStatus};
 use laneway_engine::{Ending, Standing, TaskHandle};
 use laneway_protocol::{
-    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, status_word,
+    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, end_word, status_word,
 };
 
 use crate::app::App;
@@ -94,7 +94,7 @@ async fn ask(
     let id = task.id();
     let replayed = task.joined();
     let answered = match (manner.is_async, expecting) {
-        (true, _) => Ok(accepted(&app, task)),
+        (true, _) => accepted(&app, task).await,
         (false, Some(expecting)) => {
             let reach = if is_connected { Reach::Here } else { Reach::Everywhere };
             watched(&app, task, expecting, reach).await
@@ -123,30 +123,35 @@ pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
 }
 
 /// How a turn stands, or stood when it was accepted.
-pub(crate) fn execution(id: TaskId, standing: &Standing) -> AcceptedExecution {
-    AcceptedExecution {
+pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> Answer<AcceptedExecution> {
+    Ok(AcceptedExecution {
         id: id.to_string(),
-        status: status_of(standing).to_owned(),
+        status: status_of(app, id, standing).await?.to_owned(),
         position: standing.position.map(|place| place as u64),
         eta_ms: standing.starts_in.map(|length| length.0),
-    }
+    })
 }
 
-fn accepted(app: &App, task: TaskHandle) -> Response {
-    let id = task.id().to_string();
-    let execution = execution(task.id(), &task.standing());
+async fn accepted(app: &App, task: TaskHandle) -> Answer<Response> {
+    let (id, standing) = (task.id(), task.standing());
     task.detach();
+    let execution = execution(app, id, &standing).await?;
     let durability = app.handle.durability().as_str().to_owned();
     let body = Json(AcceptedTurn { execution, durability });
     let location = format!("/api/tasks/{id}");
-    (StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response()
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response())
 }
 
-pub(crate) fn status_of(standing: &Standing) -> &'static str {
-    standing.status.map_or("ended", |status| match status {
-        TaskStatus::Retrying => "queued",
-        other => status_word(other),
-    })
+/// What a task does that was accepted, or how it ended already.
+pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> Answer<&'static str> {
+    match standing.status {
+        Some(TaskStatus::Retrying) => Ok("queued"),
+        Some(status) => Ok(status_word(status)),
+        None => {
+            let finished = app.handle.finished(id).await?;
+            Ok(finished.map_or("ended", |(finished, _)| end_word(&finished.end)))
+        }
+    }
 }
 
 /// The events of the task, which is let go of with the stream.

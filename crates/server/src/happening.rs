@@ -17,6 +17,8 @@ pub(crate) struct Happening {
     pub(crate) task: Option<TaskId>,
     /// The lanes that it concerns.
     pub(crate) lanes: Arc<[LaneName]>,
+    /// The attempt that is over, where another follows.
+    pub(crate) attempt: Option<u32>,
     at: Option<Timestamp>,
     what: What,
 }
@@ -31,13 +33,13 @@ enum What {
 impl Happening {
     /// Something that this server knows of by itself.
     pub(crate) fn made(name: EventName, task: Option<TaskId>, data: Value) -> Happening {
-        Happening { seq: 0, name, task, lanes: Arc::new([]), at: None, what: What::Made(data) }
+        Happening { seq: 0, name, task, lanes: Arc::new([]), attempt: None, at: None, what: What::Made(data) }
     }
 
     /// Work for a worker was accepted, with this event.
     pub(crate) fn pending(task: TaskId, accepted: Arc<Event>) -> Happening {
         let (name, what) = (EventName::ExternalTaskPending, What::Pending(accepted));
-        Happening { seq: 0, name, task: Some(task), lanes: Arc::new([]), at: None, what }
+        Happening { seq: 0, name, task: Some(task), lanes: Arc::new([]), attempt: None, at: None, what }
     }
 
     pub(crate) fn in_lanes(mut self, lanes: Arc<[LaneName]>) -> Happening {
@@ -69,7 +71,7 @@ impl Happening {
             _ => return None,
         };
         let lanes = lane.map_or_else(|| Arc::new([]) as Arc<[LaneName]>, |lane| Arc::new([lane]));
-        Some(Happening { seq: 0, name, task, lanes, at, what: What::Update(update) })
+        Some(Happening { seq: 0, name, task, lanes, attempt: None, at, what: What::Update(update) })
     }
 
     pub(crate) fn fits(&self, filter: &Filter) -> bool {
@@ -96,6 +98,9 @@ impl Happening {
         if let Some(object) = data.as_object_mut() {
             if let Some(task) = self.task {
                 object.insert("task_id".to_owned(), task.to_string().into());
+            }
+            if let Some(attempt) = self.attempt {
+                object.insert("attempt".to_owned(), attempt.into());
             }
             if let Some(at) = self.at {
                 object.insert("at".to_owned(), At(at).to_string().into());

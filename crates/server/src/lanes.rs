@@ -1,11 +1,11 @@
 //! Lanes: look at them, set them, pause, resume, drain, clear.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Block, Histogram, LaneName, LaneSettings, LaneStats, LaneView, Pattern, Settings};
+use laneway_core::{Block, Histogram, LaneName, LaneStats, LaneView, Pattern, Settings};
 use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles};
 use serde_json::{Value, json};
 
@@ -164,8 +164,12 @@ pub(crate) async fn change(
         return Err(Refusal::invalid("say what to change, by the names of settings"));
     }
     let pattern = Pattern::new(&name).map_err(|error| Refusal::invalid(format!("lane: {error}")))?;
-    let before = app.overrides.get(&pattern, &app.config());
-    let mut asked = before.clone();
+    // What holds now, whichever server was told so.
+    let named = pattern.clone();
+    let held = move |lanes: &laneway_core::Scheduler| {
+        lanes.blocks().find(|(lanes, _)| **lanes == named).map(|(_, settings)| settings.clone())
+    };
+    let mut asked = app.handle.read(held).await?.unwrap_or_default();
     for (key, value) in flatten(&changes)? {
         let key = key.strip_suffix("_ms").map_or(key.clone(), str::to_owned);
         let set = asked.set(&key, &value);
@@ -173,7 +177,7 @@ pub(crate) async fn change(
     }
     let block = Block { lanes: pattern.clone(), settings: Some(asked.clone()) };
     app.handle.configure(vec![block]).await?;
-    app.overrides.set(pattern.clone(), asked);
+    app.overrides.add(pattern.clone());
     let keys: Vec<&String> = changes.keys().collect();
     record(&app, &caller, "configure", pattern.as_str(), json!({ "settings": keys })).await?;
     match LaneName::new(name.replace('*', "x")) {
@@ -214,31 +218,24 @@ fn text(value: &Value) -> Answer<String> {
     }
 }
 
-/// What was set over the API, laid over the configuration.
+/// Which patterns were set over the API here since the configuration was read.
 #[derive(Default)]
-pub(crate) struct Overrides(std::sync::Mutex<BTreeMap<Pattern, LaneSettings>>);
+pub(crate) struct Overrides(std::sync::Mutex<BTreeSet<Pattern>>);
 
 impl Overrides {
-    fn get(&self, pattern: &Pattern, config: &laneway_config::Config) -> LaneSettings {
-        let known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(pattern).cloned();
-        let configured = config.lanes.iter().find(|lane| lane.lanes == *pattern);
-        known.or_else(|| configured.map(|lane| lane.settings.clone())).unwrap_or_default()
-    }
-
-    fn set(&self, pattern: Pattern, settings: LaneSettings) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(pattern, settings);
+    fn add(&self, pattern: Pattern) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(pattern);
     }
 
     /// The patterns that were set over the API.
     pub(crate) fn patterns(&self) -> Vec<String> {
         let known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.keys().map(|pattern| pattern.to_string()).collect()
+        known.iter().map(|pattern| pattern.to_string()).collect()
     }
 
     /// A new configuration takes their place.
-    pub(crate) fn forget(&self) -> Vec<Pattern> {
-        let mut known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        std::mem::take(&mut *known).into_keys().collect()
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
     }
 }
 

@@ -55,7 +55,9 @@ impl Refusal {
     /// Says which agent was asked.
     pub(crate) fn of_agent(mut self, agent: &str) -> Refusal {
         self.0.agent = Some(agent.to_owned());
-        if self.0.code == Code::AtCapacity {
+        // What a token has waiting says nothing of an agent.
+        let is_callers = self.0.lane.as_deref().is_some_and(|lane| lane.starts_with(crate::asks::TOKEN_LANE));
+        if self.0.code == Code::AtCapacity && !is_callers {
             self.0.error = "Agent queue is full".to_owned();
             let waiting = self.0.queue_length.unwrap_or(0);
             let secs = self.0.retry_after.unwrap_or(1);

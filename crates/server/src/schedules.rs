@@ -122,11 +122,12 @@ impl Rounds {
             match self.visit(schedule, last, now).await {
                 Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
                 // What cannot be written now is tried again soon. The others fire all the same.
+                Err(_) if self.app.draining.is_given() => {}
                 Err(Refusal(problem)) => {
                     tracing::warn!(
                         schedule = schedule.name.as_str(),
                         error = problem.detail,
-                        "it cannot be fired now"
+                        "it cannot be looked after now"
                     );
                     wake = wake.min(now + AGAIN);
                 }

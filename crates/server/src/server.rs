@@ -98,27 +98,28 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
 /// runs, and the bounds of tokens.
 pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
-    let mut add = |pattern: &str, settings: LaneSettings| {
-        if let (false, Ok(lanes)) =
-            (config.lanes.iter().any(|lane| lane.lanes.as_str() == pattern), Pattern::new(pattern))
-        {
-            blocks.push(Block { lanes, settings: Some(settings) });
+    let mut settle = |pattern: &str, usual: &dyn Fn(&mut LaneSettings)| {
+        let said = blocks.iter_mut().find(|block| block.lanes.as_str() == pattern);
+        match (said, Pattern::new(pattern)) {
+            (Some(block), _) => usual(block.settings.get_or_insert_default()),
+            (None, Ok(lanes)) => {
+                let mut settings = LaneSettings::default();
+                usual(&mut settings);
+                blocks.push(Block { lanes, settings: Some(settings) });
+            }
+            (None, Err(_)) => {}
         }
     };
-    let external = LaneSettings {
-        max_concurrency: Some(Switch::Off),
-        max_queued: Some(EXTERNAL_QUEUED_MAX),
-        handler: Some(laneway_core::Handler::External),
-        ..LaneSettings::default()
-    };
-    add("external", external);
+    settle("external", &|settings| {
+        settings.max_concurrency.get_or_insert(Switch::Off);
+        settings.max_queued.get_or_insert(EXTERNAL_QUEUED_MAX);
+        settings.handler.get_or_insert(laneway_core::Handler::External);
+    });
     // Also where nothing bounds tokens: tasks that came when something did may still be in these lanes.
-    let token = LaneSettings {
-        max_concurrency: Some(Switch::Off),
-        max_queued: config.server.token_waiting,
-        ..LaneSettings::default()
-    };
-    add("token:*", token);
+    settle("token:*", &|settings| {
+        settings.max_concurrency.get_or_insert(Switch::Off);
+        settings.max_queued = settings.max_queued.or(config.server.token_waiting);
+    });
     blocks
 }
 
@@ -359,7 +360,7 @@ impl Reloader {
         }
         let held = new.hold_until_restart(&old);
         // What was changed by calls, here or at another server, gives way to the file.
-        drop(app.overrides.forget());
+        app.overrides.forget();
         app.handle.settle(lane_blocks(&new)).await.map_err(|error| error.to_string())?;
         app.handle.set_tool_calls(tool_calls(&new));
         let messages = app.handle.configure_messages(new.messages.settings()).await;

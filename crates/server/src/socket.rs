@@ -89,10 +89,32 @@ struct Client {
     /// The client has not said what it wants to hear.
     is_first: bool,
     /// The client's own runs: cancelled with the socket, unless it detached them.
-    runs: HashMap<TaskId, Option<TaskHandle>>,
+    runs: HashMap<TaskId, Run>,
     traceparent: Option<String>,
     /// Whoever opened the socket would still be let in.
     is_welcome: bool,
+}
+
+/// A run of the client's own.
+struct Run {
+    /// `None`: it goes on without the socket.
+    _hold: Option<TaskHandle>,
+    /// The id of the frame that asked for it.
+    reference: Option<String>,
+    /// An earlier request under the same key had brought it.
+    replayed: bool,
+}
+
+impl Run {
+    /// What is told of it says which frame asked.
+    fn mark(&self, data: &mut Value) {
+        if let Some(reference) = &self.reference {
+            data["request_id"] = reference.as_str().into();
+        }
+        if self.replayed {
+            data["replayed"] = true.into();
+        }
+    }
 }
 
 /// What a client sends.
@@ -157,9 +179,10 @@ impl Client {
 
     /// Says of the client's own runs that have not ended what becomes of them.
     async fn tell_unfinished(&mut self) {
-        for task in self.runs.keys().copied().collect::<Vec<_>>() {
+        for (task, run) in std::mem::take(&mut self.runs) {
             let refusal = self.app.unfinished(task, Error::Closed);
-            let data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+            let mut data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+            run.mark(&mut data);
             if !self.frame(EventName::Error, data, None).await {
                 return;
             }
@@ -197,8 +220,12 @@ impl Client {
     }
 
     /// Passes an event on, if the client wants it.
-    async fn tell(&mut self, told: Told) -> bool {
-        let is_own = told.task.is_some_and(|task| self.runs.contains_key(&task));
+    async fn tell(&mut self, mut told: Told) -> bool {
+        let own = told.task.and_then(|task| self.runs.get(&task));
+        if let Some(run) = own {
+            run.mark(&mut told.data);
+        }
+        let is_own = own.is_some();
         let is_asked =
             self.caller.may(Scope::Read) && self.subscriptions.iter().any(|filter| told.fits(filter));
         let is_gap = told.name == EventName::Gap;
@@ -234,7 +261,7 @@ impl Client {
             return self.refuse(refusal, reference).await;
         }
         let done = match frame.event.as_str() {
-            "submit" => self.submit(frame.data).await,
+            "submit" => self.submit(frame.data, frame.id).await,
             "message" => self.message(frame.data).await,
             "steer" => self.steer(frame.data).await,
             "cancel" => self.cancel(frame.data).await,
@@ -261,7 +288,11 @@ impl Client {
     }
 
     /// A turn, with its agent, and whether it goes on without the socket.
-    async fn submit(&mut self, mut data: Value) -> Answer<Option<(EventName, Value)>> {
+    async fn submit(
+        &mut self,
+        mut data: Value,
+        reference: Option<String>,
+    ) -> Answer<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
         if self.runs.len() >= RUNS_MAX {
             return Err(Refusal::new(
@@ -294,7 +325,7 @@ impl Client {
             }
             false => Some(task.on_drop(OnDrop::Cancel)),
         };
-        self.runs.insert(id, hold);
+        self.runs.insert(id, Run { _hold: hold, reference, replayed: joined });
         if joined {
             let mut telling = crate::chat::replay(&self.app, id).await?;
             while let Some(told) = telling.next_of_story().await {

@@ -77,7 +77,7 @@ pub(crate) async fn submit(
     let Submitted { task, joined: replayed, standing } = asks::hand_in(&app, asked).await?;
     let accepted = AcceptedTask {
         id: task.to_string(),
-        status: status_of(&standing).to_owned(),
+        status: status_of(&app, task, &standing).await?.to_owned(),
         position: standing.position.map(|place| place as u64),
         eta_ms: standing.starts_in.map(|length| length.0),
         durability: app.handle.durability().as_str().to_owned(),

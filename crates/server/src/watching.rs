@@ -134,6 +134,7 @@ async fn recall(handle: &Handle, bus: &Bus) {
             lanes: task.lanes.into(),
             is_external: task.handler == Handler::External,
             group: task.group,
+            attempt: task.attempts,
         };
         bus.with(|board| board.note(task.id, note));
     }
@@ -180,7 +181,10 @@ fn pass_on(board: &mut Board, traces: &Traces, update: Update, new: &mut Vec<Tas
         before(board, event, new);
     }
     let is_told = board.is_worth_telling();
-    if is_told && let Some(happening) = Happening::of(update) {
+    if is_told && let Some(mut happening) = Happening::of(update) {
+        if happening.name == EventName::Retrying {
+            happening.attempt = happening.task.and_then(|task| board.attempt(task));
+        }
         board.publish(happening);
     }
     if let Some((event, at)) = event {
@@ -200,7 +204,7 @@ fn before(board: &mut Board, event: &Event, new: &mut Vec<TaskId>) {
                 lanes => board.shared_lanes(lanes),
             };
             let is_external = *handler == Handler::External;
-            board.note(*task, Note { lanes, is_external, group: spec.group.clone() });
+            board.note(*task, Note { lanes, is_external, group: spec.group.clone(), attempt: 0 });
             if board.is_watched(*task) {
                 new.push(*task);
             }
@@ -210,7 +214,7 @@ fn before(board: &mut Board, event: &Event, new: &mut Vec<TaskId>) {
         {
             new.push(*task);
         }
-        Event::Granted { task, .. } => board.left_line(*task),
+        Event::Granted { task, attempt, .. } => board.begun(*task, *attempt),
         _ => {}
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | how is it opened, and made the first time? | `open.rs`, `lock.rs` |
+//! | how is it opened, and made the first time? | `open.rs`, `lock.rs`, `wal.rs` |
 //! | what lies where? | `schema.rs` |
 //! | how is something written? | `writer.rs`, `change.rs` |
 //! | how is something read? | `readers.rs`, `query.rs` |
@@ -18,6 +18,7 @@ mod query;
 mod readers;
 mod schema;
 mod store;
+mod wal;
 mod writer;
 
 pub use open::Options;

@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavio
 use crate::failure::{damaged, from_io, from_sqlite, unreadable};
 use crate::lock::DirLock;
 use crate::schema::{APPLICATION_ID, LAYOUT, STEPS, TABLES};
+use crate::wal::damage_in;
 
 const DATABASE: &str = "laneway.db";
 const UNFINISHED: &str = "laneway.db.new";
@@ -56,6 +57,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(&name, dir)?,
         Err(error) => return Err(from_io(&name, &path, &error)),
     }
+    check_wal(&name, &path)?;
     let failed = |error: rusqlite::Error| from_sqlite(&name, &error);
     let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     let layout = check_identity(&name, &writer)?;
@@ -63,6 +65,22 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
     prepare(&writer, options).map_err(failed)?;
     let head = find_head(&name, &writer)?;
     Ok(Opened { name, path, lock, writer, head })
+}
+
+/// SQLite would leave out what follows a damaged byte without a word.
+fn check_wal(name: &str, database: &Path) -> Result<(), StoreError> {
+    let [_, wal, _] = beside(database);
+    match damage_in(&wal, PAGE_BYTES).map_err(|error| from_io(name, &wal, &error))? {
+        None => Ok(()),
+        Some(at) => {
+            let wal = wal.display();
+            let reason = format!(
+                "{wal} is damaged at byte {at}, and what was accepted after that is in it too: restore the directory from a \
+                 backup, or, to go on without what this file holds, move it away"
+            );
+            Err(unreadable(name, &reason))
+        }
+    }
 }
 
 /// A connection to a database that exists; none is made.

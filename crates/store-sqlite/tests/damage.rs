@@ -84,6 +84,80 @@ fn a_log_without_its_beginning_or_its_database_is_refused() {
     assert_eq!(orphan, "store DIR cannot be read: DIR/laneway.db-wal is there and DIR/laneway.db is missing");
 }
 
+/// A copy of a store of 20 batches as a crash leaves it, all of it in the write-ahead log.
+async fn crashed() -> Directory {
+    let (dir, copy) = (Directory::new(), Directory::new());
+    let log = Log::new(Arc::new(SqliteStore::open(dir.path()).unwrap()));
+    let mut head = Head::EMPTY;
+    for number in 1..=20 {
+        let batch = Batch { id: BatchId(number), at: Timestamp(0), events: vec![] };
+        head = log.append(head, &Entry::of(batch)).await.unwrap();
+    }
+    fs::create_dir(copy.path()).unwrap();
+    for name in ["laneway.db", "laneway.db-wal"] {
+        fs::copy(dir.path().join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+/// The same with another write-ahead log.
+fn with_wal(crashed: &Directory, wal: &[u8]) -> Directory {
+    let copy = Directory::new();
+    fs::create_dir(copy.path()).unwrap();
+    fs::copy(crashed.database(), copy.database()).unwrap();
+    fs::write(copy.path().join("laneway.db-wal"), wal).unwrap();
+    copy
+}
+
+#[tokio::test]
+async fn a_wrong_byte_before_the_last_of_a_write_ahead_log_is_refused_and_not_taken_for_its_end() {
+    let crashed = crashed().await;
+    let whole = fs::read(crashed.path().join("laneway.db-wal")).unwrap();
+    let frame = 24 + 4096;
+    // Where the last two transactions begin: damage there may be a power cut's.
+    let commits: Vec<usize> =
+        (32..whole.len()).step_by(frame).filter(|at| whole[at + 4..at + 8] != [0; 4]).collect();
+    assert!(commits.len() >= 20, "{commits:?}");
+    let surely = commits[commits.len() - 3] + frame;
+    let mut refused = 0;
+    for at in (0..whole.len()).step_by(397).chain(0..56) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        let copy = with_wal(&crashed, &bytes);
+        match SqliteStore::open(copy.path()) {
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                let text = error.to_string();
+                let begin = if at < 32 { 0 } else { (at - 32) / frame * frame + 32 };
+                let words = format!("laneway.db-wal is damaged at byte {begin}, ");
+                assert!(text.contains(&words), "{at}: {text}");
+                refused += 1;
+            }
+            Ok(store) => {
+                let (head, _) = Log::new(Arc::new(store)).restore(0).await.unwrap();
+                assert!(at >= surely && head.version.0 >= 18, "byte {at}: version {}", head.version);
+            }
+        }
+    }
+    assert!(refused > 200, "{refused}");
+}
+
+#[tokio::test]
+async fn a_write_ahead_log_that_a_power_cut_left_in_part_is_read_up_to_there() {
+    let crashed = crashed().await;
+    let whole = fs::read(crashed.path().join("laneway.db-wal")).unwrap();
+    for length in (0..whole.len()).step_by(997) {
+        SqliteStore::open(with_wal(&crashed, &whole[..length]).path()).unwrap();
+    }
+    // The last of it came in another order than it was written.
+    let mut bytes = whole.clone();
+    let torn = bytes.len() - 2000;
+    bytes[torn..].fill(0);
+    let copy = with_wal(&crashed, &bytes);
+    let (head, _) = Log::new(Arc::new(SqliteStore::open(copy.path()).unwrap())).restore(0).await.unwrap();
+    assert_eq!(head.version.0, 19);
+}
+
 #[tokio::test]
 async fn a_gap_in_the_log_is_noticed_by_its_reader() {
     let dir = Directory::new();

@@ -128,7 +128,7 @@ impl Tools {
             status: "still_going".to_owned(),
             task_id: id.to_string(),
             agent,
-            execution: execution(id, &standing),
+            execution: execution(&self.app, id, &standing).await?,
             message,
         };
         Ok(reply::still_going(&going).into())

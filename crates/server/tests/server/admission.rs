@@ -30,7 +30,13 @@ async fn one_limit_counts_every_transport_and_a_full_server_says_so_in_one_vocab
         Message::text(json!({"event": "submit", "data": data, "id": message}).to_string())
     };
     socket.send(submit("2")).await.unwrap();
-    while frame(&mut socket).await["event"] != "started" {}
+    let started = loop {
+        let frame = frame(&mut socket).await;
+        if frame["event"] == "started" && frame["data"].get("request_id").is_some() {
+            break frame["data"].clone();
+        }
+    };
+    assert_eq!(started["request_id"], "2");
     assert_eq!(server.numbers().await, (2, 0));
 
     let refused = server.post("/api/agents/coder/chat", json!({"message": "3", "session": "c"})).await;

@@ -155,6 +155,22 @@ async fn who_waits_for_a_slot_is_among_those_of_its_token_that_wait() {
 }
 
 #[tokio::test]
+async fn what_a_token_has_waiting_is_not_said_of_the_agent_that_it_asks() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "server { token_waiting = 1 }\nlane \"global\" { max_concurrency = 1 }\nagent \"slow\" { command = [\"sleep\", \"600\"] }\nagent \"idle\" { echo = true }";
+    let server = with_token(config, dir.path()).await;
+    let ask = async |agent: &str| {
+        let path = format!("/api/agents/{agent}/chat");
+        server.send_with("POST", &path, json!({"message": "x"}), &[("prefer", "respond-async")]).await
+    };
+    assert_eq!((ask("slow").await.status, ask("slow").await.status), (202, 202));
+    let refused = ask("idle").await;
+    assert_eq!((refused.status, &refused.json()["agent"]), (429, &json!("idle")));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("token:") && !detail.contains("busy"), "{detail}");
+}
+
+#[tokio::test]
 async fn messages_of_one_token_do_not_fill_the_line_from_many_sessions() {
     let dir = tempfile::tempdir().unwrap();
     let config = "server { token_waiting = 2 }\nagent \"slow\" {\n command = [\"sleep\", \"600\"]\n max_queued = 20\n}";

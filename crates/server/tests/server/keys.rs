@@ -1,6 +1,8 @@
 //! Asking twice is asking once.
 
-use serde_json::json;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::{Gate, serve};
 
@@ -65,6 +67,34 @@ async fn tasks_have_keys_too_and_routes_do_not_share_them() {
     assert_eq!((first.header("idempotency-replayed"), second.header("idempotency-replayed")), ("", "true"));
     let chat = server.send_with("POST", "/api/agents/echo/chat", json!({"message": "x"}), &key).await;
     assert_eq!(chat.json()["response"], "x");
+}
+
+#[tokio::test]
+async fn a_replay_says_how_the_run_ended_and_over_a_socket_that_it_is_one() {
+    let server = serve("").await;
+    let (path, body) = ("/api/agents/echo/chat", json!({"message": "x"}));
+    let key = [("idempotency-key", "same"), ("prefer", "respond-async")];
+    let first = server.send_with("POST", path, body.clone(), &key).await.json();
+    server.until_numbers((0, 0)).await;
+    let again = server.send_with("POST", path, body, &key).await.json();
+    assert_eq!(again["execution"]["id"], first["execution"]["id"]);
+    assert_eq!(again["execution"]["status"], "completed");
+
+    let url = format!("ws://{}/api/ws", server.address);
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let data = json!({"agent": "echo", "message": "x", "idempotency_key": "same"});
+    let submit = json!({"event": "submit", "data": data, "id": "again"}).to_string();
+    socket.send(Message::text(submit)).await.unwrap();
+    loop {
+        let frame: Value =
+            serde_json::from_str(socket.next().await.unwrap().unwrap().to_text().unwrap()).unwrap();
+        let data = &frame["data"];
+        assert_eq!((&data["request_id"], &data["replayed"]), (&json!("again"), &json!(true)), "{frame}");
+        assert_eq!(data["task_id"], first["execution"]["id"]);
+        if frame["event"] == "done" {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
         submit(&server, json!({"kind": "job", "lanes": ["external"], "payload": {"a": 1}, "retry": retry}))
             .await;
     let path = format!("/api/tasks/{id}");
+    let mut events = server.events(&format!("{path}/events")).await;
     assert_eq!(server.get(&path).await.json().get("attempt_list"), None);
     for (worker, end) in
         [("w1", json!({"success": false, "error": "no disk"})), ("w2", json!({"success": true}))]
@@ -81,6 +82,9 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
         end["fence"] = fence;
         assert_eq!(server.post(&format!("{path}/complete"), end).await.status, 200);
     }
+    let retrying = events.next_named("retrying").await.data;
+    assert_eq!((&retrying["attempt"], &retrying["error"]), (&json!(1), &json!("no disk")));
+    drop(events);
     server.stop();
     server.stopped().await;
     drop(server);

@@ -94,6 +94,16 @@ async fn clear_and_release_are_recorded_with_who_asked_and_an_old_run_is_stale()
 }
 
 #[tokio::test]
+async fn the_lane_for_work_of_workers_stays_one_whatever_else_is_set() {
+    let server = serve("lane \"external\" { max_queued = 3 }").await;
+    let submit = async || server.post("/api/tasks", json!({"kind": "k", "payload": 1})).await.status;
+    assert_eq!(submit().await, 202);
+    let set = server.send("PATCH", "/api/lanes/external", json!({"max_queued": 2})).await.json();
+    assert_eq!((&set["settings"]["handler"], &set["max_queued"]), (&json!("external"), &json!(2)));
+    assert_eq!((submit().await, submit().await), (202, 429));
+}
+
+#[tokio::test]
 async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
     let server = serve("").await;
     let raised = server

@@ -100,6 +100,11 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     lines.with(&["what holds is what this server's configuration says"]).await;
     assert_eq!(first.numbers().await, (3, 0));
     assert!(value_of(&first, block, "max_concurrency").await.1.starts_with("test.hcl:"));
+    // What is left out stays, whichever of them was told it.
+    let set = second.send("PATCH", "/api/lanes/agent:coder", json!({ "max_concurrency": 4 })).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    let set = first.send("PATCH", "/api/lanes/agent:coder", json!({ "max_queued": 7 })).await;
+    assert_eq!((&set.json()["max_concurrency"], &set.json()["max_queued"]), (&json!(4), &json!(7)));
     gate.let_go(3);
     first.until_numbers((0, 0)).await;
 }

@@ -166,6 +166,9 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
         let answer = raw(&server, &format!("GET /api/status HTTP/1.1\r\n{headers}\r\n\r\n")).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {answer}");
     }
+    let absolute = |host: &str| format!("GET http://{host}/api/status HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+    assert!(raw(&server, &absolute("evil.example")).await.starts_with("HTTP/1.1 403"));
+    assert!(raw(&server, &absolute("lanes.example")).await.starts_with("HTTP/1.1 200"));
     let upgrade = "GET /api/ws HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: https://evil.example\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     assert!(raw(&server, upgrade).await.starts_with("HTTP/1.1 403"));
     let events = "GET /api/events HTTP/1.1\r\nhost: evil.example\r\n\r\n";
