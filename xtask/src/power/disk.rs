@@ -14,15 +14,6 @@ use crate::served::Chance;
 /// The least that a disk writes as a whole, and what most files are written in.
 const SECTORS: [usize; 2] = [512, 4096];
 
-/// Which flushes count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushes {
-    /// All.
-    Real,
-    /// Those of directories, but none of what is in a file: a disk that lies, or a store that does not ask.
-    OfNames,
-}
-
 #[derive(Clone)]
 enum Change {
     Write(Option<u64>, Vec<u8>),
@@ -59,13 +50,7 @@ struct Disk {
 }
 
 /// What is left when the power goes at line `cut`.
-pub(crate) fn after_power_cut(
-    before: &Files,
-    events: &[Event],
-    cut: usize,
-    flushes: Flushes,
-    chance: &mut Chance,
-) -> Files {
+pub(crate) fn after_power_cut(before: &Files, events: &[Event], cut: usize, chance: &mut Chance) -> Files {
     let mut disk = Disk::new(before);
     let mut moments: Vec<(usize, bool, usize)> = Vec::new();
     for (number, event) in events.iter().enumerate() {
@@ -77,7 +62,7 @@ pub(crate) fn after_power_cut(
     for (_, is_start, number) in moments.into_iter().take_while(|(line, ..)| *line <= cut) {
         match is_start {
             true => disk.begin(number, &events[number].call),
-            false => disk.end(number, &events[number].call, flushes),
+            false => disk.end(number, &events[number].call),
         }
     }
     disk.left(chance)
@@ -124,11 +109,11 @@ impl Disk {
         }
     }
 
-    fn end(&mut self, number: usize, call: &Call, flushes: Flushes) {
+    fn end(&mut self, number: usize, call: &Call) {
         self.ended.insert(number);
         let Call::Flush(path) = call else { return };
         let Some(safe) = self.flushing.remove(&number) else { return };
-        if let Some(file) = self.names.get(path).filter(|_| flushes == Flushes::Real) {
+        if let Some(file) = self.names.get(path) {
             let file = &mut self.files[*file];
             let since = std::mem::take(&mut file.since);
             for (number, change) in since {

@@ -2,7 +2,7 @@
 //!
 //! A real server under load is watched by strace. From what it wrote and flushed, and in which order, the files are made
 //! as a disk may leave them that loses power at some moment ([`disk`]); a real server opens them, and everything that was
-//! answered before that moment is looked for. The same on a disk that only pretends to flush what is in files must lose something.
+//! answered before that moment is looked for. The same on a disk that has kept nothing for a while must lose something.
 
 mod disk;
 mod files;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::power::disk::{Flushes, after_power_cut};
+use crate::power::disk::after_power_cut;
 use crate::power::files::Files;
 use crate::power::trace::{Call, Event};
 use crate::served::{Chance, PATIENCE, Served, ask, field, has_payload, payload, program};
@@ -32,7 +32,7 @@ const TASKS: usize = 360;
 /// Where the write-ahead log is written back to.
 const DATABASE: &str = "laneway.db";
 const PAYLOAD_MAX: usize = 32 * 1024;
-/// So many cuts of a disk that pretends to flush are tried for a loss.
+/// So many cuts of a disk that has only pretended to flush since some moment are tried for a loss.
 const PRETENDED: usize = 12;
 
 #[derive(Default)]
@@ -77,7 +77,7 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
     println!(
         "crash power: {} power cuts in {} traces of {} calls, in {} of them with the log written back; {} accepted with disk \
-         and {} completed before them, {} looked at afterwards, lost: 0; a disk that only pretends to flush lost something in \
+         and {} completed before them, {} looked at afterwards, lost: 0; a disk that for a while only pretended to flush lost something in \
          {} of {} cuts; {:.0} s",
         figures.cuts,
         figures.traces,
@@ -95,7 +95,7 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
         Figures { completed: 0, .. } => Err("no cut came after a completion: this shows nothing".to_owned()),
         Figures { written_back: 0, .. } => Err("the write-ahead log was never written back".to_owned()),
         Figures { found: 0, .. } => {
-            Err("a disk that pretends to flush lost nothing: this shows nothing".to_owned())
+            Err("a disk that pretended to flush lost nothing: this shows nothing".to_owned())
         }
         _ => Ok(()),
     }
@@ -125,7 +125,7 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
         let mut left = (promises.clone(), Files::default());
         for _ in 0..cuts_of_a_trace.min(points - figures.cuts) {
             let at = chosen(&events, chance);
-            let mut files = after_power_cut(&before, &events, at, Flushes::Real, chance);
+            let mut files = after_power_cut(&before, &events, at, chance);
             files.spoil("-shm", chance);
             files.write(place)?;
             left = (promises.with(&events, at), files);
@@ -137,8 +137,9 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
             figures.cuts += 1;
         }
         while !is_new && figures.found == 0 && figures.pretended < PRETENDED {
-            let at = chosen(&events, chance);
-            after_power_cut(&before, &events, at, Flushes::OfNames, chance).write(place)?;
+            let (one, other) = (chosen(&events, chance), chosen(&events, chance));
+            let at = one.max(other);
+            after_power_cut(&before, &events, one.min(other), chance).write(place)?;
             figures.pretended += 1;
             let (promised, none) = (promises.with(&events, at), &mut Figures::default());
             // One that does not start is a loss too, but not one that shows that tasks are looked for.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::power::disk::{Flushes, after_power_cut};
+use crate::power::disk::after_power_cut;
 use crate::power::files::Files;
 use crate::power::trace::{Call, Event, read};
 use crate::served::Chance;
@@ -14,11 +14,11 @@ fn events(calls: Vec<Call>) -> Vec<Event> {
 }
 
 /// The file as each of many cuts behind the last call leaves it; `None` where it is gone.
-fn outcomes(calls: Vec<Call>, flushes: Flushes) -> Vec<Option<Vec<u8>>> {
+fn outcomes(calls: Vec<Call>) -> Vec<Option<Vec<u8>>> {
     let place = Path::new("/store");
     let before = Files::of([(place.join("old"), b"old".to_vec())]);
     let events = events(calls);
-    let cut = |seed| after_power_cut(&before, &events, events.len(), flushes, &mut Chance::new(seed));
+    let cut = |seed| after_power_cut(&before, &events, events.len(), &mut Chance::new(seed));
     (1..200).map(|seed| cut(seed).contents(&place.join("file")).map(<[u8]>::to_vec)).collect()
 }
 
@@ -35,7 +35,7 @@ fn what_was_flushed_is_there_and_what_was_not_is_there_gone_or_torn() {
     let torn = |contents: &Option<Vec<u8>>| {
         contents.as_ref().is_some_and(|bytes| bytes.contains(&7) && *bytes != vec![7; 1024])
     };
-    let loose = outcomes(made_and_written(), Flushes::Real);
+    let loose = outcomes(made_and_written());
     assert!(loose.contains(&None), "a name that was not flushed may be gone");
     assert!(loose.contains(&Some(Vec::new())), "its contents may be gone");
     assert!(loose.contains(&Some(vec![7; 1024])), "all may be there");
@@ -43,9 +43,7 @@ fn what_was_flushed_is_there_and_what_was_not_is_there_gone_or_torn() {
 
     let mut calls = made_and_written();
     calls.extend([Call::Flush(file()), Call::Flush(PathBuf::from("/store"))]);
-    assert!(outcomes(calls.clone(), Flushes::Real).iter().all(|left| *left == Some(vec![7; 1024])));
-    let pretended = outcomes(calls, Flushes::OfNames);
-    assert!(pretended.iter().all(Option::is_some) && pretended.contains(&Some(Vec::new())));
+    assert!(outcomes(calls).iter().all(|left| *left == Some(vec![7; 1024])));
 }
 
 #[test]
@@ -53,7 +51,7 @@ fn a_flush_keeps_what_came_before_it_and_not_what_came_after() {
     let mut calls = made_and_written();
     calls.extend([Call::Flush(PathBuf::from("/store")), Call::Flush(file())]);
     calls.push(Call::Write(file(), Some(0), vec![8; 512]));
-    let left = outcomes(calls, Flushes::Real);
+    let left = outcomes(calls);
     let second_half = |contents: &Option<Vec<u8>>| contents.as_ref().map(|bytes| bytes[512..].to_vec());
     assert!(left.iter().all(|contents| second_half(contents) == Some(vec![7; 512])));
     let first =
