@@ -207,7 +207,7 @@ impl Board {
         self.in_line.insert(task, place) != Some(place)
     }
 
-    /// The task stands in line no more.
+    /// An attempt has begun: the task stands in line no more.
     pub(crate) fn begun(&mut self, task: TaskId, attempt: u32) {
         self.in_line.remove(&task);
         if let Some(note) = self.notes.get_mut(&task) {

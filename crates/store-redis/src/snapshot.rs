@@ -50,8 +50,6 @@ impl Shared {
     }
 
     pub(crate) async fn snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {
-        // Whoever begins anew may do so because Redis has: what came by before may be of another log.
-        self.recent.clear();
         for _ in 0..TRIES {
             let Some(kept) = self.kept().await? else { return Ok(None) };
             let mut record = Vec::new();

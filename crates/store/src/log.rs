@@ -166,6 +166,8 @@ impl Log {
     }
 
     async fn try_restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
+        // Whoever begins anew may do so because the engine has: what came by before may be of another log.
+        self.store.forget_log();
         let (mut head, mut scheduler) = match self.load().await? {
             Some((head, state)) => (head, Scheduler::restore(seed, &state)),
             None => (Head::EMPTY, Scheduler::new(seed)),

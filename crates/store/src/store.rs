@@ -222,8 +222,8 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Forgets what came by of the log, where some of it is kept at hand: the engine is asked anew. For whoever has noticed that the
-    /// log is not what it was.
+    /// Forgets what came by of the log, where some of it is kept at hand: the engine is asked anew. For whoever begins anew, or
+    /// has noticed that the log is not what it was.
     fn forget_log(&self) {}
 
     /// The batches after a version, in order and without a gap, at most [`READ_BATCHES_MAX`] and about
