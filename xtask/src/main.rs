@@ -13,7 +13,6 @@ mod power;
 mod sdk;
 mod served;
 mod sim;
-mod survivors;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -46,8 +45,6 @@ cargo xtask <chore>
   sim --planted     plants bugs in the protocol, one at a time, and shows which seed finds each
   screenshots       takes the pictures of the dashboard that the documentation shows
   mutants [WORD]    plants bugs in the core, one at a time, and shows which test catches each
-  mutants --all [--jobs N] [WORD]  every change that cargo-mutants can make to the core (an hour or two), or those with this word
-  mutants --apart [--jobs N] [WORD]  of these the ones that need a build of their own
 ";
 
 fn main() -> ExitCode {
@@ -78,8 +75,6 @@ fn main() -> ExitCode {
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
         ["mutants"] => mutants::run(&root(), ""),
-        ["mutants", "--all", ref words @ ..] => survivors::make("all", words),
-        ["mutants", "--apart", ref words @ ..] => survivors::make("apart", words),
         ["mutants", word] => mutants::run(&root(), word),
         _ => {
             eprint!("{USAGE}");

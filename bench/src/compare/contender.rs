@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use laneway_servers::Redis;
+use laneway_test_services::Redis;
 use tempfile::TempDir;
 
 use crate::Failed;

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use laneway_client::Client;
 
 use crate::arguments::{Asking, Sure};
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 impl Asking {
     /// The server that is meant.

@@ -13,45 +13,25 @@
 //! | doing work | `worker.rs` and the files that begin so |
 
 mod arguments;
-mod cancel;
+mod commands;
 mod connection;
-mod demo;
-mod doctor;
-mod follow;
-mod lanes;
-mod letters;
+mod error;
 mod logs;
-mod manual;
-mod mcp;
-mod operate;
 mod output;
-mod progress;
-mod scenario;
-mod schedules;
-mod sentences;
-mod serve;
-mod sessions;
-mod shown;
-mod status;
-mod submit;
-mod tasks;
 mod top;
-mod transfer;
-mod trouble;
-mod whatif;
 mod worker;
-mod worker_http;
-mod worker_limits;
-mod worker_program;
-mod worker_words;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::arguments::{Arguments, AuditCommand, Command, ConfigCommand, TokenCommand};
+use crate::commands::{
+    cancel, dead_letters, demo, doctor, lanes, manual, mcp, operate, scenario, schedules, serve, sessions,
+    status, submit, tasks, transfer, whatif,
+};
 use crate::connection::block_on;
-use crate::trouble::Trouble;
+use crate::error::Trouble;
 
 /// Every request takes and gives back memory on whatever thread it happens to run; the allocator of the C library makes
 /// threads wait for each other at that.
@@ -59,8 +39,8 @@ use crate::trouble::Trouble;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Some(asked) = worker_limits::asked() {
-        return worker_limits::limited(asked)
+    if let Some(asked) = worker::limits::asked() {
+        return worker::limits::limited(asked)
             .map_or_else(|trouble| trouble.tell(false), |()| ExitCode::SUCCESS);
     }
     let arguments = Arguments::parse();
@@ -84,7 +64,7 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Tasks(verb) => block_on(tasks::run(verb)),
         Command::Cancel(verb) => block_on(cancel::run(verb)),
         Command::Sessions(verb) => block_on(sessions::run(verb)),
-        Command::Dlq(verb) => block_on(letters::run(verb)),
+        Command::Dlq(verb) => block_on(dead_letters::run(verb)),
         Command::Schedules(verb) => block_on(schedules::run(verb)),
         Command::Workers(verb) => block_on(tasks::workers(verb)),
         Command::Worker(verb) => worker::worker(verb),

@@ -254,12 +254,12 @@ fn two_servers_are_one_queue(store: &str) {
 
 #[test]
 fn servers_on_one_redis_are_one_queue() {
-    let redis = laneway_servers::Redis::start();
+    let redis = laneway_test_services::Redis::start();
     two_servers_are_one_queue(&redis.url());
 }
 
 #[test]
 fn servers_on_one_postgres_are_one_queue() {
-    let postgres = laneway_servers::Postgres::start();
+    let postgres = laneway_test_services::Postgres::start();
     two_servers_are_one_queue(&postgres.url());
 }

@@ -5,7 +5,7 @@ mod served;
 
 use std::path::Path;
 
-use laneway_servers::{Postgres, Redis};
+use laneway_test_services::{Postgres, Redis};
 use served::{laneway, serve};
 
 const CONFIG: &str = "\

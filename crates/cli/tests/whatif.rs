@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use laneway_servers::{Postgres, Redis};
+use laneway_test_services::{Postgres, Redis};
 use serde_json::Value;
 use served::{laneway, serve};
 

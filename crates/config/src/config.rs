@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use laneway_core::{Block, LaneName, Name, ToolLane};
 
-use crate::lanes::Lane;
-use crate::message_types::Messages;
-use crate::places::{Listen, Store};
+use crate::blocks::lanes::Lane;
+use crate::blocks::message_types::Messages;
+use crate::blocks::places::{Listen, Store};
+use crate::blocks::server::Server;
 use crate::report::Sources;
-use crate::server::Server;
 use crate::source::Source;
 
 /// A whole configuration, checked. Whatever the file leaves out has its default here.

@@ -7,9 +7,9 @@ use laneway_core::{
     RetryStrategy, Settings,
 };
 
+use crate::blocks::lanes::Lane;
+use crate::blocks::places::without_secrets;
 use crate::config::{Config, Runner};
-use crate::lanes::Lane;
-use crate::places::without_secrets;
 use crate::source::Source;
 
 /// One value that holds.
@@ -185,7 +185,7 @@ impl List<'_> {
     }
 
     fn server(&mut self) {
-        for (key, value) in crate::server::values(&self.config.server) {
+        for (key, value) in crate::blocks::server::values(&self.config.server) {
             self.add("server", key, value);
         }
     }

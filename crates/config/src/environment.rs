@@ -3,9 +3,9 @@
 
 use laneway_core::LaneName;
 
+use crate::blocks::lanes::Lanes;
+use crate::blocks::places::{Listen, Store};
 use crate::error::{Error, Problem};
-use crate::lanes::Lanes;
-use crate::places::{Listen, Store};
 use crate::report::Report;
 use crate::source::Source;
 

@@ -3,8 +3,8 @@
 
 use laneway_core::{COUNT_MAX, Millis, duration};
 
+use crate::formats::{Entry, Node, Value};
 use crate::report::Report;
-use crate::tree::{Entry, Node, Value};
 
 /// One key of a block and its value.
 #[derive(Clone, Debug)]

@@ -25,44 +25,31 @@
 //! # Ok::<(), laneway_config::Errors>(())
 //! ```
 
-mod agents;
-mod calculation;
+mod blocks;
 mod config;
 mod effective;
 mod environment;
 mod error;
 mod fields;
-mod lanes;
+mod formats;
 mod load;
-mod message_types;
-mod messages;
-mod places;
-mod queue;
 mod report;
-mod server;
 mod source;
-mod template;
-mod tree;
-mod tree_hcl;
-mod tree_json5;
-mod tree_toml;
-mod unfold;
-mod worker;
 
+pub use blocks::lanes::Lane;
+pub use blocks::message_types::Messages;
+pub use blocks::places::{Listen, Store};
+pub use blocks::server::Server;
+pub use blocks::template::{Part, Place, Template};
+pub use blocks::worker::{
+    ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
+};
 pub use config::{
     Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
 };
 pub use effective::{Effective, EffectiveValue, setting_texts};
 pub use environment::{VARIABLES, with_options};
 pub use error::{Error, Errors, Problem};
-pub use lanes::Lane;
 pub use laneway_core::{DropRule, MessageQueue, Mode, QueueOverrides};
 pub use load::{FILE_BYTES_MAX, load, parse, without_file};
-pub use message_types::Messages;
-pub use places::{Listen, Store};
-pub use server::Server;
 pub use source::Source;
-pub use template::{Part, Place, Template};
-pub use worker::{
-    ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
-};

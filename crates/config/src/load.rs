@@ -5,18 +5,18 @@ use std::path::Path;
 
 use laneway_core::{Handler, LaneName, Pattern};
 
-use crate::agents;
+use crate::blocks::agents;
+use crate::blocks::lanes::{Lanes, take_settings};
+use crate::blocks::messages;
+use crate::blocks::places::{Listen, Store};
+use crate::blocks::queue;
 use crate::config::{Agent, Config, Profile, Runner};
 use crate::environment;
 use crate::error::{Error, Errors, Problem};
 use crate::fields::Fields;
-use crate::lanes::{Lanes, take_settings};
-use crate::messages;
-use crate::places::{Listen, Store};
-use crate::queue;
+use crate::formats::{Format, Node, Value};
 use crate::report::Report;
 use crate::source::Source;
-use crate::tree::{Format, Node, Value};
 
 /// The longest configuration file.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -101,7 +101,7 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     let mut store = choose_store(&mut report, store, storage_path.flatten());
     let handlers = agents::handlers(&mut report, &mut top);
     let messages = messages::messages(&mut report, &mut top);
-    let server = crate::server::server(&mut report, &mut top);
+    let server = crate::blocks::server::server(&mut report, &mut top);
     let schedules = agents::schedules(&mut report, &mut top, &agent_names, profile);
     top.finish(&mut report);
     agent_lanes(&mut report, &agents, &mut lanes);

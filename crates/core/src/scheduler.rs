@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::book::Book;
-use crate::command::{Command, Reply};
-use crate::event::{Event, LaneChange};
-use crate::fair::FairShare;
-use crate::foresight::Foresight;
-use crate::id::{Fence, TaskId};
-use crate::kinds::Kinds;
-use crate::lanes::Lanes;
-use crate::letters::Letters;
-use crate::line::{Line, NONE};
-use crate::name::Name;
-use crate::notes::Notes;
-use crate::rejection::Rejection;
-use crate::sessions::Sessions;
-use crate::settings::LEVEL_MAX;
-use crate::task::Tasks;
-use crate::time::Timestamp;
-use crate::timers::Timers;
-use crate::view::TaskView;
+use crate::api::command::{Command, Reply};
+use crate::api::event::{Event, LaneChange};
+use crate::api::ids::{Fence, TaskId};
+use crate::api::lane_settings::LEVEL_MAX;
+use crate::api::name::Name;
+use crate::api::rejection::Rejection;
+use crate::api::time::Timestamp;
+use crate::api::views::TaskView;
+use crate::decide::notes::Notes;
+use crate::sessions::table::Sessions;
+use crate::state::dead_letters::Letters;
+use crate::state::foresight::Foresight;
+use crate::state::interner::Kinds;
+use crate::state::lane_config::Book;
+use crate::state::lanes::Lanes;
+use crate::state::ready_tree::fair_share::FairShare;
+use crate::state::ready_tree::{Line, NONE};
+use crate::state::task::Tasks;
+use crate::state::timers::Timers;
 
 /// Decides which work may run now.
 ///

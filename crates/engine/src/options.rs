@@ -9,12 +9,12 @@ use laneway_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::clock::{Clock, SteadyClock};
-use crate::command;
-use crate::context::Context;
+use crate::driver::clock::{Clock, SteadyClock};
+use crate::driver::spawner::Spawn;
 use crate::error::{Error, Failure};
-use crate::handler::{Handlers, typed};
-use crate::tasks::Spawn;
+use crate::runs::context::Context;
+use crate::runs::handler::{Handlers, typed};
+use crate::runs::program_handler;
 
 /// How an engine is set up. The defaults suit a program that embeds it.
 pub struct Options {
@@ -95,7 +95,7 @@ impl Options {
 impl Options {
     /// Says that a program runs tasks of a kind before anything runs; see [`Handle::command`](crate::Handle::command).
     pub fn command(self, kind: impl Into<Arc<str>>, program: Program) -> Result<Options, Error> {
-        self.handlers.insert(Name::new(kind)?, command::handler(program));
+        self.handlers.insert(Name::new(kind)?, program_handler::handler(program));
         Ok(self)
     }
 

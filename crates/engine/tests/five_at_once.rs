@@ -10,10 +10,10 @@ use std::sync::Arc;
 use common::{block, numbers};
 use laneway_core::Rejection;
 use laneway_engine::{Error, Handle, Options, RunError, Slot};
-use laneway_servers::{Postgres, Redis};
 use laneway_store::{MemoryStore, Store};
 use laneway_store_postgres::PostgresStore;
 use laneway_store_redis::RedisStore;
+use laneway_test_services::{Postgres, Redis};
 
 const ROUNDS: u32 = 300;
 

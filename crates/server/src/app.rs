@@ -9,16 +9,16 @@ use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
 use tokio_util::task::TaskTracker;
 
-use crate::audit::Audit;
-use crate::bus::Bus;
-use crate::charts::Charts;
-use crate::limits::{Callers, Limits};
-use crate::problem::Refusal;
-use crate::runners::Runners;
+use crate::admin::audit::Audit;
+use crate::admin::tokens::Tokens;
+use crate::agents::handlers::Runners;
+use crate::events::hub::Bus;
+use crate::events::signal::Signal;
+use crate::http::error::Refusal;
+use crate::http::limits::{Callers, Limits};
 use crate::schedules::Schedules;
-use crate::signal::Signal;
-use crate::slots::Slots;
-use crate::tokens::Tokens;
+use crate::service::slots::Slots;
+use crate::telemetry::charts::Charts;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -32,11 +32,11 @@ pub(crate) struct App {
     pub(crate) schedules: Schedules,
     pub(crate) slots: Arc<Slots>,
     pub(crate) charts: Charts,
-    pub(crate) traces: crate::otlp::Traces,
-    pub(crate) refusals: crate::metrics::Refusals,
+    pub(crate) traces: crate::telemetry::otlp::Traces,
+    pub(crate) refusals: crate::telemetry::metrics::Refusals,
     /// Those that are open, sockets too.
     pub(crate) connections: TaskTracker,
-    pub(crate) overrides: crate::lanes::Overrides,
+    pub(crate) overrides: crate::http::routes::lanes::Overrides,
     pub(crate) clock: SteadyClock,
     /// Only this machine can reach the server. To listen elsewhere takes a restart.
     pub(crate) is_loopback: bool,

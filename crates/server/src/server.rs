@@ -14,21 +14,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::agreement::{differences, in_words};
-use crate::alarm::Alarms;
+use crate::admin::audit::Audit;
+use crate::admin::config_drift::{differences, in_words};
+use crate::admin::tokens::Tokens;
+use crate::agents::handlers::Runners;
 use crate::app::{App, LAST_WORDS};
-use crate::audit::Audit;
-use crate::bus::{Bus, Wishes};
-use crate::charts::Charts;
-use crate::limits::Callers;
-use crate::otlp::Traces;
-use crate::runners::Runners;
+use crate::events::hub::{Bus, Wishes};
+use crate::events::pump::Reader;
+use crate::events::signal::Signal;
+use crate::http::limits::Callers;
+use crate::http::read_timeout::Alarms;
+use crate::http::write_timeout::Timed;
 use crate::schedules::{Schedules, check_schedules};
-use crate::signal::Signal;
-use crate::slots::Slots;
-use crate::timed::Timed;
-use crate::tokens::Tokens;
-use crate::watching::Reader;
+use crate::service::slots::Slots;
+use crate::telemetry::charts::Charts;
+use crate::telemetry::otlp::Traces;
 
 /// How much of a request's head there may be.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -151,7 +151,7 @@ fn traces_to(
     closing: &Signal,
 ) -> Result<(Traces, Option<JoinHandle<()>>), String> {
     let variable = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
-    let Some(endpoint) = crate::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
+    let Some(endpoint) = crate::telemetry::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
         return Ok((Traces::default(), None));
     };
     let (traces, exporter) = Traces::to(&endpoint, handle.clone(), is_shared)?;
@@ -173,7 +173,7 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
     };
     tokio::spawn(reader.run());
     if is_shared {
-        tokio::spawn(crate::agreement::watch(Arc::clone(app), reconfigured));
+        tokio::spawn(crate::admin::config_drift::watch(Arc::clone(app), reconfigured));
     }
     tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
 }
@@ -187,7 +187,7 @@ impl Server {
         let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
         let lock = match &state_dir {
-            Some(dir) => Some(crate::files::lock(dir).await?),
+            Some(dir) => Some(crate::admin::files::lock(dir).await?),
             None => None,
         };
         let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
@@ -239,9 +239,9 @@ impl Server {
             slots,
             charts: Charts::default(),
             traces,
-            refusals: crate::metrics::Refusals::default(),
+            refusals: crate::telemetry::metrics::Refusals::default(),
             connections: TaskTracker::new(),
-            overrides: crate::lanes::Overrides::default(),
+            overrides: crate::http::routes::lanes::Overrides::default(),
             clock,
             is_loopback,
             draining: Signal::default(),
@@ -270,7 +270,7 @@ impl Server {
         let Server { app, exporting, lock } = self;
         app.runners.set_listens(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
-        let router = crate::routes::router(Arc::clone(&app));
+        let router = crate::http::router::router(Arc::clone(&app));
         let accepting = accept(listener, Arc::clone(&app), router);
         let accepting = tokio::spawn(accepting);
         stop.await;
@@ -374,7 +374,7 @@ impl Reloader {
             let keys = held.join(", ");
             tracing::warn!(keys, "these take effect with a restart only; they stay as they were");
         }
-        let deed = crate::audit::Deed {
+        let deed = crate::admin::audit::Deed {
             actor: "signal",
             event_type: "config",
             action: "reload",

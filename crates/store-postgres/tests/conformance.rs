@@ -6,8 +6,8 @@ mod site;
 
 use std::sync::Arc;
 
-use laneway_servers::Postgres;
 use laneway_store::conformance::run;
+use laneway_test_services::Postgres;
 
 use crate::site::Namespace;
 

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use laneway_core::{Scheduler, Timestamp};
-use laneway_servers::{Postgres, Proxy};
 use laneway_store::{
     Author, Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, Log, Store, StoreError, Version,
 };
 use laneway_store_postgres::{Options, PostgresStore};
+use laneway_test_services::{Postgres, Proxy};
 
 use crate::site::{connect, options};
 

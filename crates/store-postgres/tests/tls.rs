@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use laneway_core::Timestamp;
-use laneway_servers::{Certificates, Postgres};
 use laneway_store::{Batch, BatchId, Entry, Head, Log, Version};
 use laneway_store_postgres::{Options, PostgresStore};
+use laneway_test_services::{Certificates, Postgres};
 
 fn address(postgres: &Postgres, password: &str, parameters: &str) -> String {
     let url = postgres.url().replacen("postgres@", &format!("postgres:{password}@"), 1);

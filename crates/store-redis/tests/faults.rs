@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::Timestamp;
-use laneway_servers::{Proxy, Redis, Signal};
 use laneway_store::{
     Batch, BatchId, Damage, Durability, Entry, ErrorKind, Head, HistoryQuery, Log, Store, StoreError, Version,
 };
 use laneway_store_redis::{Options, RedisStore};
+use laneway_test_services::{Proxy, Redis, Signal};
 use redis::cmd;
 
 use crate::site::{connect, options};
@@ -81,7 +81,7 @@ async fn an_address_that_is_none_is_refused_without_repeating_it() {
     }
     let refused = RedisStore::open_with("redis://127.0.0.1", options("")).await.err().unwrap().to_string();
     assert!(refused.contains("a namespace has 1 to 128 bytes"), "{refused}");
-    let nobody = format!("redis://user:secret@127.0.0.1:{}", laneway_servers::free_port());
+    let nobody = format!("redis://user:secret@127.0.0.1:{}", laneway_test_services::free_port());
     let refused = RedisStore::open(&nobody).await.err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(!refused.to_string().contains("secret"), "{refused}");
@@ -244,7 +244,7 @@ async fn namespaces_are_logs_of_their_own() {
 #[tokio::test]
 async fn in_a_cluster_the_node_that_has_the_keys_is_found() {
     let start = || {
-        let bus = laneway_servers::free_port().to_string();
+        let bus = laneway_test_services::free_port().to_string();
         (Redis::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus]), bus)
     };
     let ((without, _), (owner, bus)) = (start(), start());

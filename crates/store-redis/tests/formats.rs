@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use laneway_core::{Block, Event, LaneSettings, Pattern, Scheduler, Timestamp};
-use laneway_servers::Redis;
 use laneway_store::testing::in_format;
 use laneway_store::{
     Append, BATCH_FORMAT, Batch, BatchId, Damage, Entry, ErrorKind, Head, Log, Record, StoreError, Version,
 };
 use laneway_store_redis::RedisStore;
+use laneway_test_services::Redis;
 
 async fn open(redis: &Redis) -> Log {
     Log::new(Arc::new(RedisStore::open(&redis.url()).await.unwrap()))

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use laneway_core::Timestamp;
-use laneway_servers::{Certificates, Redis};
 use laneway_store::{Batch, BatchId, Entry, Head, Log, Version};
 use laneway_store_redis::RedisStore;
+use laneway_test_services::{Certificates, Redis};
 
 const ANYBODY: [&str; 2] = ["--tls-auth-clients", "no"];
 

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Cell;
 
 use super::screen::{BAR, bar, colour};
-use crate::shown;
+use crate::output::format;
 
 /// What a name gets at least, and what it should get.
 const NAME_MIN: u16 = 12;
@@ -89,20 +89,20 @@ impl Column {
         match self {
             Column::Name => name(lane),
             Column::Bar => Cell::from(bar(lane)),
-            Column::Run => right(format!("{}/{}", lane.running, shown::limit(lane.max_concurrency))),
+            Column::Run => right(format!("{}/{}", lane.running, format::limit(lane.max_concurrency))),
             Column::Wait => right((lane.waiting + lane.retrying).to_string()),
-            Column::P50 => right(shown::maybe(lane.wait.p50_ms)),
-            Column::P90 => right(shown::maybe(lane.wait.p90_ms)),
-            Column::P99 => right(shown::maybe(lane.wait.p99_ms)),
+            Column::P50 => right(format::maybe(lane.wait.p50_ms)),
+            Column::P90 => right(format::maybe(lane.wait.p90_ms)),
+            Column::P99 => right(format::maybe(lane.wait.p99_ms)),
             Column::Refused => right(if refused == 0 { String::new() } else { refused.to_string() }),
         }
     }
 }
 
 fn name(lane: &LaneNumbers) -> Cell<'static> {
-    match crate::lanes::state(lane) {
-        "" => Cell::from(shown::plain(&lane.lane)),
-        state => Cell::from(shown::plain(&format!("{} ({state})", lane.lane))).style(warning()),
+    match crate::commands::lanes::state(lane) {
+        "" => Cell::from(format::plain(&lane.lane)),
+        state => Cell::from(format::plain(&format!("{} ({state})", lane.lane))).style(warning()),
     }
 }
 

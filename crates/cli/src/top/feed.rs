@@ -111,7 +111,7 @@ async fn longest(client: &Client) -> Result<Option<Longest>, Error> {
     let waiting = client.tasks(&query).await?.items;
     let Some(task) = waiting.into_iter().min_by_key(|task| task.submitted_at) else { return Ok(None) };
     let why = match client.explain(&task.id).await {
-        Ok(explained) => crate::sentences::brief(&explained),
+        Ok(explained) => crate::output::sentences::brief(&explained),
         // It has just started or ended.
         Err(Error::Refused(_)) => return Ok(None),
         Err(error) => return Err(error),

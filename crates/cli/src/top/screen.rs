@@ -9,7 +9,7 @@ use ratatui::widgets::{Paragraph, Row, Table, TableState, Wrap};
 
 use super::columns;
 use super::view::{Mode, View};
-use crate::shown;
+use crate::output::format;
 
 /// How wide the bar of a lane is.
 pub(super) const BAR: usize = 14;
@@ -67,7 +67,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
         (Some(_), _) => Span::styled("AWAY: trying again", bold().patch(colour(Color::Red))),
         (None, None) => Span::raw("asking …"),
         (None, Some(status)) => {
-            let limit = shown::limit(status.max_concurrent);
+            let limit = format::limit(status.max_concurrent);
             Span::styled(format!("running {}/{limit}  waiting {}", status.running, status.waiting), bold())
         }
     };
@@ -119,16 +119,16 @@ fn draw_longest(frame: &mut Frame<'_>, area: Rect, view: &View) {
                 "The server cannot be reached; what is shown is old.",
                 colour(Color::Red),
             ));
-            lines.push(Line::from(shown::plain(why)));
+            lines.push(Line::from(format::plain(why)));
         }
         (None, None) => lines.push(Line::styled("Nothing waits.", faint())),
         (None, Some(longest)) => {
             let task = &longest.task;
             let lane = task.lanes.first().map(String::as_str).unwrap_or_default();
-            let waited = shown::since(task.submitted_at);
+            let waited = format::since(task.submitted_at);
             let title = format!("Longest waiting, {waited}: {} in {lane}", task.id);
-            lines.push(Line::styled(shown::plain(&title), bold()));
-            lines.push(Line::from(shown::plain(&longest.why)));
+            lines.push(Line::styled(format::plain(&title), bold()));
+            lines.push(Line::from(format::plain(&longest.why)));
         }
     }
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }), area);
@@ -138,11 +138,11 @@ fn draw_said(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let line = match &view.mode {
         Mode::Looking => Line::from(view.message.as_str()),
         Mode::Asking { question, .. } => {
-            Line::styled(format!("{} [y/n]", shown::plain(question)), bold().patch(colour(Color::Yellow)))
+            Line::styled(format!("{} [y/n]", format::plain(question)), bold().patch(colour(Color::Yellow)))
         }
         Mode::Typing { lane, digits } => {
             let text =
-                format!("New limit of lane {}: {digits}_  Enter, or Esc to leave it", shown::plain(lane));
+                format!("New limit of lane {}: {digits}_  Enter, or Esc to leave it", format::plain(lane));
             Line::styled(text, bold().patch(colour(Color::Yellow)))
         }
     };

@@ -84,7 +84,7 @@ impl View {
 
     /// Says something in the last line.
     pub(super) fn say(&mut self, message: &str) {
-        self.message = crate::shown::plain(message);
+        self.message = crate::output::format::plain(message);
     }
 
     /// Where the chosen lane stands in the list.

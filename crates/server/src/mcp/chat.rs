@@ -10,13 +10,13 @@ use rmcp::model::{CallToolResponse, JsonObject, ProgressNotificationParam, Progr
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 
-use crate::asks::{self, Form, Manner};
-use crate::board::Reach;
-use crate::chat::{agent_named, answer, execution, replay};
+use crate::events::board::Reach;
+use crate::events::sse::{Telling, Told};
+use crate::http::error::{Answer, Refusal};
+use crate::http::routes::chat::{agent_named, answer, execution, replay};
 use crate::mcp::handler::{Asker, Tools, read};
 use crate::mcp::{reply, tasks};
-use crate::problem::{Answer, Refusal};
-use crate::streams::{Telling, Told};
+use crate::service::submission::{self, Form, Manner};
 
 /// Where a call may carry a key of its own: in the `_meta` of the request.
 pub(crate) const KEY: &str = "laneway/idempotency-key";
@@ -44,12 +44,12 @@ impl Tools {
         let manner = manner(&asker, &context)?;
         let form = if parallel { Form::Task } else { Form::Chat };
         let request = ChatRequest { message, session, ..ChatRequest::default() };
-        let asked = asks::turn(app, &asker.caller, &agent, form, request, &manner)?;
+        let asked = submission::turn(app, &asker.caller, &agent, form, request, &manner)?;
         let progress = context.meta.get_progress_token();
         let expecting = progress.is_some().then(|| app.bus.expect());
         let task = match manner.detach {
-            true => asks::submit(app, asked).await,
-            false => asks::submit_held(app, asked.at_home(app)).await,
+            true => submission::submit(app, asked).await,
+            false => submission::submit_held(app, asked.at_home(app)).await,
         };
         let mut task = task.map_err(|refusal| refusal.of_agent(&name))?;
         let (id, standing) = (task.id(), task.standing());
@@ -140,7 +140,7 @@ fn manner(asker: &Asker, context: &RequestContext<RoleServer>) -> Answer<Manner>
     let manner = Manner::of(&asker.headers)?;
     let own_key = match context.meta.get(KEY) {
         None => None,
-        Some(Value::String(key)) => Some(asks::key(key)?),
+        Some(Value::String(key)) => Some(submission::key(key)?),
         Some(_) => return Err(Refusal::invalid(format!("{KEY} in _meta must be a text"))),
     };
     let key = own_key.or(manner.key);

@@ -18,12 +18,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::extract::Path;
+use crate::http::auth::Caller;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::Path;
+use crate::http::routes::{agents, tasks as routes};
 use crate::mcp::tools::{self, Listed, Name};
 use crate::mcp::{SessionOver, reply, tasks};
-use crate::problem::{Answer, Refusal};
-use crate::{agents, tasks as routes};
 
 const INSTRUCTIONS: &str = "Agents behind lanes: each runs so many turns at once, the rest waits in line. Ask with \
     chat_with_agent; when it answers still_going, ask get_task later; when it answers agent_busy, try again after \

@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::problem::{Answer, Refusal};
+use crate::http::error::{Answer, Refusal};
 
 /// An answer: the same as data, and as text for clients that know no data.
 pub(crate) fn done(answer: &impl Serialize) -> CallToolResult {

@@ -12,11 +12,11 @@ use rmcp::model::{
 use serde_json::Value;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::chat::answer;
-use crate::extract::{Path, task_id};
+use crate::http::auth::Caller;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::{Path, task_id};
+use crate::http::routes::chat::answer;
 use crate::mcp::reply;
-use crate::problem::{Answer, Refusal};
 
 /// How often a client should ask.
 const POLL_MS: u64 = 1000;
@@ -41,7 +41,7 @@ pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> Answer<Get
 
 pub(crate) async fn cancel(app: &Arc<App>, caller: Caller, id: String) -> Answer<()> {
     check(&caller, Scope::Submit)?;
-    drop(crate::tasks::cancel(State(Arc::clone(app)), caller, Path(id)).await?);
+    drop(crate::http::routes::tasks::cancel(State(Arc::clone(app)), caller, Path(id)).await?);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ fn check(caller: &Caller, scope: Scope) -> Answer<()> {
 }
 
 async fn look(app: &Arc<App>, id: TaskId) -> Answer<TaskView> {
-    Ok(crate::tasks::get(State(Arc::clone(app)), Path(id.to_string())).await?.0)
+    Ok(crate::http::routes::tasks::get(State(Arc::clone(app)), Path(id.to_string())).await?.0)
 }
 
 fn task(app: &App, view: &TaskView) -> Task {

@@ -9,7 +9,7 @@ use laneway_protocol::{
 use rmcp::model::{Tool, ToolAnnotations};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::auth::Caller;
+use crate::http::auth::Caller;
 use crate::mcp::schema;
 
 /// Which tool.

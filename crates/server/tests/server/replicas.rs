@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use laneway_core::{Block, Event, LaneSettings, Pattern, Timestamp};
-use laneway_servers::{Redis, Signal};
 use laneway_store::testing::in_format;
 use laneway_store::{BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, Log, Record, Store};
 use laneway_store_redis::RedisStore;
+use laneway_test_services::{Redis, Signal};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

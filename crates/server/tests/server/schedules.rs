@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use laneway_core::NoteChange;
 use laneway_engine::Handle;
-use laneway_servers::Redis;
 use laneway_store::Store;
 use laneway_store_redis::RedisStore;
 use laneway_store_sqlite::SqliteStore;
+use laneway_test_services::Redis;
 use serde_json::{Value, json};
 
 use crate::common::{Gate, Running, serve, serve_in, until};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use laneway_servers::Postgres;
 use laneway_store::conformance::Site;
 use laneway_store::{Answer, Record, Store};
 use laneway_store_postgres::{Options, PostgresStore};
+use laneway_test_services::Postgres;
 use tokio_postgres::{Client, NoTls};
 
 /// A namespace that nobody else uses, in a Postgres that others use too.

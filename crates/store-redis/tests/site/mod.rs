@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use laneway_servers::Redis;
 use laneway_store::conformance::Site;
 use laneway_store::{Answer, Record, Store};
 use laneway_store_redis::{Options, RedisStore};
+use laneway_test_services::Redis;
 use redis::{Connection, cmd};
 
 /// A namespace that nobody else uses, in a Redis that others use too.

@@ -1,0 +1,76 @@
+//! `laneway cancel`.
+
+use laneway_client::Client;
+use laneway_protocol::CancelManyRequest;
+use serde_json::json;
+
+use crate::arguments::Cancel;
+use crate::error::Trouble;
+use crate::output;
+use crate::output::format;
+
+/// Every task names this lane without saying so.
+const EVERYTHING: &str = "global";
+
+/// Cancels what was named.
+pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let which = CancelManyRequest {
+        lane: if verb.all { Some(EVERYTHING.to_owned()) } else { verb.which.lane },
+        session: verb.which.session,
+        kind: verb.which.kind,
+        group: verb.which.group,
+        parent: None,
+        dry_run: false,
+    };
+    let is_some = [&which.lane, &which.session, &which.kind, &which.group].iter().any(|word| word.is_some());
+    if is_some {
+        let what =
+            if verb.all { "Cancelling everything that waits" } else { "Cancelling all that fits and waits" };
+        verb.sure.ask(what)?;
+        let answer = client.cancel_many(&which).await?;
+        return match verb.asking.json {
+            true => output::json(&answer),
+            false => output::line(&told(answer.cancelled)),
+        };
+    }
+    if verb.ids.is_empty() {
+        let why = "say which: TASK, --all, --lane, --session, --kind or --group";
+        return Err(Trouble::Input(why.to_owned()));
+    }
+    cancel_each(&client, &verb.ids, verb.asking.json).await
+}
+
+/// One after another. One that cannot be cancelled keeps no other from it, and is told of in its place.
+async fn cancel_each(client: &Client, ids: &[String], is_json: bool) -> Result<(), Trouble> {
+    let mut answers = Vec::new();
+    let mut failed = None;
+    for id in ids {
+        match client.cancel(id).await {
+            Ok(answer) if is_json => answers.push(json!(answer)),
+            Ok(answer) => output::line(&format!("{}: {}", answer.id, answer.status.replace('_', " ")))?,
+            // Nobody else would be reached either.
+            Err(error) if ids.len() == 1 || error.problem().is_none() => return Err(error.into()),
+            Err(error) => {
+                if is_json {
+                    answers.push(json!({ "id": id, "problem": error.problem() }));
+                }
+                eprintln!("laneway: {}: {}", format::plain(id), format::plain(&error.to_string()));
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    if is_json {
+        output::json(&answers)?;
+    }
+    failed.map_or(Ok(()), |error| Err(Trouble::Reported(error)))
+}
+
+/// How many were cancelled, in the words that a status bar shows.
+pub(crate) fn told(cancelled: u64) -> String {
+    match cancelled {
+        0 => "No queued requests to cancel.".to_owned(),
+        1 => "Cancelled 1 queued request.".to_owned(),
+        more => format!("Cancelled {more} queued requests."),
+    }
+}

@@ -1,0 +1,96 @@
+//! `laneway demo`: a server to look at, with agents, traffic and trouble, of which nothing is left afterwards.
+
+pub(crate) mod traffic;
+
+use std::path::Path;
+
+use laneway_config::{Profile, Store as StorePlace};
+use laneway_server::{Parts, Server, state_dir};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments;
+use crate::commands::serve;
+use crate::error::Trouble;
+use crate::output;
+
+const CONFIG: &str = include_str!("demo.hcl");
+
+/// Serves, and keeps the server busy, until somebody has seen enough.
+pub(crate) fn run(verb: arguments::Demo) -> Result<(), Trouble> {
+    crate::logs::start(tracing::Level::ERROR);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    // Removed with everything in it when this function returns, however it does.
+    let dir = tempfile::Builder::new().prefix("laneway-demo-").tempdir();
+    let dir = dir.map_err(|error| Trouble::Failure(format!("no room for a temporary store: {error}")))?;
+    let done = runtime.block_on(serve(&verb, dir.path()));
+    // The store lets go of its files before they are removed.
+    drop(runtime);
+    done
+}
+
+async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), Trouble> {
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot serve the demo: {error}"));
+    let file = dir.join("demo.hcl");
+    std::fs::write(&file, CONFIG).map_err(cannot)?;
+    let environment = [("LANEWAY_LISTEN", verb.listen.as_str())];
+    let config = laneway_config::load(&file, Profile::SERVER, environment);
+    let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    config.store = StorePlace::Path(dir.join("store"));
+    let store = serve::open_store(&config.store).await?;
+    let listen = config.listen.to_string();
+    let parts =
+        Parts { state_dir: state_dir(&config), config_file: None, overrides: Vec::new(), store, config };
+    let server = Server::open(parts).await.map_err(Trouble::Failure)?;
+    let listener = TcpListener::bind(&listen).await;
+    let listener =
+        listener.map_err(|error| Trouble::Failure(format!("cannot listen on {listen}: {error}")))?;
+    let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
+    let mut signals = Vec::new();
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        signals.push(signal(kind).map_err(cannot)?);
+    }
+    match verb.json {
+        true => output::json_line(&serde_json::json!({ "url": url }))?,
+        false => output::text(&greeting(&url))?,
+    }
+    let traffic = traffic::start(crate::connection::client(&url, None)?);
+    let stop = async move {
+        let [interrupt, terminate, hangup] = &mut signals[..] else { return };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        // Nobody asks for more while it drains.
+        drop(traffic);
+    };
+    server.serve(listener, stop).await.map_err(cannot)?;
+    match verb.json {
+        true => Ok(()),
+        false => output::line("Stopped; nothing is left behind."),
+    }
+}
+
+/// How this program is called from here: whoever has just built it has it on no path.
+fn own_name() -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(path) if !crate::commands::doctor::is_program("laneway", &here) => {
+            path.strip_prefix(&here).unwrap_or(&path).display().to_string()
+        }
+        _ => "laneway".to_owned(),
+    }
+}
+
+fn greeting(url: &str) -> String {
+    let laneway = own_name();
+    format!(
+        "Laneway demo: three agents, a slow provider, a schedule, a worker that fails now and then\n\
+         \x20 browser:   {url}/\n\
+         \x20 terminal:  {laneway} top --url {url}\n\
+         \x20 ask:       {laneway} chat writer \"hello\" --url {url}\n\
+         Ctrl-C ends it.\n"
+    )
+}

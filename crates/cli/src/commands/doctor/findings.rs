@@ -1,0 +1,65 @@
+//! What was found, and how it is printed.
+
+use serde::Serialize;
+
+use crate::error::Trouble;
+use crate::output::format;
+use crate::output::{self, Rows};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    Ok,
+    Warning,
+    Wrong,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub(super) struct Finding {
+    pub(super) check: &'static str,
+    pub(super) verdict: Verdict,
+    pub(super) detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fix: Option<String>,
+}
+
+pub(super) fn well(check: &'static str, detail: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Ok, detail: detail.into(), fix: None }
+}
+
+pub(super) fn odd(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Warning, detail: detail.into(), fix: Some(fix.into()) }
+}
+
+pub(super) fn wrong(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { check, verdict: Verdict::Wrong, detail: detail.into(), fix: Some(fix.into()) }
+}
+
+/// Prints what was found, and what to do about it.
+pub(super) fn print(findings: &[Finding]) -> Result<(), Trouble> {
+    let mut rows = Rows::under(&["CHECK", "", "FOUND"]);
+    for finding in findings {
+        let word = match finding.verdict {
+            Verdict::Ok => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Wrong => "WRONG",
+        };
+        for (number, line) in finding.detail.lines().enumerate() {
+            let (check, word) = if number == 0 { (finding.check, word) } else { ("", "") };
+            rows.add([check.to_owned(), word.to_owned(), line.to_owned()]);
+        }
+        rows.add_all(finding.fix.iter().map(|fix| [String::new(), String::new(), format!("→ {fix}")]));
+    }
+    rows.print("")?;
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count() as u64;
+    let (warnings, wrongs) = (count(Verdict::Warning), count(Verdict::Wrong));
+    output::line("")?;
+    match (wrongs, warnings) {
+        (0, 0) => output::line("All is well."),
+        (0, _) => output::line(&format!("It will work; {} to look at.", format::counted(warnings, "thing"))),
+        _ => output::line(&format!("{} must be fixed.", format::counted(wrongs, "thing"))),
+    }
+}

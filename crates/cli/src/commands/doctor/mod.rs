@@ -1,0 +1,162 @@
+//! `laneway doctor`: configuration, store, clock, limits, server; what is wrong and what to do about it.
+
+pub(crate) mod findings;
+pub(crate) mod machine;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_config::{Config, Store as StorePlace};
+use laneway_store::{Log, Store, StoreError};
+
+use crate::arguments::Doctor;
+use crate::commands::serve;
+use crate::connection;
+use crate::error::Trouble;
+use crate::output;
+use crate::output::format;
+use findings::{Finding, Verdict, odd, print, well, wrong};
+pub(crate) use machine::is_program;
+use machine::{clock, limits, programs};
+
+/// Looks at everything and prints what it found; an error if something is wrong.
+pub(crate) async fn run(verb: Doctor) -> Result<(), Trouble> {
+    let findings = match serve::configuration(&verb.place, &[]) {
+        Ok((config, file)) => examine(&verb, &config, file).await,
+        Err(Trouble::Input(why) | Trouble::Failure(why)) => {
+            vec![wrong(
+                "configuration",
+                why.trim_end(),
+                "correct the file; `laneway config check` reads it again",
+            )]
+        }
+        Err(other) => return Err(other),
+    };
+    match verb.place.json {
+        true => output::json(&findings)?,
+        false => print(&findings)?,
+    }
+    match findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
+        true => Err(Trouble::Told),
+        false => Ok(()),
+    }
+}
+
+async fn examine(verb: &Doctor, config: &Config, file: Option<PathBuf>) -> Vec<Finding> {
+    let mut findings = vec![match &file {
+        Some(file) => {
+            let agents = format::counted(config.agents.len() as u64, "agent");
+            well("configuration", format!("{}: {agents}", file.display()))
+        }
+        None => well("configuration", "no file, so defaults and an agent `echo`"),
+    }];
+    findings.extend(
+        config.warnings.iter().map(|warning| odd("configuration", warning, "see docs/configuration.md")),
+    );
+    findings.extend(programs(config));
+    let server = server(verb, config).await;
+    let is_served = server.verdict == Verdict::Ok && server.fix.is_none();
+    findings.extend(store(config, is_served).await);
+    findings.extend(limits(config));
+    findings.push(server);
+    findings
+}
+
+async fn store(config: &Config, is_served: bool) -> Vec<Finding> {
+    let dir = match &config.store {
+        StorePlace::Memory => {
+            let fix = "name a directory, redis://… or postgres://… as `store` to keep what was accepted";
+            return vec![odd("store", "in memory: all is lost with the process", fix), clock(None).await];
+        }
+        StorePlace::Path(dir) => Some(dir),
+        _ => None,
+    };
+    if let Some(dir) = dir.filter(|dir| !dir.join("laneway.db").exists()) {
+        let parent = dir.ancestors().find(|dir| dir.is_dir() || dir.as_os_str().is_empty());
+        let parent = parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let made = tempfile::tempdir_in(parent).map_err(|error| {
+            let detail = format!("{} cannot be made: {error}", dir.display());
+            wrong("store", detail, format!("let this user write in {}", parent.display()))
+        });
+        let finding =
+            made.map_or_else(|finding| finding, |_| well("store", format!("{} will be made", dir.display())));
+        return vec![finding, clock(None).await];
+    }
+    match open(&config.store).await {
+        Ok(Some(store)) => {
+            let finding = contents(&store).await;
+            vec![finding, clock(Some(&store)).await]
+        }
+        Ok(None) => vec![clock(None).await],
+        Err(StoreError::InUse { store, pid }) if is_served => {
+            let by = pid.map(|pid| format!(" by process {pid}")).unwrap_or_default();
+            vec![well("store", format!("{store} is in use{by}, and the server answers")), clock(None).await]
+        }
+        Err(error) => vec![wrong("store", error.to_string(), advice(&error)), clock(None).await],
+    }
+}
+
+async fn open(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    serve::try_open_store(place).await
+}
+
+fn advice(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::InUse { .. } => "stop the other process, or ask the server that it is",
+        StoreError::Unfit { .. } => "set up the engine as it says; docs/replicas.md has the settings",
+        StoreError::Corrupt { .. } => {
+            "do not start on it: restore a copy, or `laneway export` what can be read"
+        }
+        _ => "start the engine, or correct `store`",
+    }
+}
+
+/// Reads all of the log: what cannot be replayed is noticed here and not at the next start.
+async fn contents(store: &Arc<dyn Store>) -> Finding {
+    match Log::new(Arc::clone(store)).restore(0).await {
+        Ok((head, lanes)) => {
+            let live = format::counted(lanes.live_tasks() as u64, "live task");
+            let detail = format!(
+                "{}: version {}, {live}, keeps to {}",
+                store.name(),
+                head.version,
+                store.durability().as_str()
+            );
+            match lanes.violation() {
+                None => well("store", detail),
+                Some(broken) => {
+                    wrong("store", format!("{detail}\n{broken}"), "this is a bug; keep a copy and report it")
+                }
+            }
+        }
+        Err(error) => wrong("store", error.to_string(), advice(&error)),
+    }
+}
+
+async fn server(verb: &Doctor, config: &Config) -> Finding {
+    let url = verb.url.clone().unwrap_or_else(|| format!("http://{}", config.listen));
+    let client = match connection::client(&url, verb.token.as_deref()) {
+        Ok(client) => client,
+        Err(_) => return wrong("server", "its address makes no sense", "write it as http://HOST:PORT"),
+    };
+    let readiness = match client.readiness().await {
+        Ok(readiness) => readiness,
+        Err(error) if verb.url.is_none() => {
+            return Finding {
+                fix: Some("`laneway serve` starts it".to_owned()),
+                ..well("server", error.to_string())
+            };
+        }
+        Err(error) => return wrong("server", error.to_string(), "start it, or correct --url"),
+    };
+    match client.me().await {
+        Err(error) => wrong("server", error.to_string(), "set LANEWAY_TOKEN to a token of that server"),
+        Ok(me) => {
+            let detail = format!("{url} is {}, and knows us as {}", readiness.status, me.subject);
+            match readiness.status == "ready" {
+                true => well("server", detail),
+                false => odd("server", detail, "`laneway top` shows what holds it up"),
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Completions and manual pages, made from the arguments themselves.
+
+use clap::CommandFactory;
+
+use crate::arguments::{Arguments, Man, Shell};
+use crate::error::Trouble;
+use crate::output;
+
+/// Prints completions for a shell.
+pub(crate) fn completions(verb: &Shell) -> Result<(), Trouble> {
+    let shell: clap_complete::Shell =
+        verb.shell.parse().map_err(|_| Trouble::Input("the shell must be bash, zsh or fish".to_owned()))?;
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "laneway", &mut script);
+    output::text(&String::from_utf8_lossy(&script))
+}
+
+/// Prints the page of the program, or writes one for each verb.
+pub(crate) fn man(verb: &Man) -> Result<(), Trouble> {
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot write the manual: {error}"));
+    match &verb.out {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(cannot)?;
+            clap_mangen::generate_to(Arguments::command(), dir).map_err(cannot)
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page).map_err(cannot)?;
+            output::text(&String::from_utf8_lossy(&page))
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What is done beside a running server: tokens, the audit log, the configuration.
+
+use std::path::PathBuf;
+
+use laneway_server::{Tokens, audit_file, state_dir, tokens_file};
+
+use crate::arguments::{Audit, NewToken, Place};
+use crate::commands::serve::configuration;
+use crate::error::Trouble;
+use crate::output::format;
+use crate::output::{self, Rows};
+
+/// How many lines of the audit log one page brings.
+const AUDIT_PAGE: u32 = 500;
+
+fn state(place: &Place) -> Result<PathBuf, Trouble> {
+    let (config, _) = configuration(place, &[])?;
+    state_dir(&config).ok_or_else(|| {
+        let why = "a server whose store is in memory forgets its tokens; set server { state = \"...\" }";
+        Trouble::Input(why.to_owned())
+    })
+}
+
+fn tokens(place: &Place) -> Result<Tokens, Trouble> {
+    Tokens::open(Some(tokens_file(&state(place)?))).map_err(Trouble::Failure)
+}
+
+/// Makes a token and prints it.
+pub(crate) fn create_token(new: NewToken) -> Result<(), Trouble> {
+    let tokens = tokens(&new.place)?;
+    let asked = laneway_protocol::NewToken {
+        subject: new.subject,
+        scopes: new.scopes,
+        speaks_for_others: new.speaks_for_others,
+    };
+    let created = tokens.create(&asked, format::now()).map_err(Trouble::Input)?;
+    match new.place.json {
+        true => output::json(&created),
+        false => output::line(&created.token),
+    }
+}
+
+/// Lists tokens.
+pub(crate) fn list_tokens(place: &Place) -> Result<(), Trouble> {
+    let list = tokens(place)?.list();
+    if place.json {
+        return output::json(&list);
+    }
+    let mut rows = Rows::under(&["TOKEN", "MADE", "SCOPES", "SUBJECT"]);
+    for token in list {
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+        rows.add([token.id, token.created_at.to_string(), scopes.join(","), token.subject]);
+    }
+    rows.print("There are no tokens; whoever can reach the server may do everything.")
+}
+
+/// Takes a token away.
+pub(crate) fn remove_token(id: &str, place: &Place) -> Result<(), Trouble> {
+    match tokens(place)?.remove(id).map_err(Trouble::Failure)? {
+        true if place.json => output::json(&serde_json::json!({ "removed": id })),
+        true => output::line("Removed."),
+        false => Err(Trouble::Input("there is no such token; `laneway token list` shows all".to_owned())),
+    }
+}
+
+/// Shows who did what, the newest last.
+pub(crate) async fn list_audit(verb: Audit) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let mut entries = Vec::new();
+    let mut cursor: Option<String> = None;
+    while entries.len() < verb.limit as usize {
+        let limit = (verb.limit - entries.len() as u32).min(AUDIT_PAGE);
+        let page = client.audit(Some(limit), cursor.as_deref()).await?;
+        entries.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    entries.reverse();
+    if verb.asking.json {
+        return output::json(&entries);
+    }
+    let mut rows = Rows::under(&[">#", "AT", "WHO", "DID", "TO", "DETAILS"]);
+    for entry in &entries {
+        rows.add([
+            entry.id.to_string(),
+            entry.at.clone(),
+            entry.actor.clone(),
+            entry.action.clone(),
+            entry.target.clone(),
+            format::short(&entry.details.to_string()),
+        ]);
+    }
+    rows.print("Nobody has done anything that is recorded.")
+}
+
+/// Checks the audit log.
+pub(crate) fn verify_audit(
+    file: Option<PathBuf>,
+    config: Option<PathBuf>,
+    is_json: bool,
+) -> Result<(), Trouble> {
+    let file = match file {
+        Some(file) => file,
+        None => audit_file(&state(&Place { config, json: is_json })?),
+    };
+    let lines = laneway_server::verify_audit(&file).map_err(Trouble::Failure)?;
+    match is_json {
+        true => output::json(&serde_json::json!({ "lines": lines, "whole": true })),
+        false => output::line(&format!("{lines} lines, none changed")),
+    }
+}
+
+/// Checks the configuration and prints what holds.
+pub(crate) fn check_config(place: &Place, all: bool) -> Result<(), Trouble> {
+    let (config, _) = configuration(place, &[])?;
+    for warning in &config.warnings {
+        eprintln!("laneway: {warning}");
+    }
+    let effective = if all { config.effective() } else { config.effective().without_defaults() };
+    if place.json {
+        let values: Vec<serde_json::Value> = effective
+            .0
+            .iter()
+            .map(|value| {
+                serde_json::json!({
+                    "block": value.block, "key": value.key, "value": value.value,
+                    "source": value.source.to_string(),
+                })
+            })
+            .collect();
+        output::json(&values)
+    } else {
+        output::text(&effective.to_string())
+    }
+}

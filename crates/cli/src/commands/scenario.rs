@@ -1,0 +1,67 @@
+//! Shows a scenario as a timeline.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use laneway_scenario::{Line, Tone, play};
+
+const TOUR: &str = include_str!("../../../../examples/tour.scenario");
+
+/// Plays the built-in scenario.
+pub(crate) fn tour() -> Result<(), String> {
+    show("tour", TOUR)
+}
+
+/// Plays the script in a file; `-` is standard input.
+pub(crate) fn file(path: &str) -> Result<(), String> {
+    let script =
+        if path == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
+    show(path, &script.map_err(|error| format!("cannot read {path}: {error}"))?)
+}
+
+fn show(name: &str, script: &str) -> Result<(), String> {
+    let lines = play(script).map_err(|error| format!("{name}, {error}"))?;
+    let mut out = std::io::stdout();
+    let in_colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    match out.write_all(timeline(&lines, in_colour).as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| format!("cannot write: {error}")),
+    }
+}
+
+/// Two columns: when (said once for all that happens at one moment) and what. The script's own words stand
+/// above what they are about.
+fn timeline(lines: &[Line], in_colour: bool) -> String {
+    let width = lines.iter().map(|line| seconds(line.at.0).len()).max().unwrap_or_default();
+    let mut text = String::new();
+    let mut last = None;
+    for line in lines {
+        let (start, end) = if in_colour { (colour(line.tone), "\u{1b}[0m") } else { ("", "") };
+        if line.tone == Tone::Narration {
+            text.push_str(&format!("\n{start}{}{end}\n", line.text));
+            last = None;
+            continue;
+        }
+        let time = if last == Some(line.at) { String::new() } else { seconds(line.at.0) };
+        last = Some(line.at);
+        text.push_str(&format!("{time:>width$}  {start}{}{end}\n", line.text));
+    }
+    text.trim_start_matches('\n').to_owned()
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03} s", millis / 1000, millis % 1000)
+}
+
+fn colour(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Waiting => "\u{1b}[2m",
+        Tone::Start => "\u{1b}[36m",
+        Tone::Success => "\u{1b}[32m",
+        Tone::Trouble => "\u{1b}[33m",
+        Tone::Refusal => "\u{1b}[31m",
+        Tone::Lane => "\u{1b}[35m",
+        Tone::Answer => "\u{1b}[34m",
+        Tone::Narration => "\u{1b}[1m",
+    }
+}

@@ -1,0 +1,147 @@
+//! `laneway serve`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_config::{Config, Profile, Store as StorePlace};
+use laneway_server::{Parts, Server, state_dir, with_echo};
+use laneway_store::{Store, StoreError};
+use laneway_store_postgres::PostgresStore;
+use laneway_store_redis::RedisStore;
+use laneway_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::{Place, Serve};
+use crate::error::Trouble;
+
+/// The file that is read where none is named.
+const USUAL_FILE: &str = "laneway.hcl";
+
+/// Reads the configuration that is meant; `overrides` stand above the environment.
+pub(crate) fn configuration(
+    place: &Place,
+    overrides: &[(&str, &str)],
+) -> Result<(Config, Option<PathBuf>), Trouble> {
+    let environment = laneway_config::with_options(std::env::vars(), overrides.iter().copied());
+    let file = place.config.clone().or_else(|| Path::new(USUAL_FILE).exists().then(|| USUAL_FILE.into()));
+    let config = match &file {
+        Some(file) => laneway_config::load(file, Profile::SERVER, environment),
+        None => laneway_config::without_file(Profile::SERVER, environment),
+    };
+    let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    with_echo(&mut config);
+    laneway_server::check_schedules(&config).map_err(Trouble::Input)?;
+    Ok((config, file))
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
+    crate::logs::start(asked.log);
+    let mut overrides = Vec::new();
+    overrides.extend(asked.listen.as_deref().map(|listen| ("--listen", listen)));
+    overrides.extend(asked.store.as_deref().map(|store| ("--store", store)));
+    let (config, file) = configuration(&asked.place, &overrides)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(laneway_server::threads(&config.store)).enable_all().build();
+    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    runtime.block_on(run(config, file, overrides.iter().map(owned).collect(), asked.place.json))
+}
+
+async fn run(
+    config: Config,
+    file: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+    is_json: bool,
+) -> Result<(), Trouble> {
+    let store = open_store(&config.store).await?;
+    let (listen, to_try) = (config.listen.clone(), agent_to_try(&config));
+    let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
+    let server = Server::open(parts).await.map_err(Trouble::Failure)?;
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
+    let listener = TcpListener::bind(listen.to_string()).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let reloader = server.reloader();
+    let mut hangup = signal(SignalKind::hangup()).map_err(cannot)?;
+    let reloading = tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            match reloader.reload().await {
+                Ok(()) => tracing::info!("the configuration was read again"),
+                Err(error) => tracing::error!(error, "the configuration stays as it was"),
+            }
+        }
+    });
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?);
+    match is_json {
+        true => crate::output::json_line(&serde_json::json!({ "url": format!("http://{address}") }))?,
+        false => greet(&address.to_string(), to_try.as_deref(), server.is_open()),
+    }
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let served = server.serve(listener, stop).await.map_err(cannot);
+    reloading.abort();
+    served
+}
+
+/// Opens a store; none for one in memory.
+pub(crate) async fn open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, Trouble> {
+    try_open_store(place).await.map_err(|error| Trouble::Failure(error.to_string()))
+}
+
+/// The same, for whoever looks at why it cannot be opened.
+pub(crate) async fn try_open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    Ok(match place {
+        StorePlace::Memory => None,
+        StorePlace::Path(dir) => {
+            let (dir, name) = (dir.clone(), dir.display().to_string());
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(dir)).await;
+            let lost = |error: tokio::task::JoinError| StoreError::Unavailable {
+                store: name.into(),
+                reason: error.to_string().into(),
+            };
+            Some(Arc::new(opened.map_err(lost)??))
+        }
+        StorePlace::Redis(url) => Some(Arc::new(RedisStore::open(url).await?)),
+        StorePlace::Postgres(url) => Some(Arc::new(PostgresStore::open(url).await?)),
+    })
+}
+
+/// An agent that answers here and whose name needs no quoting; `echo` where none is configured.
+fn agent_to_try(config: &Config) -> Option<String> {
+    let is_plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let mut here = config.agents.iter().filter(|agent| agent.runner != laneway_config::Runner::External);
+    let found = here.find(|agent| is_plain(agent.name.as_str()));
+    found.map(|agent| agent.name.to_string())
+}
+
+/// Says what to do next. Nobody may be there to read it.
+fn greet(address: &str, to_try: Option<&str>, is_open: bool) {
+    let token = if is_open { "" } else { " -H \"Authorization: Bearer $LANEWAY_TOKEN\"" };
+    let to_try = match to_try {
+        Some(agent) => {
+            format!("http://{address}/api/agents/{agent}/chat{token} --json '{{\"message\": \"hello\"}}'")
+        }
+        None => format!("http://{address}/api/status{token}"),
+    };
+    let text = format!(
+        "Laneway listens on http://{address}\n\
+         \x20 try:       curl {to_try}\n\
+         \x20 dashboard: http://{address}/\n\
+         \x20 API:       http://{address}/docs\n"
+    );
+    let mut out = std::io::stdout();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        tracing::info!(address, "listening");
+    }
+}

@@ -1,0 +1,160 @@
+//! `laneway submit` and `laneway chat`.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use laneway_client::{Client, Form, Manner, Watch};
+use laneway_protocol::{ChatRequest, RetryRequest, TaskRequest};
+use serde_json::Value;
+
+use crate::arguments::{Chat, Submit};
+use crate::commands::follow::Follow;
+use crate::commands::tasks::priority;
+use crate::error::Trouble;
+use crate::output;
+use crate::output::format;
+
+/// Submits a task.
+pub(crate) async fn submit(verb: Submit) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let request = TaskRequest {
+        kind: verb.kind,
+        lanes: verb.lanes,
+        payload: payload(&verb.payload)?,
+        priority: verb.timing.priority.as_deref().map(priority),
+        source: None,
+        fair_key: None,
+        parent: None,
+        group: verb.group,
+        wait_timeout_ms: verb.timing.wait_timeout,
+        timeout_ms: verb.timing.timeout,
+        deadline_ms: verb.timing.deadline,
+        run_after_ms: verb.run_after,
+        retry: verb
+            .retries
+            .map(|retries| RetryRequest { max_retries: Some(retries), ..RetryRequest::default() }),
+    };
+    let accepted = client.submit(&request, verb.timing.key.as_deref()).await?;
+    if verb.wait {
+        let events = client.events(Watch::task(accepted.id.clone()).lasting()).await?;
+        let following = Follow::new(verb.asking.json).until_over(events);
+        return tokio::select! {
+            over = following => over,
+            _ = tokio::signal::ctrl_c() => {
+                let id = accepted.id;
+                let why = format!("task {id} goes on without you; `laneway cancel {id}` ends it");
+                Err(Trouble::Interrupted(why))
+            }
+        };
+    }
+    match (verb.asking.json, verb.quiet) {
+        (true, _) => output::json(&accepted),
+        (false, true) => output::line(&accepted.id),
+        (false, false) => {
+            let line = stands(&accepted.id, &accepted.status, accepted.position, accepted.eta_ms);
+            output::line(&format!("{line} ({})", accepted.durability))
+        }
+    }
+}
+
+/// `<id>: queued #2, starts in 3.0s`.
+fn stands(id: &str, status: &str, position: Option<u64>, eta_ms: Option<u64>) -> String {
+    let position = position.map(|position| format!(" #{position}")).unwrap_or_default();
+    let eta = eta_ms.filter(|eta| *eta > 0).map(|eta| format!(", starts in {}", format::duration(eta)));
+    format!("{id}: {status}{position}{}", eta.unwrap_or_default())
+}
+
+/// JSON, or else a text. What begins as an object and is none is a mistake that nobody should find out about later.
+fn payload(text: &str) -> Result<Value, Trouble> {
+    let read = match text {
+        "-" => read_all()?,
+        text => text.to_owned(),
+    };
+    match serde_json::from_str(&read) {
+        Ok(value) => Ok(value),
+        Err(error) if read.trim_start().starts_with('{') => Err(Trouble::Input(format!(
+            "the payload begins as a JSON object and is none: {error}; a text that begins so is written in quotes, as JSON"
+        ))),
+        Err(_) => Ok(Value::from(read.trim_end())),
+    }
+}
+
+fn read_all() -> Result<String, Trouble> {
+    std::io::read_to_string(std::io::stdin())
+        .map_err(|error| Trouble::Input(format!("cannot read standard input: {error}")))
+}
+
+/// Asks an agent.
+pub(crate) async fn chat(verb: Chat) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    match &verb.message {
+        Some(message) => ask(&client, &verb, message).await,
+        None if std::io::stdin().is_terminal() => talk(&client, &verb).await,
+        None => ask(&client, &verb, read_all()?.trim_end()).await,
+    }
+}
+
+/// One turn.
+async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), Trouble> {
+    let request = ChatRequest {
+        message: message.to_owned(),
+        session: verb.session.clone(),
+        priority: verb.timing.priority.as_deref().map(priority),
+        wait_timeout_ms: verb.timing.wait_timeout,
+        timeout_ms: verb.timing.timeout,
+        deadline_ms: verb.timing.deadline,
+        model: None,
+        metadata: None,
+        user: None,
+    };
+    let form = if verb.parallel { Form::Task } else { Form::Chat };
+    let manner = Manner { key: verb.timing.key.clone(), detach: verb.detach, ..Manner::default() };
+    if !verb.detach {
+        let events = client.chat_events(&verb.agent, form, &request, &manner).await?;
+        return Follow::new(verb.asking.json).until_over(events).await;
+    }
+    let accepted = client.chat_later(&verb.agent, form, &request, &manner).await?;
+    let turn = &accepted.execution;
+    match verb.asking.json {
+        true => output::json(&accepted),
+        false => {
+            let line = stands(&turn.id, &turn.status, turn.position, turn.eta_ms);
+            output::line(&format!("{line} ({})", accepted.durability))
+        }
+    }
+}
+
+/// A conversation on the terminal, one turn for each line, until its end. A line that begins with `/queue` is about
+/// how messages are queued, and is answered by the server.
+async fn talk(client: &Client, verb: &Chat) -> Result<(), Trouble> {
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot read: {error}"));
+    loop {
+        let mut err = std::io::stderr();
+        write!(err, "{}> ", verb.agent).and_then(|()| err.flush()).map_err(cannot)?;
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line).map_err(cannot)? == 0 {
+            eprintln!();
+            return Ok(());
+        }
+        let line = line.trim();
+        let done = match line {
+            "" => Ok(()),
+            line if line.starts_with("/queue") => direct(client, verb, line).await,
+            line => ask(client, verb, line).await,
+        };
+        match done {
+            Ok(()) => {}
+            Err(Trouble::Failure(why)) => eprintln!("laneway: {why}"),
+            // Another try may go better, and the conversation is not over.
+            Err(Trouble::Server(error)) => eprintln!("laneway: {error}"),
+            Err(trouble) => return Err(trouble),
+        }
+    }
+}
+
+async fn direct(client: &Client, verb: &Chat, line: &str) -> Result<(), Trouble> {
+    // Without a name it is the agent's own conversation.
+    let key = verb.session.clone().unwrap_or_else(|| format!("agent:{}", verb.agent));
+    let message = crate::commands::sessions::message(verb.agent.clone(), line.to_owned());
+    let answer = client.send_message(&key, &message).await?;
+    output::line(&format::plain_lines(&answer.reply.unwrap_or(answer.outcome)))
+}

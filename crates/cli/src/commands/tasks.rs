@@ -1,0 +1,195 @@
+//! `laneway tasks`, `laneway explain`, `laneway workers`.
+
+use laneway_client::TasksQuery;
+use laneway_protocol::{PriorityRequest, TaskChange, TaskView};
+
+use crate::arguments::{Explain, Tasks, TasksCommand, Workers};
+use crate::error::Trouble;
+use crate::output::format;
+use crate::output::{self, Rows};
+
+/// How many tasks one page brings.
+const PAGE: u32 = 500;
+
+/// Does what was asked.
+pub(crate) async fn run(verb: Tasks) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let task = match verb.command {
+        Some(TasksCommand::Show { id }) => client.task(&id).await?,
+        Some(TasksCommand::Priority { id, priority }) => {
+            let change = TaskChange { priority: self::priority(&priority) };
+            client.change_task(&id, &change).await?
+        }
+        None => {
+            let mut query = TasksQuery {
+                status: verb.status,
+                lane: verb.which.lane,
+                session: verb.which.session,
+                kind: verb.which.kind,
+                group: verb.which.group,
+                ..TasksQuery::default()
+            };
+            let mut tasks = Vec::new();
+            while tasks.len() < verb.limit as usize {
+                query.limit = Some((verb.limit - tasks.len() as u32).min(PAGE));
+                let page = client.tasks(&query).await?;
+                tasks.extend(page.items);
+                query.cursor = page.next_cursor;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            return list(&tasks, query.cursor.is_some(), verb.asking.json);
+        }
+    };
+    show(&task, verb.asking.json)
+}
+
+/// A number or a word; the server says what is wrong with either.
+pub(crate) fn priority(text: &str) -> PriorityRequest {
+    match text.parse() {
+        Ok(level) => PriorityRequest::Level(level),
+        Err(_) => PriorityRequest::Word(text.to_owned()),
+    }
+}
+
+fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), Trouble> {
+    if is_json {
+        return output::json(&tasks);
+    }
+    let mut rows =
+        Rows::under(&["TASK", "STATUS", "LANE", "?KIND", "?>PRIORITY", "?>TRIES", ">AGE", "ABOUT"]);
+    for task in tasks {
+        let priority = match task.effective_priority {
+            Some(effective) if effective != task.priority => format!("{} ({effective})", task.priority),
+            _ => task.priority.to_string(),
+        };
+        let about = match (&task.error, &task.reason, &task.result, &task.payload) {
+            (Some(error), ..) => format::short(error),
+            (None, Some(reason), ..) => format!("by {reason}"),
+            (None, None, Some(value), _) | (None, None, None, Some(value)) => format::brief(value),
+            _ => String::new(),
+        };
+        rows.add([
+            task.id.clone(),
+            task.status.clone(),
+            task.lanes.first().cloned().unwrap_or_default(),
+            task.kind.clone(),
+            priority,
+            task.attempts.to_string(),
+            format::since(task.submitted_at),
+            about,
+        ]);
+    }
+    rows.print("No such tasks.")?;
+    match has_more {
+        true => output::line("… and more; --limit N lists them"),
+        false => Ok(()),
+    }
+}
+
+fn show(task: &TaskView, is_json: bool) -> Result<(), Trouble> {
+    if is_json {
+        return output::json(task);
+    }
+    let mut pairs = vec![
+        ("task", task.id.clone()),
+        ("status", task.status.clone()),
+        ("kind", task.kind.clone()),
+        ("lanes", task.lanes.join(", ")),
+        ("source", task.source.clone()),
+    ];
+    let priority = match task.effective_priority {
+        Some(effective) if effective != task.priority => format!("{}, counts as {effective}", task.priority),
+        _ => task.priority.to_string(),
+    };
+    pairs.push(("priority", priority));
+    pairs.push(("attempts", task.attempts.to_string()));
+    let mut add = |name, value: Option<String>| pairs.extend(value.map(|value| (name, value)));
+    add("position", task.position.map(|position| position.to_string()));
+    add("starts in", task.eta_ms.map(format::duration));
+    add("submitted", Some(task.submitted_at.to_string()));
+    add("started", task.started_at.map(|at| at.to_string()));
+    add("ended", task.ended_at.map(|at| at.to_string()));
+    add("lease until", task.lease_until.map(|at| at.to_string()));
+    add("worker", task.worker.clone());
+    add("group", task.group.clone());
+    add("parent", task.parent.clone());
+    add("asked by", task.owner.clone());
+    add("cancelled by", task.reason.clone());
+    add("error", task.error.clone());
+    add("payload", task.payload.as_ref().map(format::full));
+    add("result", task.result.as_ref().map(format::full));
+    output::pairs(&pairs)
+}
+
+/// Says why a task waits.
+pub(crate) async fn explain(verb: Explain) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    let task = client.task(&verb.id).await?;
+    if task.ended_at.is_some() {
+        return match verb.asking.json {
+            true => output::json(&task),
+            false => output::line(&over(&task)),
+        };
+    }
+    let explained = client.explain(&verb.id).await?;
+    if verb.asking.json {
+        return output::json(&explained);
+    }
+    for sentence in crate::output::sentences::of(&explained, &task) {
+        output::line(&format::plain(&sentence))?;
+    }
+    Ok(())
+}
+
+fn over(task: &TaskView) -> String {
+    let ended = task.ended_at.map(format::since).unwrap_or_default();
+    let how = match (&task.error, &task.reason) {
+        (Some(error), _) => format!(": {}", format::short(error)),
+        (None, Some(reason)) => format!(" ({reason})"),
+        (None, None) => String::new(),
+    };
+    format!(
+        "It is over: {} {ended} ago, after {}{how}.",
+        task.status,
+        format::counted(task.attempts.into(), "attempt")
+    )
+}
+
+/// Shows workers, or what waits for one.
+pub(crate) async fn workers(verb: Workers) -> Result<(), Trouble> {
+    let client = verb.asking.client()?;
+    if verb.pending {
+        let tasks = client.external_tasks(Some(PAGE), None).await?;
+        if verb.asking.json {
+            return output::json(&tasks.items);
+        }
+        let mut rows = Rows::under(&["TASK", "LANE", "KIND", "?>NEXT TRY", "?>MAY WAIT", "ASKED FOR"]);
+        for task in &tasks.items {
+            rows.add([
+                task.id.clone(),
+                task.lane.clone(),
+                task.kind.clone(),
+                task.attempt.to_string(),
+                format::maybe(task.remaining_ms),
+                format::brief(&task.payload),
+            ]);
+        }
+        return rows.print("Nothing waits for a worker.");
+    }
+    let workers = client.workers().await?;
+    if verb.asking.json {
+        return output::json(&workers.items);
+    }
+    let mut rows = Rows::under(&["WORKER", ">TASKS", ">LEASE", "FIRST TASK"]);
+    for worker in &workers.items {
+        rows.add([
+            worker.worker.clone(),
+            worker.tasks.len().to_string(),
+            format::until(worker.lease_until),
+            worker.tasks.first().cloned().unwrap_or_default(),
+        ]);
+    }
+    rows.print("No worker has work.")
+}

@@ -1,0 +1,106 @@
+//! `laneway export` and `laneway import`: all that one store holds, in another.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use laneway_config::Store as StorePlace;
+use laneway_store::{Copied, CopyError, Head, Log, Store};
+use serde_json::json;
+
+use crate::arguments::{Export, Import, Place};
+use crate::commands::serve;
+use crate::error::Trouble;
+use crate::output;
+use crate::output::format;
+use crate::output::progress;
+
+/// The file that every embedded store has.
+const DATABASE: &str = "laneway.db";
+
+/// Copies the configured store into a directory, as an embedded store.
+pub(crate) async fn export(verb: Export) -> Result<(), Trouble> {
+    if let Ok(mut entries) = std::fs::read_dir(&verb.dir)
+        && entries.next().is_some()
+    {
+        let why = format!("{} is not empty; name a directory that does not exist", verb.dir.display());
+        return Err(Trouble::Input(why));
+    }
+    let place = place_of(&verb.place, verb.store.as_deref())?;
+    if let StorePlace::Path(dir) = &place {
+        exists(dir)?;
+    }
+    let from = opened(&place).await?;
+    // Looked at first, so that a store without anything leaves no directory behind.
+    if from.store().head().await.map_err(failed)? == Head::EMPTY {
+        let nothing = CopyError::Nothing { from: from.store().name().to_owned() };
+        return Err(Trouble::Failure(nothing.to_string()));
+    }
+    let to = embedded(&verb.dir).await?;
+    transfer(&from, &to, verb.place.json).await
+}
+
+/// Fills the configured store from such a directory.
+pub(crate) async fn import(verb: Import) -> Result<(), Trouble> {
+    exists(&verb.dir)?;
+    let from = embedded(&verb.dir).await?;
+    let to = opened(&place_of(&verb.place, verb.store.as_deref())?).await?;
+    transfer(&from, &to, verb.place.json).await
+}
+
+fn failed(error: laneway_store::StoreError) -> Trouble {
+    Trouble::Failure(error.to_string())
+}
+
+async fn embedded(dir: &Path) -> Result<Log, Trouble> {
+    opened(&StorePlace::Path(dir.to_owned())).await
+}
+
+/// Opening a store makes it; whoever reads one means one that is there.
+pub(crate) fn exists(dir: &Path) -> Result<(), Trouble> {
+    match dir.join(DATABASE).is_file() {
+        true => Ok(()),
+        false => Err(Trouble::Input(format!("there is no store in {}", dir.display()))),
+    }
+}
+
+/// The store that is named, or else the configured one.
+pub(crate) fn place_of(place: &Place, store: Option<&str>) -> Result<StorePlace, Trouble> {
+    let overrides: Vec<(&str, &str)> = store.map(|store| ("--store", store)).into_iter().collect();
+    let (config, _) = serve::configuration(place, &overrides)?;
+    Ok(config.store)
+}
+
+pub(crate) async fn opened(place: &StorePlace) -> Result<Log, Trouble> {
+    let store: Option<Arc<dyn Store>> = serve::open_store(place).await?;
+    let store = store.ok_or_else(|| {
+        let why = "a store in memory is inside its server and ends with it; name another with --store";
+        Trouble::Input(why.to_owned())
+    })?;
+    Ok(Log::new(store))
+}
+
+async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), Trouble> {
+    let bar = progress::bar(0, is_json);
+    let told = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let copied = laneway_store::copy(from, to, told).await;
+    bar.finish_and_clear();
+    let Copied { tasks, dead_letters, payloads, finished } =
+        copied.map_err(|error| Trouble::Failure(error.to_string()))?;
+    let (from, to) = (from.store().name(), to.store().name());
+    if is_json {
+        return output::json(&json!({
+            "from": from, "to": to, "tasks": tasks, "dead_letters": dead_letters, "payloads": payloads,
+            "finished": finished,
+        }));
+    }
+    output::line(&format!(
+        "Copied {from} to {to}: {}, {}, {} that {} over.",
+        format::counted(tasks, "live task"),
+        format::counted(dead_letters, "dead letter"),
+        format::counted(finished, "task"),
+        if finished == 1 { "is" } else { "are" },
+    ))
+}

@@ -1,0 +1,131 @@
+//! `laneway trace export` and `laneway simulate`: what another configuration would have done.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use laneway_config::{Profile, Store as StorePlace};
+use laneway_core::Millis;
+use laneway_protocol::At;
+use laneway_whatif::{
+    Comparison, ExportError, Played, Report, Since, Trace, plot, read_trace, replay, table,
+};
+
+use crate::arguments::Place;
+use crate::commands::transfer;
+use crate::error::Trouble;
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Prints the arrivals that a store knows of, one JSON object each, without payloads and texts
+    Export(TraceExport),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceExport {
+    /// The store: a directory, redis://… or postgres://…; the configured one, if none is named
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
+    /// Only what arrived since then: a moment, as 2026-11-15T12:00:00Z, or how long before the last record, as 2h
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Since>,
+    /// Replaces names by numbers, but for those of lanes that the settings name
+    #[arg(long)]
+    anonymous: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Simulate {
+    /// The trace, as `laneway trace export` printed it; - reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// The configuration to try
+    #[arg(long, short, value_name = "FILE")]
+    config: PathBuf,
+    /// The configuration to compare it with; by default it is compared with what was recorded
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Also draws the comparison into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// The configurations are those of a program that embeds the library: no limit over all lanes unless they say so
+    #[arg(long)]
+    embedded: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let moment = text.parse::<At>().map(|at| Since::Moment(at.0));
+    let length = || laneway_core::duration("since", text, Millis(1)).map(Since::Last);
+    moment.or_else(|_| length()).map_err(|_| {
+        "must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d".to_owned()
+    })
+}
+
+/// Prints a trace of a store.
+pub(crate) async fn export(verb: TraceExport) -> Result<(), Trouble> {
+    let place = transfer::place_of(&verb.place, verb.store.as_deref())?;
+    if let StorePlace::Path(dir) = &place {
+        transfer::exists(dir)?;
+    }
+    let log = transfer::opened(&place).await?;
+    let trace =
+        laneway_whatif::export(&log, verb.since, verb.anonymous).await.map_err(|error| match error {
+            ExportError::Nothing(_) => Trouble::Input(error.to_string()),
+            error => Trouble::Failure(error.to_string()),
+        })?;
+    let text = trace.to_text();
+    output::text(&text.map_err(|error| Trouble::Failure(format!("not writable as JSON: {error}")))?)
+}
+
+/// Replays a trace with another configuration and prints the difference.
+pub(crate) fn simulate(verb: &Simulate) -> Result<(), Trouble> {
+    let trace = trace(&verb.trace)?;
+    let after = report(&trace, &verb.config, verb)?;
+    let before = match &verb.against {
+        Some(file) => report(&trace, file, verb)?,
+        None => Report::new("recorded", &trace, &Played::recorded(&trace)),
+    };
+    let comparison = Comparison {
+        arrivals: trace.arrivals.len(),
+        from: trace.header.from,
+        to: trace.header.to,
+        missing: trace.header.missing.clone(),
+        before,
+        after,
+    };
+    if let Some(file) = &verb.svg {
+        let written = std::fs::write(file, plot(&comparison));
+        written.map_err(|error| Trouble::Failure(format!("cannot write {}: {error}", file.display())))?;
+    }
+    match verb.json {
+        true => output::json(&comparison),
+        false => output::text(&table(&comparison)),
+    }
+}
+
+fn trace(file: &Path) -> Result<Trace, Trouble> {
+    let text = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| Trouble::Input(format!("cannot read {}: {error}", file.display())))?;
+    read_trace(&text).map_err(|error| Trouble::Input(format!("{}, {error}", file.display())))
+}
+
+fn report(trace: &Trace, file: &Path, verb: &Simulate) -> Result<Report, Trouble> {
+    let profile = if verb.embedded { Profile::LIBRARY } else { Profile::SERVER };
+    // Only the file counts: a variable of this machine's is none of the one that is asked about.
+    let none: [(String, String); 0] = [];
+    let config = laneway_config::load(file, profile, none);
+    let config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    let played = replay(trace, config.lane_blocks());
+    let played = played.map_err(|error| Trouble::Input(format!("{}: {error}", file.display())))?;
+    let is_short = verb.against.as_ref().is_none_or(|other| other.file_name() != verb.config.file_name());
+    let name = file.file_name().filter(|_| is_short).unwrap_or(file.as_os_str());
+    Ok(Report::new(name.to_string_lossy(), trace, &played))
+}

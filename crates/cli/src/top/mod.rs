@@ -1,0 +1,149 @@
+//! `laneway top`: a live screen of the lanes.
+//!
+//! `feed.rs` looks at the server, `view.rs` is what is known and chosen, `keys.rs` what a key does, `screen.rs` and
+//! `columns.rs` draw. Only this file has a terminal.
+
+pub(crate) mod columns;
+pub(crate) mod feed;
+pub(crate) mod keys;
+pub(crate) mod screen;
+pub(crate) mod view;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use laneway_client::Client;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::arguments::Top;
+use crate::connection;
+use crate::error::Trouble;
+use keys::Deed;
+use view::View;
+
+/// Keys that may wait while the screen is drawn; what is typed faster is lost.
+const KEYS_MAX: usize = 64;
+/// How often the reader of keys looks whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Times on the screen go on although nothing happens.
+const REDRAW_EVERY: Duration = Duration::from_secs(1);
+
+/// Shows the screen until `q`.
+pub(crate) fn run(verb: &Top) -> Result<(), Trouble> {
+    let client = connection::client(&verb.url, verb.token.as_deref())?;
+    if verb.json {
+        return connection::block_on(async { print(&feed::look(&client).await?) });
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let why = "a screen needs a terminal; `laneway top --json` and `laneway status --watch` do without";
+        return Err(Trouble::Input(why.to_owned()));
+    }
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot use the terminal: {error}"));
+    let mut terminal = ratatui::try_init().map_err(cannot)?;
+    let done = connection::block_on(show(&mut terminal, client));
+    ratatui::try_restore().map_err(cannot)?;
+    done
+}
+
+/// What the screen would show, once.
+fn print(seen: &feed::Seen) -> Result<(), Trouble> {
+    let longest = seen.longest.as_ref().map(|longest| json!({ "task": longest.task, "why": longest.why }));
+    crate::output::json(&json!({
+        "status": seen.status, "lanes": seen.lanes, "has_more": seen.has_more, "refused": seen.refused,
+        "longest_waiting": longest,
+    }))
+}
+
+async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), Trouble> {
+    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot use the terminal: {error}"));
+    let (mut typed, _reader) = read_keys();
+    let mut looks = feed::start(client.clone());
+    let (told, mut outcomes) = mpsc::channel::<String>(KEYS_MAX);
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut redraw = tokio::time::interval(REDRAW_EVERY);
+    let mut view = View::new(client.url());
+    loop {
+        terminal.draw(|frame| screen::draw(frame, &view)).map_err(cannot)?;
+        tokio::select! {
+            event = typed.recv() => match event {
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match view.press(key) {
+                    Deed::Nothing => {}
+                    Deed::Quit => return Ok(()),
+                    deed => {
+                        view.say("…");
+                        tokio::spawn(carry_out(client.clone(), deed, told.clone()));
+                    }
+                },
+                Some(_) => {}
+                None => return Ok(()),
+            },
+            look = looks.recv() => match look {
+                Some(look) => view.take(look),
+                None => return Ok(()),
+            },
+            outcome = outcomes.recv() => view.say(&outcome.unwrap_or_default()),
+            _ = redraw.tick() => {}
+            _ = terminate.recv() => return Ok(()),
+        }
+    }
+}
+
+/// Tells the reader of keys that it is over.
+struct Reader(Arc<AtomicBool>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn read_keys() -> (mpsc::Receiver<Event>, Reader) {
+    let (send, receive) = mpsc::channel(KEYS_MAX);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&is_over);
+    std::thread::spawn(move || {
+        while !stop.load(Ordering::SeqCst) {
+            match event::poll(LOOK_EVERY) {
+                Ok(false) => continue,
+                Ok(true) => {}
+                // The terminal is gone, and the screen with it.
+                Err(_) => return,
+            }
+            let Ok(event) = event::read() else { return };
+            if let Err(mpsc::error::TrySendError::Closed(_)) = send.try_send(event) {
+                return;
+            }
+        }
+    });
+    (receive, Reader(is_over))
+}
+
+/// Does what was confirmed, and says what came of it.
+async fn carry_out(client: Client, deed: Deed, told: mpsc::Sender<String>) {
+    let done = match deed {
+        Deed::Pause(lane) => client.pause(&lane).await.map(|_| format!("{lane} is paused")),
+        Deed::Resume(lane) => client.resume(&lane).await.map(|_| format!("{lane} goes on")),
+        Deed::Clear(lane) => {
+            let cleared = client.clear_lane(&lane).await;
+            cleared.map(|answer| crate::commands::cancel::told(answer.cancelled))
+        }
+        Deed::Cancel(task) => {
+            let cancelled = client.cancel(&task).await;
+            cancelled.map(|answer| format!("{}: {}", answer.id, answer.status.replace('_', " ")))
+        }
+        Deed::Limit(lane, limit) => {
+            let changed = client.change_lane(&lane, &json!({ "max_concurrency": limit })).await;
+            changed.map(|_| format!("{lane} now lets {limit} run"))
+        }
+        Deed::Nothing | Deed::Quit => return,
+    };
+    let outcome = done.unwrap_or_else(|error| format!("not done: {error}"));
+    // The screen may be gone, and with it whoever wanted to know.
+    drop(told.send(outcome).await);
+}

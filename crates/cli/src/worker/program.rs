@@ -1,0 +1,189 @@
+//! Programs that do tasks: a child process in a group of its own, ended with the attempt.
+
+use laneway_client::{Attempt, Failure};
+use laneway_config::{Protocol, WorkerProgram};
+use laneway_process::jsonl::{self, Answer, Said, Speech};
+use laneway_process::{Done, News, Program, StartError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::worker::limits;
+use crate::worker::template::words;
+
+/// How much a program may write before it is stopped, where nothing is said.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Runs the program for one attempt.
+pub(crate) async fn run(configured: &WorkerProgram, attempt: &Attempt, url: &str) -> Result<Value, Failure> {
+    let program = program(configured, attempt, url)?;
+    match configured.protocol {
+        Protocol::Text => text(configured, &program, attempt).await,
+        Protocol::Jsonl => jsonl(configured, &program, attempt).await,
+    }
+}
+
+fn program(configured: &WorkerProgram, attempt: &Attempt, url: &str) -> Result<Program, Failure> {
+    let task = attempt.task();
+    let mut argv = words(&configured.command, task)?;
+    if configured.limits.is_any() {
+        argv = limits::under(&configured.limits, argv).map_err(Failure::new)?;
+    }
+    let mut program = Program::new(argv).map_err(Failure::fatal)?;
+    if let Some(allowed) = &configured.env {
+        program = program.allow(allowed.iter());
+    }
+    if let Some(dir) = &configured.cwd {
+        program = program.dir(dir);
+    }
+    if let Some(grace) = configured.grace {
+        program = program.grace(grace);
+    }
+    if let Some(trace) = &task.traceparent {
+        program = program.variable("TRACEPARENT", trace);
+    }
+    Ok(program
+        .output_max(output_max(configured))
+        .variable("LANEWAY_TASK_ID", &task.id)
+        .variable("LANEWAY_FENCE", task.fence.to_string())
+        .variable("LANEWAY_ATTEMPT", task.attempt.to_string())
+        .variable("LANEWAY_URL", url))
+}
+
+fn output_max(configured: &WorkerProgram) -> usize {
+    configured.output_bytes_max.map_or(OUTPUT_BYTES_MAX, |bytes| bytes as usize)
+}
+
+/// Whether the program could be started at all.
+pub(crate) fn check(configured: &WorkerProgram) -> Result<(), String> {
+    if let Some(dir) = configured.cwd.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(StartError::NoDirectory(dir.clone()).to_string());
+    }
+    let name = configured.command.first().and_then(|word| word.fixed()).unwrap_or_default();
+    let is_there = match name.contains('/') {
+        true => configured.cwd.as_deref().unwrap_or(".".as_ref()).join(name).exists(),
+        false => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|dir| dir.join(name).exists())
+        }
+    };
+    if is_there { Ok(()) } else { Err(format!("there is no program {name}")) }
+}
+
+/// A program or directory that is not there may be there on another machine; a word that cannot be one never is.
+fn not_started(error: StartError) -> Failure {
+    match error {
+        StartError::Unusable(_) => Failure::fatal(error),
+        error => Failure::new(error),
+    }
+}
+
+/// The payload on stdin; what it writes to stdout is the result.
+async fn text(configured: &WorkerProgram, program: &Program, attempt: &Attempt) -> Result<Value, Failure> {
+    let input = if configured.stdin { input_of(attempt) } else { String::new() };
+    let stop = async {
+        attempt.stopped().await;
+    };
+    let done = program.run(input, stop, |_| {}).await.map_err(not_started)?;
+    succeeded(&done, attempt)?;
+    match is_turn(attempt) {
+        true => Ok(Value::String(done.stdout)),
+        false => Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout))),
+    }
+}
+
+fn is_turn(attempt: &Attempt) -> bool {
+    attempt.task().kind.starts_with("agent:")
+}
+
+/// What goes in as text: the message of an agent's turn, else the payload; a text as it is, all else as JSON.
+fn input_of(attempt: &Attempt) -> String {
+    let payload = &attempt.task().payload;
+    let message = payload.get("message").or_else(|| payload.get("text")).filter(|_| is_turn(attempt));
+    match message.unwrap_or(payload) {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn succeeded(done: &Done, attempt: &Attempt) -> Result<(), Failure> {
+    log_stderr(&done.stderr, attempt);
+    if let Some(reason) = attempt.stop_reason() {
+        return Err(Failure::new(reason));
+    }
+    if done.overflowed {
+        return Err(Failure::fatal("the program wrote more than it may"));
+    }
+    match done.exit.is_success() {
+        true => Ok(()),
+        // What it says on stderr stays on this machine: there may be anything in it.
+        false => Err(Failure::new(format!("the program ended with {}", done.exit))),
+    }
+}
+
+fn log_stderr(stderr: &str, attempt: &Attempt) {
+    if !stderr.trim().is_empty() {
+        tracing::warn!(task = attempt.task().id, stderr = stderr.trim(), "the program wrote to stderr");
+    }
+}
+
+/// A JSON object on each line, both ways: as the server talks to its own programs.
+async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt) -> Result<Value, Failure> {
+    let mut running = program.start().map_err(not_started)?;
+    let mut input = running.input().filter(|_| configured.stdin).map(jsonl::writer);
+    if let Some(input) = &input {
+        // There is room for one, and this is the first.
+        drop(input.try_send(jsonl::first_line(attempt.task().payload.clone())));
+    }
+    let mut speech = Speech::new(output_max(configured));
+    let mut is_stopping = false;
+    let exit = loop {
+        tokio::select! {
+            biased;
+            _ = attempt.stopped(), if !is_stopping => {
+                is_stopping = true;
+                running.stop();
+            }
+            news = running.next() => match news {
+                News::Output(bytes) => {
+                    for said in speech.hear(&bytes).map_err(Failure::fatal)? {
+                        if let Said::Progress(how_far) = said {
+                            attempt.progress(how_far);
+                        }
+                    }
+                    if speech.is_over() {
+                        // Its input ends, so that it can end by itself.
+                        input = None;
+                    }
+                }
+                News::Ended { exit, stderr } => {
+                    log_stderr(&stderr, attempt);
+                    break exit;
+                }
+            },
+            () = pass_steering(input.as_ref(), attempt) => {}
+        }
+    };
+    match (attempt.stop_reason(), speech.answer()) {
+        (Some(reason), _) => Err(Failure::new(reason)),
+        (None, Answer::Error { error, retryable }) => Err(Failure { error, retryable }),
+        (None, _) if !exit.is_success() => Err(Failure::new(format!("the program ended with {exit}"))),
+        (None, Answer::Result(result)) => Ok(result),
+        (None, Answer::Text(text)) => Ok(Value::String(text)),
+    }
+}
+
+/// Passes on one thing that is said to the run. It is taken only when it can be passed on.
+async fn pass_steering(input: Option<&mpsc::Sender<String>>, attempt: &Attempt) {
+    let room = match input.filter(|_| attempt.task().session.is_some()) {
+        Some(input) => input.reserve().await.ok(),
+        None => None,
+    };
+    match room {
+        Some(room) => {
+            let text = attempt.next_steering().await;
+            room.send(format!("{}\n", json!({ "type": "steer", "text": text })));
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,269 @@
+//! Settings of lanes: every key goes through the core's own list, so that there is one list.
+
+use std::collections::BTreeMap;
+
+use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError, Switch};
+
+use crate::fields::{Field, Fields};
+use crate::formats::Value;
+use crate::report::Report;
+use crate::source::Source;
+
+/// The settings of one lane, or of a pattern of lanes, and where each came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Which lanes.
+    pub lanes: Pattern,
+    /// What was asked for; what is left out keeps its default.
+    pub settings: LaneSettings,
+    given: Vec<Given>,
+    /// It has a block of its own, or whatever speaks for it has been copied here: nothing else speaks for it.
+    settled: bool,
+}
+
+/// One setting that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Given {
+    /// As in [`SETTING_KEYS`].
+    setting: String,
+    text: String,
+    source: Source,
+}
+
+/// `retry` of `retry.jitter`.
+fn group(setting: &str) -> &str {
+    setting.split_once('.').map_or(setting, |(group, _)| group)
+}
+
+impl Lane {
+    fn new(lanes: Pattern) -> Lane {
+        Lane { lanes, settings: LaneSettings::default(), given: Vec::new(), settled: false }
+    }
+
+    /// The settings as the scheduler takes them.
+    pub fn block(&self) -> Block {
+        Block { lanes: self.lanes.clone(), settings: Some(self.settings.clone()) }
+    }
+
+    /// Where the setting `key` came from; a part (`retry.jitter`) from the whole (`retry`), where that was
+    /// given.
+    pub fn source(&self, key: &str) -> Source {
+        self.given(key).cloned().unwrap_or(Source::Default)
+    }
+
+    pub(crate) fn given(&self, key: &str) -> Option<&Source> {
+        let exact = self.given.iter().find(|given| given.setting == key);
+        let whole = || self.given.iter().find(|given| given.setting == group(key));
+        exact.or_else(whole).map(|given| &given.source)
+    }
+
+    /// Whether `group` or any part of it was given.
+    pub(crate) fn given_within(&self, group: &str) -> Option<&Source> {
+        self.given.iter().find(|given| self::group(&given.setting) == group).map(|given| &given.source)
+    }
+
+    /// Limits the lane, unless something was said about that.
+    pub(crate) fn default_max_concurrency(&mut self, limit: u32) {
+        if self.settings.max_concurrency.is_none() {
+            self.settings.max_concurrency = Some(Switch::On(limit));
+        }
+    }
+
+    /// Sets `key`, replacing what was there.
+    pub(crate) fn assign(&mut self, key: &str, text: &str, source: Source) -> Result<(), SettingError> {
+        self.settings.set(key, text)?;
+        self.given.retain(|given| given.setting != key);
+        self.given.push(Given { setting: key.to_owned(), text: text.to_owned(), source });
+        Ok(())
+    }
+
+    /// Takes from `pattern` what is not said here. A group belongs together: a lane that says any of it gets
+    /// none of it.
+    fn inherit(&mut self, pattern: &Lane) -> Result<(), SettingError> {
+        let own: Vec<String> = self.given.iter().map(|given| group(&given.setting).to_owned()).collect();
+        for Given { setting, text, source } in &pattern.given {
+            if !own.iter().any(|own| own == group(setting)) {
+                self.assign(setting, text, source.clone())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All lanes that are spoken of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lanes(BTreeMap<Pattern, Lane>);
+
+impl Lanes {
+    pub(crate) fn lane(&mut self, lanes: &Pattern) -> &mut Lane {
+        self.0.entry(lanes.clone()).or_insert_with(|| Lane::new(lanes.clone()))
+    }
+
+    /// A lane that has a block of its own, be it empty.
+    pub(crate) fn declared(&mut self, lanes: &Pattern) -> &mut Lane {
+        let lane = self.lane(lanes);
+        lane.settled = true;
+        lane
+    }
+
+    /// One lane, to be added to: as its own block says, else as the longest pattern that fits says, with what
+    /// has been said about this lane laid over it. So what is implied about a lane never hides what was said
+    /// about many.
+    pub(crate) fn settled(&mut self, name: &LaneName) -> &mut Lane {
+        let exact = Pattern::from(name);
+        let fitting = self.0.values().filter(|lane| !lane.lanes.is_exact() && lane.lanes.matches(name));
+        let longest = fitting.min_by_key(|lane| std::cmp::Reverse(lane.lanes.as_str().len())).cloned();
+        let lane = self.lane(&exact);
+        if let Some(pattern) = longest.filter(|_| !lane.settled) {
+            let mut merged = Lane { settled: true, ..lane.clone() };
+            // What a pattern says was checked when it was read.
+            if merged.inherit(&pattern).is_ok() {
+                *lane = merged;
+            }
+        }
+        lane.settled = true;
+        lane
+    }
+
+    /// The lanes that something is said about. A lane that was only looked at would hide the pattern behind it.
+    pub(crate) fn into_vec(self) -> Vec<Lane> {
+        let said = |lane: &Lane| lane.settled || lane.settings != LaneSettings::default();
+        self.0.into_values().filter(said).collect()
+    }
+}
+
+/// Takes every lane setting out of a block.
+pub(crate) fn take_settings(report: &mut Report, fields: &mut Fields<'_>, lane: &mut Lane) {
+    let mut groups: Vec<&str> = Vec::new();
+    for key in SETTING_KEYS {
+        let group = group(key);
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    for group in groups {
+        let parts: Vec<&str> =
+            SETTING_KEYS.iter().filter_map(|key| key.strip_prefix(group)?.strip_prefix('.')).collect();
+        if parts.is_empty() {
+            if let Some(field) = take(report, fields, group, group) {
+                set(report, &fields.block, &field, group, lane);
+            }
+        } else if let Some(field) = fields.take(group) {
+            take_group(report, &fields.block, &field, (group, &parts), lane);
+        }
+    }
+}
+
+/// Takes `key` out of a block, as `key_ms` too where it is a duration.
+fn take<'a>(report: &mut Report, fields: &mut Fields<'a>, key: &str, setting: &str) -> Option<Field<'a>> {
+    if is_duration(setting) { fields.take_duration(report, key) } else { fields.take(key) }
+}
+
+fn is_duration(setting: &str) -> bool {
+    LaneSettings::default().set(setting, "1s").is_ok()
+}
+
+/// Takes `retry { … }`, or `retry = "…"`.
+fn take_group(
+    report: &mut Report,
+    block: &str,
+    field: &Field<'_>,
+    (group, parts): (&str, &[&str]),
+    lane: &mut Lane,
+) {
+    if !matches!(field.value, Value::Table(_)) {
+        if SETTING_KEYS.contains(&group) {
+            return set(report, block, field, group, lane);
+        }
+        let expected = format!("must be a block, not {}", field.value.what());
+        return report.wrong(field.line, block, &field.written, &expected);
+    }
+    let Some(mut inner) = Fields::of(report, block, &format!("{}.", field.written), field.node) else {
+        return;
+    };
+    let mut found = Vec::new();
+    // The strategy, which comes first in the list, is set last: so that `none` is really none.
+    for part in parts.iter().rev() {
+        let setting = format!("{group}.{part}");
+        if let Some(part_field) = take(report, &mut inner, part, &setting) {
+            set(report, block, &part_field, &setting, lane);
+            found.push(*part);
+        }
+    }
+    inner.finish_as(report, &format!("{group}."));
+    complete(report, block, field, (group, &found), lane);
+}
+
+/// What a block means in which something, or everything, is left out.
+fn complete(
+    report: &mut Report,
+    block: &str,
+    field: &Field<'_>,
+    (group, found): (&str, &[&str]),
+    lane: &mut Lane,
+) {
+    let empty = matches!(field.value, Value::Table(entries) if entries.is_empty());
+    let standard = match group {
+        "retry" => "exponential",
+        "boost" => "standard",
+        "ageing" => "60s",
+        "rate_limit" if found.len() < 2 => {
+            let needed = format!("{0}.per and {0}.max", field.written);
+            return report.missing(field.line, block, &needed);
+        }
+        "alerts" if empty => {
+            let needed = format!("{0}.warning or {0}.critical", field.written);
+            return report.missing(field.line, block, &needed);
+        }
+        _ => return,
+    };
+    if empty {
+        assign(report, block, field, (group, standard), lane);
+    }
+}
+
+fn set(report: &mut Report, block: &str, field: &Field<'_>, setting: &str, lane: &mut Lane) {
+    let text = match scalar(field, setting) {
+        Ok(text) => text,
+        Err(expected) => return report.wrong(field.line, block, &field.written, &expected),
+    };
+    assign(report, block, field, (setting, &text), lane);
+}
+
+fn assign(
+    report: &mut Report,
+    block: &str,
+    field: &Field<'_>,
+    (setting, text): (&str, &str),
+    lane: &mut Lane,
+) {
+    if let Some(first) = lane.given(setting) {
+        return report.twice(field.line, block, &field.written, first.clone());
+    }
+    if let Err(error) = lane.assign(setting, text, report.at(field.line)) {
+        report.wrong(field.line, block, &field.written, &error.expected);
+    }
+}
+
+/// The text that the core is asked to read, or what it would have taken instead.
+pub(crate) fn scalar(field: &Field<'_>, setting: &str) -> Result<String, String> {
+    let wanted = || match LaneSettings::default().set(setting, "?") {
+        Err(error) => error.expected,
+        Ok(()) => "has a value of the wrong type".to_owned(),
+    };
+    match field.value {
+        Value::Number(text) => Ok(text.clone()),
+        Value::Bool(truth) => Ok(truth.to_string()),
+        _ if field.millis => Err("must be a whole number of milliseconds".to_owned()),
+        // A number or a truth in quotes is a text, and a text is wrong where a number is wanted.
+        Value::Text(text) if !is_duration(setting) && (text.parse::<f64>().is_ok() || is_truth(text)) => {
+            Err(wanted())
+        }
+        Value::Text(text) => Ok(text.clone()),
+        _ => Err(wanted()),
+    }
+}
+
+fn is_truth(text: &str) -> bool {
+    matches!(text, "true" | "false")
+}

@@ -1,0 +1,132 @@
+//! HCL as a tree. `lane "main" { … }` becomes the entry `main` of the table `lane`, as the other formats
+//! write it.
+
+use hcl::edit::Span;
+use hcl::edit::expr::{Expression, ObjectKey};
+use hcl::edit::structure::{Block, Body, Structure};
+use hcl::eval::{Context, Evaluate};
+
+use crate::formats::unfold::Unfolded;
+use crate::formats::{Entry, Lines, Node, SyntaxError, Value};
+
+pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
+    let reader = Reader { unfolded: Unfolded::of(text), lines: Lines::of(text) };
+    match hcl::edit::parser::parse_body(&reader.unfolded.text) {
+        Ok(body) => Ok(Node { line: None, value: reader.body(&body)? }),
+        Err(error) => Err(SyntaxError {
+            line: reader.line(Some(error.location().offset()..0)),
+            message: error.message().to_owned(),
+        }),
+    }
+}
+
+struct Reader {
+    unfolded: Unfolded,
+    lines: Lines,
+}
+
+impl Reader {
+    fn line(&self, span: Option<std::ops::Range<usize>>) -> Option<u32> {
+        span.map(|span| self.lines.line(self.unfolded.original(span.start)))
+    }
+
+    fn body(&self, body: &Body) -> Result<Value, SyntaxError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for structure in body {
+            match structure {
+                Structure::Attribute(attribute) => entries.push(Entry {
+                    key: attribute.key.to_string(),
+                    line: self.line(attribute.key.span()),
+                    node: self.node(&attribute.value)?,
+                }),
+                Structure::Block(block) => self.block(block, &mut entries)?,
+            }
+        }
+        Ok(Value::Table(entries))
+    }
+
+    /// Blocks with labels share a table, as long as they are of one kind.
+    fn block(&self, block: &Block, entries: &mut Vec<Entry>) -> Result<(), SyntaxError> {
+        let line = self.line(block.ident.span());
+        if block.labels.len() > 1 {
+            let message =
+                format!("a block has one name, {} has {}", block.ident.as_str(), block.labels.len());
+            return Err(SyntaxError { line, message });
+        }
+        let body = Node { line, value: self.body(&block.body)? };
+        let labelled = block.labels.iter().rev().fold(body, |node, label| {
+            let entry = Entry { key: label.as_str().to_owned(), line, node };
+            Node { line, value: Value::Table(vec![entry]) }
+        });
+        let kind = block.ident.to_string();
+        let earlier = entries.iter_mut().find(|entry| entry.key == kind);
+        match (earlier, labelled.value) {
+            (Some(Entry { node: Node { value: Value::Table(earlier), .. }, .. }), Value::Table(new))
+                if !block.labels.is_empty() =>
+            {
+                earlier.extend(new);
+            }
+            (_, value) => entries.push(Entry { key: kind, line, node: Node { line, value } }),
+        }
+        Ok(())
+    }
+
+    fn node(&self, expression: &Expression) -> Result<Node, SyntaxError> {
+        let line = self.line(expression.span());
+        let value = match expression {
+            Expression::Array(items) => {
+                Value::List(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+            }
+            Expression::Object(object) => {
+                let mut entries = Vec::new();
+                for (key, value) in object {
+                    let line = self.line(key.span());
+                    entries.push(Entry { key: self.key(key)?, line, node: self.node(value.expr())? });
+                }
+                Value::Table(entries)
+            }
+            other => value(self.evaluate(other)?),
+        };
+        Ok(Node { line, value })
+    }
+
+    fn key(&self, key: &ObjectKey) -> Result<String, SyntaxError> {
+        match key {
+            ObjectKey::Ident(word) => Ok(word.to_string()),
+            ObjectKey::Expression(Expression::Variable(word)) => Ok(word.to_string()),
+            ObjectKey::Expression(expression) => match self.evaluate(expression)? {
+                hcl::Value::String(text) => Ok(text),
+                other => Ok(other.to_string()),
+            },
+        }
+    }
+
+    fn evaluate(&self, expression: &Expression) -> Result<hcl::Value, SyntaxError> {
+        if let Some(message) = crate::formats::calculation::problem(expression) {
+            return Err(SyntaxError { line: self.line(expression.span()), message });
+        }
+        let result = hcl::Expression::from(expression.clone()).evaluate(&Context::new());
+        result.map_err(|error| SyntaxError {
+            line: self.line(expression.span()),
+            message: error.to_string().lines().collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// What an expression came to; its parts have no lines of their own.
+fn value(value: hcl::Value) -> Value {
+    let node = |inner| Node { line: None, value: self::value(inner) };
+    match value {
+        hcl::Value::Null => Value::Null,
+        hcl::Value::Bool(truth) => Value::Bool(truth),
+        hcl::Value::Number(number) => match (number.is_f64(), number.as_f64()) {
+            (true, Some(float)) => Value::float(float),
+            _ => Value::Number(number.to_string()),
+        },
+        hcl::Value::String(text) => Value::Text(text),
+        hcl::Value::Array(items) => Value::List(items.into_iter().map(node).collect()),
+        hcl::Value::Object(entries) => Value::Table(
+            entries.into_iter().map(|(key, inner)| Entry { key, line: None, node: node(inner) }).collect(),
+        ),
+    }
+}

@@ -1,0 +1,334 @@
+//! Refusals: understood, nothing changed, and what to do next.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::api::ids::{Fence, TaskId};
+use crate::api::name::LaneName;
+use crate::api::settings_schema::SettingError;
+use crate::api::task_spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX};
+use crate::api::time::{Millis, Timestamp};
+use crate::decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX};
+use crate::query::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
+use crate::sessions::message::{BadMessage, MessageId, TEXTS_BYTES_MAX};
+
+/// Why a command was not carried out. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The task would have to wait, and this lane's line is full (or the task may not wait).
+    LaneFull(Box<LaneFull>),
+    /// This lane takes no new work.
+    LaneDraining {
+        /// Which lane.
+        lane: LaneName,
+    },
+    /// The task would start only after its deadline.
+    DeadlineUnmeetable {
+        /// When it would probably start.
+        starts_in: Millis,
+        /// How soon it had to.
+        deadline: Millis,
+    },
+    /// No live task has this id: it has ended or never was.
+    NotLive {
+        /// The id.
+        task: TaskId,
+    },
+    /// The task runs, and this can only be done to one that waits.
+    NotWaiting {
+        /// The id.
+        task: TaskId,
+    },
+    /// A live task or a dead letter has this id already.
+    IdTaken {
+        /// The id.
+        task: TaskId,
+    },
+    /// The attempt lost its lease: whatever it reports counts no more.
+    StaleLease {
+        /// Which task.
+        task: TaskId,
+        /// The fence that was shown.
+        fence: Fence,
+    },
+    /// The task that should wait for this one does not run.
+    ParentNotRunning {
+        /// The parent.
+        task: TaskId,
+    },
+    /// The task could never start: it needs a slot that is held until it has ended.
+    WouldDeadlock {
+        /// The lane of that slot.
+        lane: LaneName,
+        /// Who holds it.
+        holder: TaskId,
+    },
+    /// Too many tasks wait for each other.
+    ChainTooDeep,
+    /// The same key was used for another request.
+    KeyConflict {
+        /// The task of that request.
+        task: TaskId,
+    },
+    /// No dead letter has this id.
+    NoSuchLetter {
+        /// The id.
+        letter: TaskId,
+    },
+    /// `now` lies before the last step.
+    ClockWentBack {
+        /// When this step was said to be.
+        now: Timestamp,
+        /// When the last one was.
+        last: Timestamp,
+    },
+    /// `now` lies behind [`Timestamp::MAX`].
+    TimeTooLate {
+        /// When this step was said to be.
+        now: Timestamp,
+    },
+    /// A setting makes no sense.
+    BadSetting(Box<SettingError>),
+    /// Something asked of a task makes no sense.
+    BadTask(BadTask),
+    /// The session is busy, and the message's mode says that it is refused then.
+    SessionBusy {
+        /// The session's lane.
+        session: LaneName,
+        /// The turn that is under way.
+        turn: Option<TaskId>,
+    },
+    /// Nothing is under way in the session.
+    SessionIdle {
+        /// The session's lane.
+        session: LaneName,
+    },
+    /// The turn that a message was meant to steer is over, or takes no steering.
+    TurnOver {
+        /// The turn.
+        turn: TaskId,
+    },
+    /// No message has this id: it has ended or never was.
+    NoSuchMessage {
+        /// The id.
+        message: MessageId,
+    },
+    /// The message is in a turn already: out of reach.
+    MessageInTurn {
+        /// The id.
+        message: MessageId,
+    },
+    /// A message has this id already.
+    MessageIdTaken {
+        /// The id.
+        message: MessageId,
+    },
+    /// The texts of all waiting messages have reached their bound.
+    MessagesFull,
+    /// Something about a message makes no sense.
+    BadMessage(BadMessage),
+    /// A note is not as the change expects: somebody else has changed it.
+    NoteChanged {
+        /// Its key.
+        key: Arc<str>,
+    },
+    /// The notes are as large as they may be.
+    NotesFull,
+}
+
+/// The numbers of a lane whose line is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneFull {
+    /// The lane.
+    pub lane: LaneName,
+    /// How many of its slots are taken.
+    pub running: u32,
+    /// How many it has; `None`: any number.
+    pub max_concurrency: Option<u32>,
+    /// How many tasks wait.
+    pub waiting: u32,
+    /// How many may.
+    pub max_queued: u32,
+    /// The task that has held a slot for longest, if one is held.
+    pub current: Option<TaskId>,
+    /// When to come back: from the lane's measured run times, 1 to 300 s; 5 s if there are none.
+    pub retry_after: Millis,
+}
+
+/// What makes no sense about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BadTask {
+    /// More than [`LANES_PER_TASK_MAX`] lanes; holds how many.
+    TooManyLanes(usize),
+    /// A priority above 9.
+    Priority,
+    /// A duration longer than [`Millis::MAX`]; holds the field.
+    TooLong(&'static str),
+    /// A duration of zero where there must be some time; holds the field.
+    Zero(&'static str),
+    /// A key that is empty or longer than [`KEY_BYTES_MAX`].
+    Key,
+    /// No calls, or more than a batch may have.
+    BatchSize,
+    /// The session's key makes no lane name.
+    Session(crate::api::name::NameError),
+    /// It waits for a task that is not live.
+    After,
+    /// A claim names no lane or asks for no task.
+    EmptyClaim,
+    /// A claim names more tasks than one may take; holds how many.
+    TooManyClaimed(usize),
+}
+
+impl Rejection {
+    /// A stable name of the kind of refusal, the same on every surface.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Rejection::LaneFull(_) | Rejection::MessagesFull | Rejection::NotesFull => "AT_CAPACITY",
+            Rejection::SessionBusy { .. } => "SESSION_BUSY",
+            Rejection::BadMessage(BadMessage::TooLong) => "TOO_LARGE",
+            Rejection::LaneDraining { .. } => "DRAINING",
+            Rejection::DeadlineUnmeetable { .. } => "DEADLINE_UNMEETABLE",
+            Rejection::NotLive { .. }
+            | Rejection::NoSuchLetter { .. }
+            | Rejection::SessionIdle { .. }
+            | Rejection::TurnOver { .. }
+            | Rejection::NoSuchMessage { .. } => "NOT_FOUND",
+            Rejection::StaleLease { .. } => "STALE_LEASE",
+            Rejection::WouldDeadlock { .. } => "WOULD_DEADLOCK",
+            Rejection::ChainTooDeep => "CHAIN_TOO_DEEP",
+            Rejection::KeyConflict { .. } => "IDEMPOTENCY_CONFLICT",
+            Rejection::NotWaiting { .. }
+            | Rejection::IdTaken { .. }
+            | Rejection::ParentNotRunning { .. }
+            | Rejection::ClockWentBack { .. }
+            | Rejection::TimeTooLate { .. }
+            | Rejection::BadSetting(_)
+            | Rejection::BadTask(_)
+            | Rejection::MessageInTurn { .. }
+            | Rejection::MessageIdTaken { .. }
+            | Rejection::NoteChanged { .. }
+            | Rejection::BadMessage(_) => "INVALID",
+        }
+    }
+
+    /// When asking again could help. A deadline that cannot be met could be as soon as the lanes have caught up
+    /// by as much as the task would be late.
+    pub fn retry_after(&self) -> Option<Millis> {
+        match self {
+            Rejection::LaneFull(full) => Some(full.retry_after),
+            Rejection::LaneDraining { .. } | Rejection::MessagesFull => Some(RETRY_AFTER_UNKNOWN),
+            Rejection::DeadlineUnmeetable { starts_in, deadline } => {
+                let too_late = Millis(starts_in.0.saturating_sub(deadline.0));
+                Some(too_late.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::LaneFull(full) => full.fmt(f),
+            Rejection::LaneDraining { lane } => write!(f, "lane {lane} is draining and takes no new work"),
+            Rejection::DeadlineUnmeetable { starts_in, deadline } => {
+                write!(f, "it would start in {starts_in}, after its deadline in {deadline}")
+            }
+            Rejection::NotLive { task } => {
+                write!(f, "task {task} is not live: it has ended or was never accepted")
+            }
+            Rejection::NotWaiting { task } => write!(f, "task {task} runs already"),
+            Rejection::IdTaken { task } => write!(f, "the id {task} is in use"),
+            Rejection::StaleLease { task, fence } => write!(f, "lease {fence} on {task} is stale"),
+            Rejection::ParentNotRunning { task } => {
+                write!(f, "task {task} does not run, so it cannot wait for another")
+            }
+            Rejection::WouldDeadlock { lane, holder } => {
+                write!(f, "it would wait for lane {lane}, which {holder} holds until it has ended")
+            }
+            Rejection::ChainTooDeep => {
+                write!(f, "at most {CHAIN_DEPTH_MAX} tasks can wait for each other in a chain")
+            }
+            Rejection::KeyConflict { task } => {
+                write!(f, "the key was used for another request, task {task}")
+            }
+            Rejection::NoSuchLetter { letter } => write!(f, "there is no dead letter {letter}"),
+            Rejection::ClockWentBack { now, last } => {
+                write!(f, "the clock went back: it is {now}, but the last step was at {last}")
+            }
+            Rejection::TimeTooLate { .. } => {
+                write!(f, "a step can be at {} ms at the latest", Timestamp::MAX)
+            }
+            Rejection::BadSetting(error) => error.fmt(f),
+            Rejection::BadTask(bad) => bad.fmt(f),
+            Rejection::SessionBusy { session, turn: Some(turn) } => {
+                write!(f, "{session} is busy with turn {turn}")
+            }
+            Rejection::SessionBusy { session, turn: None } => write!(f, "{session} is busy"),
+            Rejection::SessionIdle { session } => write!(f, "nothing is under way in {session}"),
+            Rejection::TurnOver { turn } => write!(f, "turn {turn} is over or takes no steering"),
+            Rejection::NoSuchMessage { message } => {
+                write!(f, "message {message} has ended or was never accepted")
+            }
+            Rejection::MessageInTurn { message } => write!(f, "message {message} is in a turn already"),
+            Rejection::MessageIdTaken { message } => write!(f, "the id {message} is in use"),
+            Rejection::MessagesFull => {
+                write!(f, "the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)
+            }
+            Rejection::BadMessage(bad) => bad.fmt(f),
+            Rejection::NoteChanged { .. } => write!(f, "somebody else has changed it meanwhile"),
+            Rejection::NotesFull => {
+                let (one, all) = (NOTE_BYTES_MAX >> 10, NOTES_BYTES_MAX >> 20);
+                write!(
+                    f,
+                    "a note has at most {one} KiB, all of them {all} MiB, and {NOTE_CHANGES_MAX} change at once"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+impl fmt::Display for LaneFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lane {} is full: {}", self.lane, self.running)?;
+        if let Some(slots) = self.max_concurrency {
+            write!(f, "/{slots}")?;
+        }
+        write!(f, " running, {}/{} waiting", self.waiting, self.max_queued)?;
+        write!(f, "; come back in {} s", self.retry_after.0.div_ceil(1000))
+    }
+}
+
+impl fmt::Display for BadTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadTask::TooManyLanes(lanes) => {
+                write!(f, "a task names at most {LANES_PER_TASK_MAX} lanes, this one names {lanes}")
+            }
+            BadTask::Priority => write!(f, "a priority is a whole number from 0 to 9"),
+            BadTask::TooLong(field) => write!(f, "{field} is at most ten years"),
+            BadTask::Zero(field) => write!(f, "{field} is at least one millisecond"),
+            BadTask::Key => write!(f, "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"),
+            BadTask::BatchSize => {
+                write!(f, "a batch has 1 to {} calls", crate::decide::submit::BATCH_CALLS_MAX)
+            }
+            BadTask::Session(error) => write!(f, "the session's key makes no lane: {error}"),
+            BadTask::After => write!(f, "the task to start after is not live"),
+            BadTask::EmptyClaim => {
+                write!(f, "a claim names at least one lane and asks for at least one task")
+            }
+            BadTask::TooManyClaimed(tasks) => {
+                write!(
+                    f,
+                    "a claim takes at most {} tasks, this one names {tasks}",
+                    crate::decide::dispatch::CLAIM_MAX
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What can be asked of sessions, what can happen in them, and what is answered.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::event::CancelReason;
+use crate::api::ids::{Fence, TaskId};
+use crate::api::name::LaneName;
+use crate::api::time::Timestamp;
+use crate::sessions::message::{Address, Dropped, Incoming, Message, MessageEnd, MessageId, Place};
+use crate::sessions::queue_mode::{MessageSettings, QueueOverrides};
+
+/// One request about sessions and their messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SessionCommand {
+    /// Accept a message. Answers [`Reply::Message`](crate::Reply::Message).
+    Send(Box<Incoming>),
+    /// Change how messages are queued everywhere, at once and for what waits already.
+    ConfigureMessages(Box<MessageSettings>),
+    /// Say how messages of one session are queued, in place of what was said before.
+    Configure {
+        /// The conversation's key.
+        session: Arc<str>,
+        /// What holds there.
+        queue: QueueOverrides,
+    },
+    /// Change some of how messages of one session are queued; what is not said stays.
+    Amend {
+        /// The conversation's key.
+        session: Arc<str>,
+        /// What changes.
+        queue: QueueOverrides,
+    },
+    /// Take a waiting message back, or throw away one that was set aside.
+    Withdraw {
+        /// Which one.
+        message: MessageId,
+    },
+    /// Give a waiting message another place in line.
+    Move {
+        /// Which one.
+        message: MessageId,
+        /// Before which one; none: to the end.
+        before: Option<MessageId>,
+    },
+    /// Send a waiting message next, without waiting for quiet or the end of a back-off.
+    SendNow {
+        /// Which one.
+        message: MessageId,
+    },
+    /// Send a message that was set aside once more, as a new one. Answers
+    /// [`Reply::Message`](crate::Reply::Message).
+    Resend {
+        /// The one that was set aside.
+        message: MessageId,
+        /// The new one's id, never used before.
+        again: MessageId,
+    },
+    /// Cancel the messages of a session that wait, alone or in turns that have not started.
+    Clear {
+        /// The conversation's key.
+        session: Arc<str>,
+    },
+    /// Cancel the turn that is under way; what waits goes on.
+    Interrupt {
+        /// The conversation's key.
+        session: Arc<str>,
+    },
+    /// Cancel the turn and everything that waits.
+    Stop {
+        /// The conversation's key.
+        session: Arc<str>,
+    },
+    /// A running turn says whether it takes steering from now on.
+    Steering {
+        /// Which turn.
+        turn: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// Whether it does.
+        open: bool,
+    },
+    /// A running turn takes the messages that were accepted for it. Answers
+    /// [`Reply::Steering`](crate::Reply::Steering).
+    TakeSteering {
+        /// Which turn.
+        turn: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// Only these of them; none: all. Whoever was shown them
+        /// ([`offered_steering`](crate::Scheduler::offered_steering)) says so when it really has them.
+        only: Option<Vec<MessageId>>,
+    },
+}
+
+/// Something that happened in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEvent {
+    /// The session's lane.
+    pub session: LaneName,
+    /// What.
+    pub change: SessionChange,
+}
+
+/// What can happen in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SessionChange {
+    /// A message was accepted: from now on the sender sees typing.
+    Accepted {
+        /// The message.
+        message: Message,
+        /// Where it went.
+        way: Way,
+    },
+    /// Messages became a turn, which was submitted just before.
+    TurnBegan {
+        /// The task.
+        turn: TaskId,
+        /// The messages, in order; none: the turn is a summary of what was dropped.
+        messages: Vec<MessageId>,
+        /// The dropped messages to this address are told of in this turn.
+        summary: Option<Arc<Address>>,
+    },
+    /// A running turn says whether it takes steering.
+    SteeringSet {
+        /// Which turn.
+        turn: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// Whether it does.
+        open: bool,
+    },
+    /// A running turn took these messages.
+    Taken {
+        /// Which turn.
+        turn: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// The messages.
+        messages: Vec<MessageId>,
+    },
+    /// These messages were meant for a turn that did not take them: they wait, in their places.
+    Returned {
+        /// Which turn.
+        turn: TaskId,
+        /// The messages.
+        messages: Vec<MessageId>,
+    },
+    /// A turn did not succeed: its messages wait again, in their places.
+    Retrying {
+        /// Which turn.
+        turn: TaskId,
+        /// When they may be tried again.
+        at: Timestamp,
+        /// Each in a turn of its own, to find out which one it is.
+        alone: bool,
+        /// The turn was lost and may have done something already.
+        redelivered: bool,
+    },
+    /// A message came to its one end.
+    Ended {
+        /// Which one.
+        message: MessageId,
+        /// How.
+        end: MessageEnd,
+    },
+    /// A turn has ended, and so have its messages or they wait again.
+    TurnOver {
+        /// Which turn.
+        turn: TaskId,
+    },
+    /// How this session's messages are queued was changed.
+    Configured {
+        /// What holds now.
+        queue: QueueOverrides,
+    },
+    /// A waiting message has another place in line.
+    Moved {
+        /// Which one.
+        message: MessageId,
+        /// Before which one; none: to the end.
+        before: Option<MessageId>,
+    },
+    /// A waiting message is sent next.
+    Hastened {
+        /// Which one.
+        message: MessageId,
+    },
+    /// The next turn starts a fresh conversation.
+    Renewed,
+    /// Nobody will be told of what was dropped: the messages around it were cancelled.
+    SummaryDropped,
+    /// A directive with an id of its sender's own was answered, and is not obeyed again.
+    Answered {
+        /// Its id.
+        message: MessageId,
+        /// The sender's own id of it.
+        message_id: Arc<str>,
+        /// Where it came from.
+        place: Place,
+        /// What was answered.
+        reply: Arc<str>,
+    },
+    /// A message that was set aside is not kept any longer.
+    TakenUp {
+        /// Which one.
+        message: MessageId,
+        /// The message that says the same once more; none: it was thrown away.
+        again: Option<MessageId>,
+    },
+}
+
+/// Where an accepted message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    /// Into the line of its session.
+    Line,
+    /// To a running turn.
+    Steer {
+        /// Which one.
+        turn: TaskId,
+    },
+    /// Both: into the line, and a copy to a running turn.
+    Both {
+        /// Which one.
+        turn: TaskId,
+    },
+}
+
+/// What is answered to whoever sends a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageReply {
+    /// The message.
+    pub message: MessageId,
+    /// What has become of it.
+    pub outcome: SendOutcome,
+    /// The turn that it started, or was put into, or interrupted.
+    pub turn: Option<TaskId>,
+    /// Its place in the session's line, counted from one, while it waits.
+    pub position: Option<u32>,
+    /// Whether the sender should see typing: somebody will answer.
+    pub typing: bool,
+    /// What a directive answers.
+    pub reply: Option<String>,
+}
+
+/// What became of a message when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendOutcome {
+    /// It became a turn at once.
+    Started,
+    /// It waits.
+    Queued,
+    /// It goes into the running turn.
+    Steered,
+    /// It goes into the running turn and waits, too.
+    SteeredAndQueued,
+    /// What ran was cancelled, and it is next.
+    Interrupted,
+    /// It was dropped.
+    Dropped(Dropped),
+    /// It is the same as this one.
+    Duplicate(MessageId),
+    /// It was a directive, or one that makes no sense; the reply says which.
+    Directive,
+}
+
+impl SendOutcome {
+    /// The word for it, the same on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SendOutcome::Started => "started",
+            SendOutcome::Queued => "queued",
+            SendOutcome::Steered => "steered",
+            SendOutcome::SteeredAndQueued => "steered_and_queued",
+            SendOutcome::Interrupted => "interrupted",
+            SendOutcome::Dropped(_) => "dropped",
+            SendOutcome::Duplicate(_) => "duplicate",
+            SendOutcome::Directive => "directive",
+        }
+    }
+}
+
+/// A message as a turn gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// What is said.
+    pub text: Arc<str>,
+    /// Who wrote it.
+    pub sender: Option<Arc<str>>,
+    /// The name to show.
+    pub sender_name: Option<Arc<str>>,
+    /// The sender's own id of it.
+    pub message_id: Option<Arc<str>>,
+    /// It was in a turn that was lost, which may have done something already.
+    pub redelivered: bool,
+}
+
+impl From<&Message> for TurnMessage {
+    fn from(message: &Message) -> TurnMessage {
+        let from = message.from.as_deref().cloned().unwrap_or_default();
+        TurnMessage {
+            id: message.id,
+            text: Arc::clone(&message.text),
+            sender: from.id,
+            sender_name: from.name,
+            message_id: message.message_id().cloned(),
+            redelivered: message.redelivered,
+        }
+    }
+}
+
+/// Why everything in a session is cancelled at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// A newer message interrupted it.
+    Interrupted,
+    /// Somebody said stop.
+    Stopped,
+}
+
+impl Sweep {
+    pub(crate) fn reason(self) -> CancelReason {
+        match self {
+            Sweep::Interrupted => CancelReason::Interrupted,
+            Sweep::Stopped => CancelReason::Caller,
+        }
+    }
+}

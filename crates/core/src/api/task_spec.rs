@@ -1,0 +1,135 @@
+//! What a caller asks for when it submits a task.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::ids::{BlobId, TaskId};
+use crate::api::lane_settings::{PRIORITY_MAX, Source};
+use crate::api::name::{LaneName, Name};
+use crate::api::rejection::BadTask;
+use crate::api::retry::Retry;
+use crate::api::time::Millis;
+
+/// The most lanes that one task may name, `global` not counted.
+pub const LANES_PER_TASK_MAX: usize = 64;
+/// The longest chain of tasks that wait for each other, the first one counted.
+pub const CHAIN_DEPTH_MAX: u8 = 8;
+/// The longest idempotency key, in bytes, with whatever the caller adds to tell routes apart.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// One piece of work as it is asked for. What is `None` comes from the settings of its home lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// What sort of work it is: decides who can run it.
+    pub kind: Name,
+    /// The lanes it needs a slot of; the first is its home lane. None named means `main`.
+    pub lanes: Vec<LaneName>,
+    /// Where its payload is.
+    pub payload: Option<BlobId>,
+    /// Who asked.
+    pub source: Source,
+    /// 0 to 9.
+    pub priority: Option<u8>,
+    /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
+    pub fair_key: Option<LaneName>,
+    /// How long it may wait in line, and again each time it joins it; zero: it starts now or is refused.
+    pub wait_timeout: Option<Millis>,
+    /// How long an attempt may take.
+    pub timeout: Option<Millis>,
+    /// When it is too late to start, counted from acceptance.
+    pub deadline: Option<Millis>,
+    /// How long it must wait before it may start.
+    pub run_after: Option<Millis>,
+    /// What follows a failure.
+    pub retry: Option<Retry>,
+    /// The running task that asked for it.
+    pub parent: Option<Parent>,
+    /// It may start only when this task has ended, however that ended.
+    pub after: Option<TaskId>,
+    /// A label that tasks which belong together share.
+    pub group: Option<Name>,
+    /// Makes asking twice the same as asking once.
+    pub idempotency: Option<Idempotency>,
+    /// Whoever its caller is connected to: its first attempt, if no worker has it, is run as that (see
+    /// [`run_as`](crate::Scheduler::run_as)), whoever grants it.
+    #[serde(default)]
+    pub home: Option<Name>,
+}
+
+/// The running task that asked for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Which one.
+    pub task: TaskId,
+    /// The parent does not wait for the child: it lends it nothing, and its end does not end the child.
+    pub detached: bool,
+}
+
+/// A caller's key for a request, remembered for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// The key, made unique per caller and route by whoever submits.
+    pub key: Arc<str>,
+    /// A digest of the request, to tell a repetition from another request under the same key.
+    pub fingerprint: u64,
+    /// The key is free again as soon as the task has ended, however it ended, and not before, however long it takes: only
+    /// asking again meanwhile is asking once.
+    #[serde(default)]
+    pub until_end: bool,
+}
+
+impl TaskSpec {
+    /// A task of this kind in these lanes, everything else left to the settings.
+    pub fn new(kind: Name, lanes: Vec<LaneName>) -> TaskSpec {
+        TaskSpec {
+            kind,
+            lanes,
+            payload: None,
+            source: Source::default(),
+            priority: None,
+            fair_key: None,
+            wait_timeout: None,
+            timeout: None,
+            deadline: None,
+            run_after: None,
+            retry: None,
+            parent: None,
+            after: None,
+            group: None,
+            idempotency: None,
+            home: None,
+        }
+    }
+
+    /// Whether what is asked makes sense by itself.
+    pub(crate) fn check(&self) -> Result<(), BadTask> {
+        if self.lanes.len() > LANES_PER_TASK_MAX {
+            return Err(BadTask::TooManyLanes(self.lanes.len()));
+        }
+        if self.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
+            return Err(BadTask::Priority);
+        }
+        check_length("wait_timeout", self.wait_timeout, true)?;
+        check_length("timeout", self.timeout, false)?;
+        check_length("deadline", self.deadline, true)?;
+        check_length("run_after", self.run_after, true)?;
+        if let Some(retry) = self.retry {
+            check_length("retry.initial_delay", Some(retry.initial_delay), true)?;
+            check_length("retry.fixed_delay", Some(retry.fixed_delay), true)?;
+            check_length("retry.max_delay", Some(retry.max_delay), true)?;
+        }
+        match &self.idempotency {
+            Some(asked) if !(1..=KEY_BYTES_MAX).contains(&asked.key.len()) => Err(BadTask::Key),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_length(field: &'static str, length: Option<Millis>, may_be_zero: bool) -> Result<(), BadTask> {
+    match length {
+        Some(length) if length > Millis::MAX => Err(BadTask::TooLong(field)),
+        Some(Millis(0)) if !may_be_zero => Err(BadTask::Zero(field)),
+        _ => Ok(()),
+    }
+}

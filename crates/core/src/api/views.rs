@@ -1,0 +1,302 @@
+//! Tasks, lanes and what they have seen, to look at.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::api::event::AlertLevel;
+use crate::api::ids::{BlobId, Fence, TaskId};
+use crate::api::lane_settings::{Handler, LaneSettings, Settings, Source};
+use crate::api::name::{LaneName, Name, Pattern};
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::Scheduler;
+use crate::state::dead_letters::DeadLetter;
+use crate::state::lane::Gate;
+use crate::state::stats::LaneStats;
+use crate::state::task::Phase;
+
+/// What a live task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskStatus {
+    /// It waits, in the line or for its time to join it.
+    Queued,
+    /// An attempt runs.
+    Running,
+    /// An attempt is over and the next one waits for its time.
+    Retrying,
+}
+
+/// A live task, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskView {
+    /// Its id.
+    pub id: TaskId,
+    /// What it does.
+    pub status: TaskStatus,
+    /// Its kind.
+    pub kind: Name,
+    /// The lanes that it named; the first is its home lane.
+    pub lanes: Vec<LaneName>,
+    /// Where its payload is.
+    pub payload: Option<BlobId>,
+    /// Who asked.
+    pub source: Source,
+    /// Who runs it.
+    pub handler: Handler,
+    /// Its own priority.
+    pub priority: u8,
+    /// Its priority with what waiting and its deadline have added.
+    pub effective_priority: u8,
+    /// When it was accepted.
+    pub submitted: Timestamp,
+    /// How many attempts have started.
+    pub attempts: u32,
+    /// The attempt that runs.
+    pub running: Option<Running>,
+    /// When it has waited too long.
+    pub wait_until: Option<Timestamp>,
+    /// How long an attempt may take.
+    pub timeout: Option<Millis>,
+    /// When it is too late to start.
+    pub deadline: Option<Timestamp>,
+    /// How many callers wait for it beside the first.
+    pub joined: u32,
+    /// The label that it shares with others.
+    pub group: Option<Name>,
+    /// The task that asked for it.
+    pub parent: Option<TaskId>,
+    /// Whoever its caller is connected to.
+    pub home: Option<Name>,
+}
+
+/// A running attempt, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Its fence.
+    pub fence: Fence,
+    /// Since when it runs.
+    pub started: Timestamp,
+    /// When its lease lapses.
+    pub lease_until: Timestamp,
+    /// When it was last heard of: at its start, or when it last renewed the lease.
+    pub heard: Timestamp,
+    /// When it has taken too long.
+    pub timeout_at: Option<Timestamp>,
+    /// It was told to stop.
+    pub stopping: bool,
+    /// Who claimed it, or whose it is where several programs share a log.
+    pub worker: Option<Name>,
+}
+
+/// A lane, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneView<'a> {
+    /// Its name.
+    pub name: LaneName,
+    /// The block or family of defaults that speaks for it.
+    pub label: &'a str,
+    /// What holds for it.
+    pub settings: &'a Settings,
+    /// Whether work is let in and out.
+    pub gate: Gate,
+    /// Slots taken.
+    pub running: u32,
+    /// Tasks waiting.
+    pub waiting: u32,
+    /// Tasks waiting for their next attempt's time.
+    pub retrying: u32,
+    /// The worst alert about its line that is not over.
+    pub alert: Option<AlertLevel>,
+    /// What the lanes of its block have seen together.
+    pub stats: &'a LaneStats,
+}
+
+impl Phase {
+    fn status(&self) -> TaskStatus {
+        match self {
+            Phase::Running(_) => TaskStatus::Running,
+            Phase::BackingOff(_) => TaskStatus::Retrying,
+            Phase::Delayed(_) | Phase::Held | Phase::Waiting => TaskStatus::Queued,
+        }
+    }
+}
+
+impl Scheduler {
+    /// A live task.
+    pub fn task(&self, task: TaskId) -> Option<TaskView> {
+        self.tasks.find(task).map(|slot| self.view(slot))
+    }
+
+    /// What a live task does, for whoever need not see the rest of it.
+    pub fn status(&self, task: TaskId) -> Option<TaskStatus> {
+        self.tasks.find(task).map(|slot| self.tasks[slot].phase.status())
+    }
+
+    /// What sort of work a live task is.
+    pub fn kind_of(&self, task: TaskId) -> Option<&Name> {
+        self.tasks.find(task).map(|slot| self.kinds.name(self.tasks[slot].kind))
+    }
+
+    /// All live tasks, in the order of their arrival.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
+        self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
+    }
+
+    /// The kinds of live tasks, in no particular order.
+    pub fn kinds(&self) -> impl Iterator<Item = &Name> {
+        self.kinds.names()
+    }
+
+    /// How many tasks are live.
+    pub fn live_tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    pub(crate) fn view(&self, slot: u32) -> TaskView {
+        let task = &self.tasks[slot];
+        let is_set = |at: Timestamp| (at != Timestamp::NEVER).then_some(at);
+        let own_timeout = task.rare.as_ref().and_then(|rare| rare.timeout);
+        TaskView {
+            id: task.id,
+            status: task.phase.status(),
+            kind: self.kinds.name(task.kind).clone(),
+            lanes: self.names_of(slot),
+            payload: task.payload,
+            source: task.source,
+            handler: task.handler,
+            priority: task.priority,
+            effective_priority: task.level(),
+            submitted: task.submitted,
+            attempts: task.attempts,
+            running: task.attempt().map(|attempt| Running {
+                fence: attempt.fence,
+                started: attempt.started,
+                lease_until: attempt.lease_until,
+                heard: Timestamp(attempt.lease_until.0.saturating_sub(attempt.lease.0)),
+                timeout_at: is_set(attempt.timeout_at),
+                stopping: attempt.stopping.is_some(),
+                worker: attempt.worker.clone(),
+            }),
+            wait_until: is_set(task.wait_until),
+            timeout: own_timeout.or(self.settings(self.lanes.route(task.route).home()).timeout),
+            deadline: is_set(task.deadline()),
+            joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
+            group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
+            home: task.rare.as_ref().and_then(|rare| rare.home.clone()),
+            parent: task.rare.as_ref().and_then(|rare| rare.parent).map(|parent| parent.task),
+        }
+    }
+
+    /// A lane that exists now (something is in it, or there is something to remember of it) or has a block of its
+    /// own.
+    pub fn lane(&self, name: &LaneName) -> Option<LaneView<'_>> {
+        let live = self.lanes.find(name).map(|lane| self.lane_view(lane));
+        live.or_else(|| self.empty_lanes().find(|lane| lane.name == *name))
+    }
+
+    /// All lanes that exist now or have a block of their own, by name.
+    pub fn lanes(&self) -> Vec<LaneView<'_>> {
+        let live = self.lanes.iter().map(|(lane, _)| self.lane_view(lane));
+        let mut lanes: Vec<LaneView<'_>> = live.chain(self.empty_lanes()).collect();
+        lanes.sort_by(|a, b| a.name.cmp(&b.name));
+        lanes
+    }
+
+    /// What holds for a lane of this name, whether it exists or not.
+    pub fn settings_for(&self, name: &LaneName) -> Settings {
+        self.book.settings(name)
+    }
+
+    /// Who runs the tasks whose home lane is called so, whether it exists or not.
+    pub fn handler_for(&self, home: &LaneName) -> Handler {
+        let lane = self.lanes.find_kept(home);
+        lane.map_or_else(|| self.book.settings(home).handler, |lane| self.settings(lane).handler)
+    }
+
+    /// The lanes that have a block of their own and nothing in them.
+    fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
+        let empty = self.book.declared().filter(|(name, _)| self.lanes.find(name).is_none());
+        empty.map(|(name, class)| LaneView {
+            name,
+            label: &class.label,
+            settings: &class.settings,
+            gate: Gate::OPEN,
+            running: 0,
+            waiting: 0,
+            retrying: 0,
+            alert: None,
+            stats: &class.stats,
+        })
+    }
+
+    /// The blocks of settings as they were given, by name or pattern.
+    pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
+        self.book.blocks()
+    }
+
+    pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {
+        let lane = &self.lanes[number];
+        let class = self.book.class(lane.class);
+        LaneView {
+            name: lane.name.clone(),
+            label: &class.label,
+            settings: &class.settings,
+            gate: lane.gate,
+            running: lane.running,
+            waiting: lane.waiting,
+            retrying: lane.retrying,
+            alert: match (lane.critical, lane.warned) {
+                (true, _) => Some(AlertLevel::Critical),
+                (false, true) => Some(AlertLevel::Warning),
+                (false, false) => None,
+            },
+            stats: &class.stats,
+        }
+    }
+
+    /// What the lanes of each block of settings have seen, by the block's name or pattern.
+    pub fn stats(&self) -> impl Iterator<Item = (&str, &LaneStats)> {
+        self.book.classes().map(|class| (&*class.label, &class.stats))
+    }
+
+    /// The dead letters, the oldest first.
+    pub fn dead_letters(&self) -> impl Iterator<Item = &DeadLetter> {
+        self.letters.iter()
+    }
+
+    /// The tasks that a worker could claim now or later, in the order in which they would be handed out.
+    pub fn pending_external(&self) -> Vec<TaskView> {
+        let is_pending = |slot: &u32| {
+            let task = &self.tasks[*slot];
+            task.handler == Handler::External && matches!(task.phase, Phase::Waiting)
+        };
+        let slots = self.tasks.iter().map(|(slot, _)| slot).filter(is_pending).collect();
+        self.in_turn(slots).into_iter().map(|slot| self.view(slot)).collect()
+    }
+
+    /// These waiting tasks in the order in which they would start one by one: by level, then in turns between
+    /// fair keys, as grants would move their tags on, then by arrival.
+    fn in_turn(&self, mut slots: Vec<u32>) -> Vec<u32> {
+        slots.sort_by_key(|slot| self.tasks[*slot].place());
+        let (mut clock, mut tags) = (self.fair.clock, BTreeMap::new());
+        let mut ordered = Vec::with_capacity(slots.len());
+        for level in slots.chunk_by(|a, b| self.tasks[*a].level() == self.tasks[*b].level()) {
+            let mut lines: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
+            for slot in level {
+                lines.entry(self.line.key_of(self.tasks[*slot].leaf)).or_default().push_back(*slot);
+            }
+            let rank = |key: u32, line: &VecDeque<u32>, tags: &BTreeMap<u32, u64>| {
+                let tag = tags.get(&key).copied().unwrap_or(self.fair.keys[key as usize].tag);
+                line.front().map(|slot| (tag, self.tasks[*slot].arrival, key))
+            };
+            let mut heads: BTreeSet<_> =
+                lines.iter().filter_map(|(key, line)| rank(*key, line, &tags)).collect();
+            while let Some((tag, _, key)) = heads.pop_first() {
+                clock = tag.max(clock);
+                tags.insert(key, clock + self.fair.keys[key as usize].cost());
+                let Some(line) = lines.get_mut(&key) else { continue };
+                ordered.extend(line.pop_front());
+                heads.extend(rank(key, line, &tags));
+            }
+        }
+        ordered
+    }
+}

@@ -1,0 +1,265 @@
+//! Attempts: how they take slots and give them back, and what remains of a task that ends.
+
+use smallvec::SmallVec;
+
+use crate::api::event::{End, Event};
+use crate::api::ids::TaskId;
+use crate::api::lane_settings::Handler;
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::Scheduler;
+use crate::state::ready_tree::NONE;
+use crate::state::task::{Attempt, Phase};
+
+/// Of how many tasks that ended while they ran the ids are remembered.
+const ENDED_RUNS_MAX: usize = 1024;
+
+impl Scheduler {
+    pub(crate) fn on_granted(&mut self, event: &Event) {
+        let Event::Granted { task, fence, lease_until, lease, timeout_at, worker, borrowed, .. } = event
+        else {
+            return;
+        };
+        let Some(slot) = self.tasks.find(*task) else { return };
+        let skips_line = slot == self.skips_line;
+        if !skips_line {
+            self.count_passed_over(slot, borrowed);
+            self.check_turn(slot);
+        }
+        let attempt = Attempt {
+            fence: *fence,
+            started: self.now,
+            lease: *lease,
+            lease_until: *lease_until,
+            timeout_at: timeout_at.unwrap_or(Timestamp::NEVER),
+            stopping: None,
+            worker: worker.clone(),
+            borrowed: self.borrow(slot, borrowed),
+            lent: Default::default(),
+        };
+        let task = &self.tasks[slot];
+        let (leaf, waited) = (task.leaf, self.now.since(task.since));
+        // Slots first: a leaf that its lane has closed has no seat to be moved about.
+        self.take_slots(task.route, &attempt, waited, skips_line);
+        if skips_line {
+            self.skips_line = NONE;
+        } else {
+            let key = self.line.key_of(leaf);
+            let tag = self.fair.charge(key);
+            self.leave_line(slot, Some((key, tag)));
+            self.foresight.begin_anew();
+        }
+        let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
+        self.begin_attempt(slot, attempt);
+        for lender in lenders {
+            self.reroute_family(lender);
+        }
+    }
+
+    /// An attempt that has its slots begins.
+    pub(crate) fn begin_attempt(&mut self, slot: u32, attempt: Attempt) {
+        self.tasks.running.insert(attempt.fence, slot);
+        self.fences = self.fences.max(attempt.fence.0);
+        let attempt = self.tasks.boxed(attempt);
+        let task = &mut self.tasks[slot];
+        task.attempts += 1;
+        task.phase = Phase::Running(attempt);
+        self.plan(slot);
+    }
+
+    /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
+    /// asked for that very task.
+    fn check_turn(&mut self, slot: u32) {
+        let task = &self.tasks[slot];
+        // A slot that is kept for one task may be given to a child of running work, whoever came first.
+        if self.reservations.is_empty()
+            && task.handler != Handler::External
+            && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
+        {
+            let earlier = self.tasks[earlier].id;
+            self.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
+        }
+    }
+
+    pub(crate) fn count_passed_over(&mut self, slot: u32, borrowed: &[u8]) {
+        let task = &self.tasks[slot];
+        self.passed_over.clear();
+        let passed = self.line.passed_over(task.leaf, task.place());
+        if passed.is_empty() {
+            return;
+        }
+        let lanes = self.lanes.route(task.route).lanes.iter().enumerate();
+        let taken = lanes.filter(|(index, _)| !borrowed.contains(&(*index as u8))).map(|(_, lane)| *lane);
+        let taken: Vec<u32> = taken.collect();
+        for passed in passed {
+            self.pass_over(passed, &taken);
+        }
+    }
+
+    /// Takes a slot of each lane, those that are borrowed excepted. A task that skips the line is new there.
+    pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
+        let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
+        let mut is_rated = false;
+        lanes.change_each(route, |number, lane| {
+            let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
+            lane.waiting -= u32::from(!skips_line);
+            if own {
+                lane.running += 1;
+                lane.last_change = *now;
+                if lane.running > lane.slots {
+                    *overrun = Some(lane.overrun());
+                }
+            }
+            book.class_mut(lane.class).stats.count_start(waited, skips_line);
+            is_rated |= lane.is_rated;
+            *may_grant |= lane.reopen(number, line);
+        });
+        if is_rated {
+            self.pay_rates(route);
+        }
+    }
+
+    fn pay_rates(&mut self, route: u32) {
+        for lane in self.lanes.route(route).lanes.clone() {
+            let Some(rate) = self.settings(lane).rate_limit else { continue };
+            let this = &mut self.lanes[lane];
+            if this.bucket.ready_at(rate) > self.now {
+                self.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
+            }
+            this.bucket.pay(self.now, rate);
+            self.refresh_lane(lane);
+        }
+    }
+
+    /// Ends the attempt of a running task, whatever follows: its `end`, or another attempt. `ran_its_course` says that its length tells
+    /// something about the next one's.
+    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool, end: Option<&End>) {
+        let phase = std::mem::replace(&mut self.tasks[slot].phase, Phase::Held);
+        let Phase::Running(attempt) = phase else {
+            self.tasks[slot].phase = phase;
+            return;
+        };
+        self.tasks.running.remove(attempt.fence);
+        let is_shared = !attempt.borrowed.is_empty() || !attempt.lent.is_empty();
+        let free = is_shared.then(|| self.give_back(slot, &attempt));
+        let ran = self.now.since(attempt.started);
+        let route = self.tasks[slot].route;
+        let Scheduler { lanes, line, book, may_grant, now, .. } = self;
+        lanes.change_each(route, |number, lane| {
+            let stats = &mut book.class_mut(lane.class).stats;
+            stats.count_run(ran, ran_its_course);
+            if ran_its_course {
+                lane.run_time.record(ran);
+            }
+            if let Some(end) = end {
+                stats.count_end(end);
+            }
+            if free.as_ref().is_none_or(|free| free.contains(&number)) {
+                lane.running -= 1;
+                lane.last_change = *now;
+                *may_grant |= lane.reopen(number, line);
+            }
+        });
+        for (_, lender) in &attempt.borrowed {
+            self.reroute_family(*lender);
+        }
+        self.tasks.recycle(attempt);
+    }
+
+    pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
+        self.end_attempt(slot, true, None);
+        self.refund(slot);
+        self.tasks[slot].rare().retries += 1;
+        self.tasks[slot].phase = Phase::BackingOff(at);
+        // Time spent running was no waiting.
+        self.tasks[slot].wait_until = Timestamp::NEVER;
+        self.each_lane(slot, |this, lane| {
+            this.lanes[lane].retrying += 1;
+            this.seen(lane).retried += 1;
+        });
+        self.plan(slot);
+    }
+
+    /// Sets when a task that was accepted before and waits from `from` on has waited too long. It may wait even
+    /// where new ones start at once or are refused.
+    pub(crate) fn time_wait(&mut self, slot: u32, from: Timestamp) {
+        let home = self.lanes.route(self.tasks[slot].route).home();
+        let own = self.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
+        let wait = own.or(self.settings(home).wait_timeout).filter(|length| *length > Millis(0));
+        self.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
+    }
+
+    pub(crate) fn on_redelivered(&mut self, slot: u32) {
+        self.end_attempt(slot, false, None);
+        self.refund(slot);
+        self.time_wait(slot, self.now);
+        self.each_lane(slot, |this, lane| {
+            this.lanes[lane].waiting += 1;
+            this.seen(lane).retried += 1;
+        });
+        self.wait_again(slot);
+    }
+
+    pub(crate) fn is_ignored(&self, slot: u32) -> bool {
+        let Some(ignored) = &self.unwatched else { return false };
+        let kind = self.kinds.name(self.tasks[slot].kind);
+        kind.is_same(ignored) || kind == ignored
+    }
+
+    fn end_waiting(&mut self, slot: u32, end: &End) {
+        if matches!(self.tasks[slot].phase, Phase::Waiting) {
+            self.leave_line(slot, None);
+        }
+        let is_retrying = matches!(self.tasks[slot].phase, Phase::BackingOff(_));
+        let (route, book) = (self.tasks[slot].route, &mut self.book);
+        self.lanes.change_each(route, |_, lane| {
+            if is_retrying {
+                lane.retrying -= 1
+            } else {
+                lane.waiting -= 1
+            }
+            book.class_mut(lane.class).stats.count_end(end);
+        });
+    }
+
+    pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
+        if self.keeps_departed && !self.is_ignored(slot) {
+            self.departed.push(self.view(slot));
+        }
+        self.let_end(slot, end);
+    }
+
+    /// Remembers a task that ended while it ran.
+    #[inline]
+    pub(crate) fn remember_run(&mut self, task: TaskId) {
+        if self.ended_runs.len() == ENDED_RUNS_MAX {
+            self.ended_runs.pop_front();
+        }
+        self.ended_runs.push_back(task);
+    }
+
+    /// A task is over: nothing remains of it but what it has told its lanes.
+    pub(crate) fn let_end(&mut self, slot: u32, end: &End) {
+        let session = self.session_of_task(slot);
+        if self.tasks[slot].attempt().is_some() {
+            self.remember_run(self.tasks[slot].id);
+            let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
+            self.end_attempt(slot, ran_its_course, Some(end));
+        } else {
+            self.end_waiting(slot, end);
+        }
+        self.unlink(slot);
+        self.free_key(slot, end);
+        let task = self.tasks.remove(slot);
+        self.ended += 1;
+        self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
+        self.kinds.leave(task.kind);
+        if self.lanes.leave_route(task.route) {
+            for index in 0..self.lanes.route(task.route).lanes.len() {
+                self.drop_if_idle(self.lanes.route(task.route).lanes[index]);
+            }
+        }
+        if let Some((session, fence)) = session {
+            self.on_session_task_ended(session, task.id, end, fence);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What an acceptance does to the state: the new task, and what it is tied to.
+
+use std::sync::Arc;
+
+use crate::api::event::{End, Event};
+use crate::api::ids::TaskId;
+use crate::api::retry::Retry;
+use crate::api::task_spec::{Idempotency, TaskSpec};
+use crate::api::time::{Millis, Timestamp};
+use crate::decide::submit::KEY_WINDOW;
+use crate::scheduler::{RememberedKey, Scheduler};
+use crate::state::ready_tree::NONE;
+use crate::state::table::Mark;
+use crate::state::task::{Phase, Rare, Task};
+
+impl Scheduler {
+    pub(crate) fn on_submitted(&mut self, event: &Event) {
+        let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
+        let route = self.lanes.join_route(&spec.lanes, &mut self.book);
+        let run_after = spec.run_after.filter(|length| *length > Millis(0));
+        let before = spec.after.and_then(|after| self.tasks.find(after));
+        let phase = match (before, run_after) {
+            (Some(_), _) => Phase::Held,
+            (None, Some(length)) => Phase::Delayed(self.now + length),
+            (None, None) => Phase::Waiting,
+        };
+        let waits_in_line = matches!(phase, Phase::Waiting);
+        let slot = self.tasks.insert(Task {
+            id: *task,
+            payload: spec.payload,
+            submitted: self.now,
+            since: self.now,
+            arrival: self.arrivals,
+            wait_until: wait_until.unwrap_or(Timestamp::NEVER),
+            due: Timestamp::NEVER,
+            look_at: Timestamp::NEVER,
+            phase,
+            rare: self.rare(spec, *deadline),
+            route,
+            kind: self.kinds.join(&spec.kind),
+            leaf: NONE,
+            attempts: 0,
+            priority: *priority,
+            aged: 0,
+            boosted: 0,
+            source: spec.source,
+            handler: *handler,
+            noticed: false,
+            mark: Mark::Used,
+            is_once: spec.retry == Some(Retry::NONE),
+        });
+        self.arrivals += 1;
+        if waits_in_line && self.starts_at_once(slot) {
+            // Its lanes hear of it with its grant.
+            return;
+        }
+        self.link(slot, *task, spec);
+        self.count_in(slot);
+        if waits_in_line {
+            self.join_line(slot);
+        }
+        self.plan(slot);
+    }
+
+    /// Counts a new task in each of its lanes, where it waits.
+    fn count_in(&mut self, slot: u32) {
+        self.accepted.push(slot);
+        let book = &mut self.book;
+        self.lanes.change_each(self.tasks[slot].route, |_, lane| {
+            lane.waiting += 1;
+            book.class_mut(lane.class).stats.accepted += 1;
+        });
+    }
+
+    /// Something else happens before the grant of the task that was to start without a place in the line: so it needs one.
+    pub(crate) fn join_line_unless_granted(&mut self, event: &Event) {
+        let slot = self.skips_line;
+        let is_it = matches!(event, Event::Granted { task, .. } if *task == self.tasks[slot].id);
+        if !is_it {
+            self.skips_line = NONE;
+            self.count_in(slot);
+            self.join_line(slot);
+            self.plan(slot);
+        }
+    }
+
+    pub(crate) fn rare(&self, spec: &TaskSpec, deadline: Option<Timestamp>) -> Option<Box<Rare>> {
+        let is_plain = spec.timeout.is_none()
+            && deadline.is_none()
+            && spec.wait_timeout.is_none()
+            && spec.retry.is_none_or(|retry| retry == Retry::NONE)
+            && spec.fair_key.is_none()
+            && spec.parent.is_none()
+            && spec.after.is_none()
+            && spec.group.is_none()
+            && spec.home.is_none()
+            && spec.idempotency.is_none();
+        if is_plain {
+            return None;
+        }
+        Some(Box::new(Rare {
+            timeout: spec.timeout,
+            deadline,
+            wait_timeout: spec.wait_timeout,
+            retry: spec.retry.filter(|retry| *retry != Retry::NONE),
+            fair_key: spec.fair_key.clone(),
+            parent: spec.parent,
+            depth: spec
+                .parent
+                .filter(|parent| !parent.detached)
+                .and_then(|parent| self.tasks.find(parent.task))
+                .map_or(1, |parent| self.tasks[parent].depth() + 1),
+            after: spec.after,
+            run_at: spec.after.and(spec.run_after).map(|length| self.now + length),
+            group: spec.group.clone(),
+            home: spec.home.clone(),
+            key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
+            ..Rare::default()
+        }))
+    }
+
+    /// Ties a new task to its parent, to the task it is held behind, and to its key.
+    pub(crate) fn link(&mut self, slot: u32, task: TaskId, spec: &TaskSpec) {
+        if let Some(parent) = self.parent_of(slot) {
+            self.tasks[parent].rare().children.push(slot);
+        }
+        if let Some(after) = spec.after.and_then(|after| self.tasks.find(after)) {
+            self.tasks[after].rare().followers.push(slot);
+        }
+        if let Some(asked) = &spec.idempotency {
+            let until = self.now + KEY_WINDOW;
+            let Idempotency { fingerprint, until_end, .. } = *asked;
+            let known = RememberedKey { task, fingerprint, until, until_end };
+            if let Some(old) = self.keys.insert(Arc::clone(&asked.key), known) {
+                self.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
+            }
+            // However long the task takes: its end frees the key, and nothing before.
+            if !until_end {
+                self.key_ends.insert((until, Arc::clone(&asked.key)));
+                self.timers.expect(until);
+            }
+        }
+    }
+
+    /// Frees the key of a task that ends, if nothing came of it, so that whoever asked may ask again, or if the key was
+    /// for no longer.
+    pub(crate) fn free_key(&mut self, slot: u32, end: &End) {
+        let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
+        // A newer task has the key if the old request was forgotten, or was being cancelled when it came.
+        let task = self.tasks[slot].id;
+        if let Some(known) = self.keys.get(&key).copied().filter(|known| known.task == task)
+            && (known.until_end || matches!(end, End::Cancelled { .. }))
+        {
+            self.keys.remove(&key);
+            self.key_ends.remove(&(known.until, key));
+        }
+    }
+
+    /// Unties a task that ends from its parent and from the task it was held behind.
+    pub(crate) fn unlink(&mut self, slot: u32) {
+        if self.tasks[slot].rare.is_none() {
+            return;
+        }
+        if let Some(parent) = self.parent_of(slot) {
+            self.tasks[parent].rare().children.retain(|child| *child != slot);
+        }
+        let after = self.tasks[slot].rare.as_ref().and_then(|rare| rare.after);
+        if let Some(after) = after.and_then(|after| self.tasks.find(after)) {
+            self.tasks[after].rare().followers.retain(|held| *held != slot);
+        }
+        for held in self.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
+            self.let_go(held);
+        }
+    }
+
+    /// What a task was held behind has ended. Its own time to join the line may still lie ahead.
+    fn let_go(&mut self, slot: u32) {
+        let now = self.now;
+        let rare = self.tasks[slot].rare();
+        if let Some(at) = rare.run_at.take().filter(|at| *at > now) {
+            rare.after = None;
+            self.tasks[slot].phase = Phase::Delayed(at);
+            self.time_wait(slot, at);
+            self.plan(slot);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What operators and callers ask for: cancel, pause, configure, redrive.
+
+use crate::api::command::{Reply, Selector};
+use crate::api::event::{CancelReason, End, Event, LetterGone};
+use crate::api::ids::TaskId;
+use crate::api::lane_settings::{Block, PRIORITY_MAX};
+use crate::api::name::LaneName;
+use crate::api::rejection::{BadTask, Rejection};
+use crate::scheduler::Scheduler;
+use crate::state::lane::Gate;
+use crate::state::task::Phase;
+
+impl Scheduler {
+    pub(crate) fn configure(
+        &mut self,
+        blocks: Vec<Block>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        for settings in blocks.iter().filter_map(|block| block.settings.as_ref()) {
+            settings.check().map_err(|error| Rejection::BadSetting(Box::new(error)))?;
+        }
+        if !blocks.is_empty() {
+            self.emit(Event::Configured { blocks }, events);
+        }
+        for (class, most) in self.book.letter_limits() {
+            self.drop_letters(class, most, events);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn leave(&mut self, task: TaskId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+        let slot = self.live(task)?;
+        if self.tasks[slot].rare.as_ref().is_some_and(|rare| rare.joined > 0) {
+            self.emit(Event::Left { task }, events);
+            return Ok(Reply::Done);
+        }
+        self.cancel(task, CancelReason::Caller, events)
+    }
+
+    pub(crate) fn cancel(
+        &mut self,
+        task: TaskId,
+        reason: CancelReason,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let slot = self.live(task)?;
+        let waited = self.cancel_slot(slot, reason, events);
+        Ok(if waited { Reply::CancelledWhileWaiting } else { Reply::Stopping })
+    }
+
+    pub(crate) fn cancel_waiting(
+        &mut self,
+        which: &Selector,
+        reason: CancelReason,
+        events: &mut Vec<Event>,
+    ) -> Reply {
+        let slots = self.waiting_tasks(which);
+        let mut freed = Vec::new();
+        for slot in &slots {
+            let task = &self.tasks[*slot];
+            freed.extend(task.rare.iter().flat_map(|rare| &rare.followers).map(|held| self.tasks[*held].id));
+            self.emit(Event::Ended { task: task.id, end: End::Cancelled { reason } }, events);
+        }
+        for task in freed {
+            if self.tasks.find(task).is_some_and(|slot| matches!(self.tasks[slot].phase, Phase::Held)) {
+                self.emit(Event::Ready { task }, events);
+            }
+        }
+        Reply::Cancelled(slots.len())
+    }
+
+    /// How many tasks a cancel of what waits and fits would end.
+    pub fn waiting_count(&self, which: &Selector) -> usize {
+        self.waiting_tasks(which).len()
+    }
+
+    /// The tasks that wait and fit, in the order of arrival.
+    fn waiting_tasks(&self, which: &Selector) -> Vec<u32> {
+        let lane = match &which.lane {
+            None => None,
+            Some(name) => match self.lanes.find(name) {
+                None => return vec![],
+                found => found,
+            },
+        };
+        let fits = |slot: u32| self.tasks[slot].attempt().is_none() && self.fits(slot, lane, which);
+        let mut slots = self.candidates(lane);
+        slots.retain(|slot| fits(*slot));
+        slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
+        slots
+    }
+
+    /// Tasks among which those that wait in `lane` are: of the line only its own part, if all are there.
+    fn candidates(&self, lane: Option<u32>) -> Vec<u32> {
+        if let Some(lane) = lane {
+            let in_line = self.line.tasks_of_lane(crate::decide::dispatch::slot_of(lane));
+            if in_line.len() as u32 == self.lanes[lane].waiting + self.lanes[lane].retrying {
+                return in_line;
+            }
+        }
+        self.tasks.iter().map(|(slot, _)| slot).collect()
+    }
+
+    pub(crate) fn reprioritise(
+        &mut self,
+        task: TaskId,
+        priority: u8,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if priority > PRIORITY_MAX {
+            return Err(Rejection::BadTask(BadTask::Priority));
+        }
+        let slot = self.live(task)?;
+        if matches!(self.tasks[slot].phase, Phase::Running(_)) {
+            return Err(Rejection::NotWaiting { task });
+        }
+        if self.tasks[slot].priority != priority {
+            self.emit(Event::Reprioritised { task, priority }, events);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn force_release(&mut self, lane: &LaneName, events: &mut Vec<Event>) -> Reply {
+        let Some(lane) = self.lanes.find(lane) else { return Reply::Released(vec![]) };
+        let names_it = |slot: &u32| self.lanes.route(self.tasks[*slot].route).lanes.contains(&lane);
+        let running: Vec<TaskId> = self
+            .tasks
+            .running
+            .iter()
+            .map(|(_, slot)| slot)
+            .filter(names_it)
+            .map(|slot| self.tasks[slot].id)
+            .collect();
+        for task in &running {
+            if let Some(slot) = self.tasks.find(*task) {
+                self.end(slot, End::Cancelled { reason: CancelReason::Released }, events);
+            }
+        }
+        Reply::Released(running)
+    }
+
+    fn gate(&self, lane: &LaneName) -> Gate {
+        self.lanes.find(lane).map_or(Gate::OPEN, |lane| self.lanes[lane].gate)
+    }
+
+    pub(crate) fn pause(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
+        if !self.gate(&lane).paused {
+            self.emit(Event::Paused { lane }, events);
+        }
+        Reply::Done
+    }
+
+    pub(crate) fn resume(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
+        if self.gate(&lane) != Gate::OPEN {
+            self.emit(Event::Resumed { lane }, events);
+        }
+        Reply::Done
+    }
+
+    pub(crate) fn drain(&mut self, lane: LaneName, events: &mut Vec<Event>) -> Reply {
+        if !self.gate(&lane).draining {
+            self.emit(Event::Draining { lane }, events);
+        }
+        Reply::Done
+    }
+
+    pub(crate) fn redrive(
+        &mut self,
+        letter: TaskId,
+        task: TaskId,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let dead = self.letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
+        let spec = Box::new(dead.spec.clone());
+        let reply = self.submit(task, spec, events)?;
+        self.emit(Event::LetterGone { letter, why: LetterGone::Redriven(task) }, events);
+        Ok(reply)
+    }
+
+    pub(crate) fn discard(&mut self, letter: TaskId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+        self.letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
+        self.emit(Event::LetterGone { letter, why: LetterGone::Discarded }, events);
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,408 @@
+//! May this be accepted?
+
+use smallvec::SmallVec;
+
+use crate::api::command::{Reply, ToolBatch, ToolLane};
+use crate::api::event::Event;
+use crate::api::ids::TaskId;
+use crate::api::lane_settings::{Handler, Settings};
+use crate::api::name::{GLOBAL, LaneName, MAIN};
+use crate::api::rejection::{BadTask, LaneFull, Rejection};
+use crate::api::task_spec::{CHAIN_DEPTH_MAX, TaskSpec};
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::Scheduler;
+use crate::state::ready_tree::NONE;
+use crate::state::routes::canonical;
+use crate::state::task::Attempt;
+
+/// The most calls in one tool batch.
+pub const BATCH_CALLS_MAX: usize = 1000;
+/// For how long an idempotency key is remembered: 24 hours.
+pub const KEY_WINDOW: Millis = Millis::from_secs(24 * 3600);
+
+/// A lane that a new task names: its number, `NONE` if there is no such lane yet, and its name.
+struct Named<'a> {
+    lane: u32,
+    name: &'a LaneName,
+}
+
+impl Scheduler {
+    pub(crate) fn submit(
+        &mut self,
+        task: TaskId,
+        spec: Box<TaskSpec>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        self.foresee_id(task);
+        spec.check().map_err(Rejection::BadTask)?;
+        if let Some(reply) = self.join_earlier(&spec, events)? {
+            return Ok(reply);
+        }
+        let submitted = self.admit(task, spec)?;
+        self.begin_turns_before(&submitted, events);
+        self.may_skip_line = true;
+        self.emit(submitted, events);
+        Ok(Reply::Accepted { task, joined: false })
+    }
+
+    /// Answers a request that was made before under the same key.
+    fn join_earlier(&mut self, spec: &TaskSpec, events: &mut Vec<Event>) -> Result<Option<Reply>, Rejection> {
+        let Some(asked) = &spec.idempotency else { return Ok(None) };
+        let Some(known) = self.keys.get(&asked.key).copied() else { return Ok(None) };
+        let live = self.tasks.find(known.task);
+        if live.is_some_and(|slot| self.tasks[slot].is_being_cancelled()) {
+            // Its key is as good as free: nothing will come of it that the caller could wait for.
+            return Ok(None);
+        }
+        if known.fingerprint != asked.fingerprint {
+            return Err(Rejection::KeyConflict { task: known.task });
+        }
+        if live.is_some() {
+            self.emit(Event::Joined { task: known.task }, events);
+        }
+        Ok(Some(Reply::Accepted { task: known.task, joined: true }))
+    }
+
+    /// Checks everything and says what the acceptance would be.
+    fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
+        if self.tasks.find(task).is_some() || self.letters.get(task).is_some() {
+            return Err(Rejection::IdTaken { task });
+        }
+        if let Some(after) = spec.after
+            && self.tasks.find(after).is_none()
+        {
+            return Err(Rejection::BadTask(BadTask::After));
+        }
+        self.check_chain(&spec)?;
+        let deadline = self.deadline_of(&spec)?;
+        let (priority, handler, wait_timeout) = match self.plainly_admitted(&spec, deadline) {
+            Some(admitted) => admitted,
+            None => self.check_lanes(&spec, deadline)?,
+        };
+        // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
+        let waits_from = self.now + spec.run_after.unwrap_or_default();
+        let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
+        Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
+    }
+
+    /// Whether the lanes of a turn would take it now.
+    pub(crate) fn ask_room(&self, spec: &TaskSpec) -> Result<(), Rejection> {
+        let named = self.lanes_by_name(&spec.lanes);
+        let handler = self.ask(&named[0], |home| home.handler);
+        self.check_gates(spec, &named)?;
+        if self.must_wait(spec, &named, handler) { self.check_room(spec, &named) } else { Ok(()) }
+    }
+
+    /// The acceptance of a turn whose messages were accepted before: it is not refused, and it may wait.
+    pub(crate) fn accept_unasked(&self, task: TaskId, spec: Box<TaskSpec>) -> Event {
+        let (priority, handler) = {
+            let named = self.named_lanes(&spec.lanes);
+            self.ask(&named[0], |home| (home.priority, home.handler))
+        };
+        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
+    }
+
+    /// What [`check_lanes`](Scheduler::check_lanes) says of a task that nothing speaks against: it depends on no other,
+    /// its lanes are known, none drains, and in each there is room for it. Most are so.
+    fn plainly_admitted(
+        &self,
+        spec: &TaskSpec,
+        deadline: Option<Timestamp>,
+    ) -> Option<(u8, Handler, Option<Millis>)> {
+        if spec.parent.is_some() || deadline.is_some() {
+            return None;
+        }
+        let route = self.lanes.route(self.foreseen_route(spec)?);
+        let has_room = |lane: &u32| {
+            let lane = &self.lanes[*lane];
+            !lane.gate.draining && lane.waiting < self.book.class(lane.class).settings.max_queued
+        };
+        let home = self.settings(route.home());
+        let wait_timeout = spec.wait_timeout.or(home.wait_timeout);
+        if wait_timeout == Some(Millis(0)) || !route.lanes.iter().all(has_room) {
+            return None;
+        }
+        self.foresee_end(route.leaf);
+        let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
+        Some((priority, home.handler, wait_timeout))
+    }
+
+    /// Whether the lanes take the task; if so, what its home lane gives it.
+    fn check_lanes(
+        &self,
+        spec: &TaskSpec,
+        deadline: Option<Timestamp>,
+    ) -> Result<(u8, Handler, Option<Millis>), Rejection> {
+        let named = self.named_lanes(&spec.lanes);
+        let (priority, handler, wait_timeout) =
+            self.ask(&named[0], |home| (home.priority, home.handler, home.wait_timeout));
+        let priority = spec.priority.or(priority).unwrap_or(spec.source.priority());
+        self.check_gates(spec, &named)?;
+        if self.must_wait(spec, &named, handler) {
+            self.check_room(spec, &named)?;
+            self.check_deadline(spec, &named, deadline, priority)?;
+            self.check_deadlock(spec, named.iter().map(|named| named.lane))?;
+        }
+        // Who may not wait and need not starts now: there is nothing to time.
+        let wait_timeout = spec.wait_timeout.or(wait_timeout).filter(|length| *length > Millis(0));
+        Ok((priority, handler, wait_timeout))
+    }
+
+    /// The lanes that a task names, `global` last.
+    fn named_lanes<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
+        if let Some(route) = self.lanes.find_route(names) {
+            let lanes = self.lanes.route(route).lanes.iter();
+            let named = |lane: &u32| {
+                let this = &self.lanes[*lane];
+                Named { lane: if this.is_gone { NONE } else { *lane }, name: &this.name }
+            };
+            return lanes.map(named).collect();
+        }
+        self.lanes_by_name(names)
+    }
+
+    fn lanes_by_name<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
+        let mut named: SmallVec<[Named<'_>; 8]> = SmallVec::new();
+        let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
+        let names = canonical(names);
+        let global = Some(&*GLOBAL).filter(|global| names[0] != *global);
+        for name in names.into_iter().chain(global) {
+            named.push(Named { lane: self.lanes.find(name).unwrap_or(NONE), name });
+        }
+        named
+    }
+
+    /// Asks what holds for a lane, whether it exists or not.
+    fn ask<T>(&self, named: &Named<'_>, question: impl FnOnce(&Settings) -> T) -> T {
+        if named.lane == NONE {
+            question(&self.book.settings(named.name))
+        } else {
+            question(self.settings(named.lane))
+        }
+    }
+
+    fn max_queued(&self, named: &Named<'_>) -> u32 {
+        self.ask(named, |settings| settings.max_queued)
+    }
+
+    /// A running parent, not too deep a chain, and no wait for a conversation that waits for this.
+    fn check_chain(&self, spec: &TaskSpec) -> Result<(), Rejection> {
+        let Some(parent) = spec.parent else { return Ok(()) };
+        // A task that was told to stop waits for nothing new: nobody would tell that child to stop.
+        let may_ask = |attempt: &Attempt| parent.detached || attempt.stopping.is_none();
+        let running =
+            self.tasks.find(parent.task).filter(|slot| self.tasks[*slot].attempt().is_some_and(may_ask));
+        let Some(slot) = running else {
+            return Err(Rejection::ParentNotRunning { task: parent.task });
+        };
+        if parent.detached {
+            return Ok(());
+        }
+        if self.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
+            return Err(Rejection::ChainTooDeep);
+        }
+        for ancestor in self.ancestors(Some(slot)) {
+            for lane in &*self.lanes.route(self.tasks[ancestor].route).lanes {
+                let name = &self.lanes[*lane].name;
+                if name.is_conversation() && spec.lanes.contains(name) {
+                    let holder = self.tasks[ancestor].id;
+                    return Err(Rejection::WouldDeadlock { lane: name.clone(), holder });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The deadline, its parents' counted in.
+    fn deadline_of(&self, spec: &TaskSpec) -> Result<Option<Timestamp>, Rejection> {
+        let own = spec.deadline.map(|length| self.now + length);
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let inherited = parent.map(|slot| self.tasks[slot].deadline()).filter(|at| *at < Timestamp::NEVER);
+        let deadline = [own, inherited].into_iter().flatten().min();
+        let starts_in = spec.run_after.unwrap_or_default();
+        match deadline {
+            Some(at) if at <= self.now + starts_in => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: at.since(self.now) })
+            }
+            _ => Ok(deadline),
+        }
+    }
+
+    fn must_wait(&self, spec: &TaskSpec, named: &[Named<'_>], handler: Handler) -> bool {
+        let delayed = spec.run_after.is_some_and(|length| length > Millis(0)) || spec.after.is_some();
+        delayed
+            || handler == Handler::External
+            || self.first_closed(spec, named).is_some()
+            || self.session_before(&spec.lanes).is_some()
+    }
+
+    /// The lanes that have no slot for the new task, neither a free one nor one that a parent lends.
+    fn closed<'a>(
+        &self,
+        spec: &TaskSpec,
+        named: &'a [Named<'a>],
+    ) -> impl Iterator<Item = &'a Named<'a>> + use<'a, '_> {
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        named.iter().filter(move |named| {
+            named.lane != NONE && !self.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
+        })
+    }
+
+    fn first_closed<'a>(&self, spec: &TaskSpec, named: &'a [Named<'a>]) -> Option<&'a Named<'a>> {
+        self.closed(spec, named).next()
+    }
+
+    /// No lane is draining; what belongs to running work is no new work.
+    fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
+        let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
+        let is_draining = |named: &&Named<'_>| named.lane != NONE && self.lanes[named.lane].gate.draining;
+        match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
+            Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The task may wait, and each lane has room for it in its line.
+    fn check_room(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
+        let wait_timeout = spec.wait_timeout.or(self.ask(&named[0], |home| home.wait_timeout));
+        let full = if wait_timeout == Some(Millis(0)) {
+            self.first_closed(spec, named).or(named.first())
+        } else {
+            named.iter().find(|named| self.waiting_in(named.lane) >= self.max_queued(named))
+        };
+        full.map_or(Ok(()), |full| Err(self.lane_full(full)))
+    }
+
+    fn waiting_in(&self, lane: u32) -> u32 {
+        if lane == NONE { 0 } else { self.lanes[lane].waiting }
+    }
+
+    fn lane_full(&self, named: &Named<'_>) -> Rejection {
+        let running = if named.lane == NONE { 0 } else { self.lanes[named.lane].running };
+        Rejection::LaneFull(Box::new(LaneFull {
+            lane: named.name.clone(),
+            running,
+            max_concurrency: self.ask(named, |settings| settings.max_concurrency),
+            waiting: self.waiting_in(named.lane),
+            max_queued: self.max_queued(named),
+            current: self.longest_running_in(named.lane),
+            retry_after: self.retry_after(named.lane),
+        }))
+    }
+
+    /// A task that will probably start only after its deadline is better refused now.
+    fn check_deadline(
+        &self,
+        spec: &TaskSpec,
+        named: &[Named<'_>],
+        deadline: Option<Timestamp>,
+        priority: u8,
+    ) -> Result<(), Rejection> {
+        let Some(deadline) = deadline.filter(|_| spec.run_after.is_none()) else { return Ok(()) };
+        let home = named[0].lane;
+        let ahead = |lane: u32| match lane == home {
+            true => self.ahead_of_newcomer(home, priority),
+            false => self.share_ahead(self.lanes[lane].waiting, priority),
+        };
+        let closed = self.closed(spec, named);
+        // One lane that is known to be too late is enough, whatever is known of the others.
+        match closed.filter_map(|closed| self.estimate(closed.lane, ahead(closed.lane))).max() {
+            Some(starts_in) if self.now + starts_in > deadline => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.now) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn submit_batch(
+        &mut self,
+        batch: ToolBatch,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        if !(1..=BATCH_CALLS_MAX).contains(&batch.calls.len()) {
+            return Err(Rejection::BadTask(BadTask::BatchSize));
+        }
+        let mut seen: Vec<TaskId> = batch.calls.iter().map(|call| call.task).collect();
+        seen.sort_unstable();
+        if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Rejection::IdTaken { task: twice[0] });
+        }
+        let mut specs = Vec::with_capacity(batch.calls.len());
+        let mut before = None;
+        for call in &batch.calls {
+            let lane = LaneName::tool(&batch.session, call.lane);
+            let lane = lane.map_err(|error| Rejection::BadTask(BadTask::Session(error)))?;
+            let lanes = std::iter::once(lane).chain(batch.asker.clone()).collect();
+            let mut spec = TaskSpec::new(call.tool.clone(), lanes);
+            spec.payload = call.payload;
+            spec.source = crate::api::lane_settings::Source::Agent;
+            spec.parent = batch.parent;
+            spec.group = batch.group.clone();
+            // The first look is at each call alone; the order is added when all may be accepted.
+            let event = self.admit(call.task, Box::new(spec))?;
+            let after = if call.lane == ToolLane::Query { None } else { before.replace(call.task) };
+            specs.push((event, after));
+        }
+        self.check_batch_room(&specs)?;
+        for (mut event, after) in specs {
+            if let Event::Submitted { spec, wait_until, .. } = &mut event {
+                spec.after = after;
+                *wait_until = wait_until.filter(|_| after.is_none());
+            }
+            self.emit(event, events);
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Whether the calls of a batch that would have to wait fit into each lane's line together.
+    fn check_batch_room(&self, specs: &[(Event, Option<TaskId>)]) -> Result<(), Rejection> {
+        // Of each lane how many more calls could start, and how many would have to wait.
+        let mut rooms: Vec<(Named<'_>, u32, u32)> = Vec::new();
+        for (event, after) in specs {
+            let Event::Submitted { spec, handler, .. } = event else { continue };
+            let mut own: SmallVec<[usize; 2]> = SmallVec::new();
+            for named in self.named_lanes(&spec.lanes) {
+                let index = rooms.iter().position(|(other, ..)| other.name == named.name);
+                own.push(index.unwrap_or(rooms.len()));
+                if index.is_none() {
+                    let startable = self.startable(&named, spec);
+                    // Which of them get the slots of a lane that all need is not known yet: none, if not all do.
+                    let is_shared = own.len() > 1 && (startable as usize) < specs.len();
+                    rooms.push((named, if is_shared { 0 } else { startable }, 0));
+                }
+            }
+            let may_start = after.is_none() && *handler != Handler::External;
+            let starts = may_start && own.iter().all(|index| rooms[*index].1 > 0);
+            for index in own {
+                let (_, startable, waiting) = &mut rooms[index];
+                if starts { *startable -= 1 } else { *waiting += 1 }
+            }
+        }
+        let is_full = |(named, _, waiting): &&(Named<'_>, u32, u32)| {
+            *waiting > 0 && self.waiting_in(named.lane) + waiting > self.max_queued(named)
+        };
+        rooms.iter().find(is_full).map_or(Ok(()), |(named, ..)| Err(self.lane_full(named)))
+    }
+
+    /// How many tasks like this one could start in a lane now, as far as that lane is concerned.
+    fn startable(&self, named: &Named<'_>, spec: &TaskSpec) -> u32 {
+        let (slots, rate) = self.ask(named, |settings| (settings.max_concurrency, settings.rate_limit));
+        let slots = slots.unwrap_or(u32::MAX);
+        if named.lane == NONE {
+            return rate.map_or(slots, |rate| slots.min(rate.max));
+        }
+        let lane = &self.lanes[named.lane];
+        if !lane.passable {
+            return 0;
+        }
+        let parent = spec.parent.filter(|parent| !parent.detached);
+        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let lent = u32::from(self.can_borrow(parent, named.lane));
+        let free = slots.saturating_sub(lane.running + u32::from(lane.reserved != NONE));
+        let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.now, rate));
+        free.saturating_add(lent).min(by_rate)
+    }
+}

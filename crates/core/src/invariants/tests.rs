@@ -1,0 +1,214 @@
+//! The checks notice what they are for: each damage to a sound state is told, and the state was sound before.
+
+use std::sync::Arc;
+
+use crate::api::command::{Command, Outcome};
+use crate::api::event::Event;
+use crate::api::ids::{Fence, TaskId};
+use crate::api::name::{LaneName, Name};
+use crate::api::retry::Retry;
+use crate::api::session_command::SessionCommand;
+use crate::api::task_spec::{Idempotency, TaskSpec};
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::{RememberedKey, Scheduler};
+use crate::sessions::message::{Agent, Incoming, MessageId};
+use crate::sessions::session::Turn;
+use crate::state::ready_tree::node::{Rank, Seat};
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn step(scheduler: &mut Scheduler, command: Command) {
+    scheduler.step(Timestamp(1000), command, &mut Vec::<Event>::new()).unwrap();
+}
+
+fn submit(scheduler: &mut Scheduler, task: u128, lane: &str, ask: impl FnOnce(&mut TaskSpec)) {
+    let mut spec = TaskSpec::new(name("work"), vec![LaneName::new(lane).unwrap()]);
+    ask(&mut spec);
+    step(scheduler, Command::Submit { task: TaskId(task), spec: Box::new(spec) });
+}
+
+/// Something of everything: 1 runs, 2 waits behind it, 3 will be retried, 4 died, and a conversation has a turn and a message.
+fn lively() -> Scheduler {
+    let mut scheduler = Scheduler::new(1);
+    let fail = |task: u128, fence: u64| Command::Finish {
+        task: TaskId(task),
+        fence: Fence(fence),
+        outcome: Outcome::Failure { error: "no luck".into(), retryable: true },
+    };
+    let key = Idempotency { key: Arc::from("key"), fingerprint: 1, until_end: false };
+    submit(&mut scheduler, 1, "one", |spec| {
+        (spec.idempotency, spec.timeout) = (Some(key), Some(Millis(50_000)))
+    });
+    submit(&mut scheduler, 2, "one", |_| {});
+    submit(&mut scheduler, 3, "two", |spec| spec.retry = Some(Retry::STANDARD));
+    step(&mut scheduler, fail(3, 2));
+    submit(&mut scheduler, 4, "two", |_| {});
+    step(&mut scheduler, fail(4, 3));
+    for message in [1, 2] {
+        let incoming = Incoming::new(MessageId(message), "ann", Agent::new(name("bot")), "hello");
+        step(&mut scheduler, Command::Session(Box::new(SessionCommand::Send(Box::new(incoming)))));
+    }
+    assert_eq!(scheduler.violation(), None);
+    scheduler
+}
+
+fn slot(scheduler: &Scheduler, task: u128) -> u32 {
+    scheduler.tasks.find(TaskId(task)).unwrap()
+}
+
+fn lane(scheduler: &Scheduler, name: &str) -> u32 {
+    scheduler.lanes.find(&LaneName::new(name).unwrap()).unwrap()
+}
+
+/// A key as it is remembered of a task.
+fn known(task: u128, until: Timestamp, until_end: bool) -> RememberedKey {
+    RememberedKey { task: TaskId(task), fingerprint: 1, until, until_end }
+}
+
+type Damage = fn(&mut Scheduler);
+
+const DAMAGES: &[(&str, Damage)] = &[
+    ("a grant above a limit", |this| this.overrun = Some("one too many".to_owned())),
+    ("a task that was accepted and is nowhere", |this| this.arrivals += 1),
+    ("a run that is not listed", |this| {
+        this.tasks.running.remove(Fence(1));
+    }),
+    ("a kind of no task", |this| {
+        this.kinds.join(&name("ghost"));
+    }),
+    ("a key without an end", |this| this.key_ends.clear()),
+    ("a key with another end", |this| this.keys.values_mut().for_each(|known| known.until = Timestamp(5))),
+    ("a key held by nobody", |this| {
+        this.keys.insert(Arc::from("held"), known(99, Timestamp(9), true));
+    }),
+    ("an end of a key that ends with its task", |this| {
+        this.keys.values_mut().for_each(|known| known.until_end = true);
+        this.keys.insert(Arc::from("other"), known(1, Timestamp(9), false));
+    }),
+    ("a lane that counts one too many", |this| {
+        let lane = lane(this, "one");
+        this.lanes[lane].waiting += 1;
+    }),
+    ("a full lane that says it is open", |this| {
+        let lane = lane(this, "one");
+        this.lanes[lane].open = true;
+    }),
+    ("a slot kept for nobody", |this| {
+        let lane = lane(this, "one");
+        this.lanes[lane].reserved = 77;
+    }),
+    ("a fence that was never given", |this| this.fences = 1),
+    ("a level that counts one too many", |this| this.in_line[2] += 1),
+    ("a line that counts one too many", |this| this.waiting_in_line += 1),
+    ("an open step to a full lane", |this| {
+        let leaf = this.tasks[slot(this, 2)].leaf;
+        let step = this.line.nodes[leaf as usize].parent;
+        this.line.nodes[step as usize].closed = false;
+    }),
+    ("a seat among few", |this| {
+        let leaf = this.tasks[slot(this, 2)].leaf;
+        let place = this.tasks[slot(this, 2)].place();
+        this.line.nodes[leaf as usize].set_seat(Seat::Open(Rank::new(place, 0)));
+    }),
+    ("a route that is kept and taken", |this| {
+        let route = this.tasks[slot(this, 1)].route;
+        this.lanes.kept.push_back(route);
+    }),
+    ("a lane of a route that is not kept", |this| {
+        let lane = lane(this, "one");
+        this.lanes[lane].listed += 1;
+    }),
+    ("a task that waits although it may run", |this| {
+        this.stop_granting();
+        submit(this, 9, "free", |_| {});
+        this.is_stopped = false;
+    }),
+    ("a task with another time than its timer's", |this| {
+        let slot = slot(this, 1);
+        this.tasks[slot].due = Timestamp(5000);
+    }),
+    ("a timer of somebody else", |this| {
+        let slot = slot(this, 1);
+        let (due, arrival) = (this.tasks[slot].due, this.tasks[slot].arrival);
+        this.timers.remove_task(due, arrival);
+        this.timers.add_task(due, arrival + 1000, slot);
+    }),
+    ("a letter that is not counted", |this| {
+        let class = this.letters.classes().next().unwrap();
+        this.book.class_mut(class).letters = 0;
+    }),
+    ("a fair key that rests and is not there", |this| {
+        this.fair.resting.insert((1, 99));
+    }),
+    ("texts that nobody said", |this| this.sessions.text_bytes += 1),
+    ("a turn of no task", |this| {
+        let slot = this.sessions.iter().next().unwrap().0;
+        this.sessions[slot].turns.push(Turn::new(TaskId(99), true));
+    }),
+];
+
+#[test]
+fn each_damage_is_told() {
+    for (what, damage) in DAMAGES {
+        let mut scheduler = lively();
+        damage(&mut scheduler);
+        assert!(scheduler.violation().is_some(), "{what}");
+    }
+}
+
+/// Starts a task, whether or not it may and it is its turn, and tells what was seen of that.
+fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
+    let granted = Event::Granted {
+        task: TaskId(task),
+        attempt: 1,
+        fence: Fence(scheduler.fences + 1),
+        lease_until: Timestamp(31_000),
+        lease: Millis(30_000),
+        timeout_at: None,
+        worker: None,
+        borrowed: Vec::new(),
+    };
+    scheduler.apply(Timestamp(1000), &granted);
+    scheduler.violation()
+}
+
+#[test]
+fn a_start_above_a_limit_is_told_with_its_lane_and_numbers() {
+    assert_eq!(started(&mut lively(), 2).as_deref(), Some("one runs 2 of 1"));
+}
+
+/// Two tasks of these priorities that may start, and do not.
+fn two_that_wait(priorities: [u8; 2]) -> Scheduler {
+    let mut scheduler = lively();
+    scheduler.stop_granting();
+    for (task, priority) in [10, 11].into_iter().zip(priorities) {
+        submit(&mut scheduler, task, "free", |spec| spec.priority = Some(priority));
+    }
+    assert_eq!(scheduler.violation(), None);
+    scheduler
+}
+
+#[test]
+fn a_start_before_one_of_the_same_level_that_came_first_is_told() {
+    let told = started(&mut two_that_wait([5, 5]), 11).unwrap();
+    assert!(told.ends_with("which came first"), "{told}");
+    assert_eq!(started(&mut two_that_wait([5, 5]), 10), None);
+    // Only tasks of one level are compared.
+    assert_eq!(started(&mut two_that_wait([7, 5]), 11), None);
+}
+
+#[test]
+fn more_that_wait_than_a_lane_has_room_for_are_told() {
+    for (too_many, is_told) in [(0, false), (1, true)] {
+        let mut scheduler = lively();
+        submit(&mut scheduler, 9, "one", |_| {});
+        let lane = lane(&scheduler, "one");
+        let room = scheduler.settings(lane).max_queued;
+        scheduler.lanes[lane].waiting = room + too_many;
+        scheduler.settle(&mut Vec::new());
+        let expected = format!("{} wait in one, which has room for {room}", room + 1);
+        assert_eq!(scheduler.overrun, is_told.then_some(expected));
+    }
+}

@@ -1,0 +1,323 @@
+//! What each event of a session does to it. Nothing here decides.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::api::event::End;
+use crate::api::ids::{Fence, TaskId};
+use crate::api::session_command::{SessionChange, SessionEvent, Way};
+use crate::api::time::Timestamp;
+use crate::scheduler::Scheduler;
+use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
+use crate::sessions::queue_mode::MessageSettings;
+use crate::sessions::session::{DEDUPE_WINDOW, Dropping, OVERFLOWS_MAX, Seen, Session, Steered, Turn};
+use crate::sessions::turn_text::summary_line;
+
+impl Scheduler {
+    pub(crate) fn on_messages_configured(&mut self, settings: &MessageSettings) {
+        self.sessions.settings = settings.clone();
+        let with_work = |(_, session): &(u32, &Session)| !session.waiting.is_empty();
+        let mut slots: Vec<u32> = self.sessions.iter().filter(with_work).map(|(slot, _)| slot).collect();
+        slots.sort_unstable_by_key(|slot| self.sessions[*slot].birth);
+        for slot in &slots {
+            self.plan_session(*slot);
+        }
+        self.sessions.stirred.extend(slots);
+    }
+
+    pub(crate) fn on_session(&mut self, event: &SessionEvent) {
+        let slot = self.sessions.enter(&event.session);
+        match &event.change {
+            SessionChange::Accepted { message, way } => self.on_accepted(slot, message, *way),
+            SessionChange::TurnBegan { turn, messages, summary } => {
+                self.on_turn_began(slot, *turn, messages, summary.as_ref());
+            }
+            SessionChange::SteeringSet { turn, fence, open } => {
+                let turn = self.turn_entry(slot, *turn);
+                turn.more.steering = open.then_some(*fence);
+            }
+            SessionChange::Taken { turn, fence, messages } => self.on_taken(slot, *turn, *fence, messages),
+            SessionChange::Returned { turn, messages } => self.on_returned(slot, *turn, messages),
+            SessionChange::Retrying { .. } => self.on_turn_retrying(slot, &event.change),
+            SessionChange::Ended { message, end } => self.on_message_ended(slot, *message, end),
+            SessionChange::TurnOver { turn } => {
+                self.sessions[slot].turns.retain(|other| other.task != *turn);
+            }
+            SessionChange::Configured { queue } => self.sessions[slot].odd.queue = *queue,
+            SessionChange::Moved { message, before } => {
+                let session = &mut self.sessions[slot];
+                if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
+                {
+                    moved.moved = true;
+                    let before = before.and_then(|before| session.place_of(before));
+                    session.waiting.insert(before.unwrap_or(session.waiting.len()), moved);
+                }
+            }
+            SessionChange::Hastened { message } => {
+                let session = &mut self.sessions[slot];
+                if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
+                    (next.hastened, next.moved) = (true, true);
+                    session.waiting.push_front(next);
+                }
+            }
+            SessionChange::SummaryDropped => self.sessions[slot].odd.overflows.clear(),
+            SessionChange::Renewed => self.sessions[slot].odd.fresh = true,
+            SessionChange::Answered { message, message_id, place, reply } => {
+                let until = self.now + DEDUPE_WINDOW;
+                let (message_id, place) = (Arc::clone(message_id), place.clone());
+                let reply = Some(Arc::clone(reply));
+                self.remember_seen(slot, Seen { message_id, place, message: *message, until, reply });
+            }
+            SessionChange::TakenUp { message, .. } => self.sessions.receipts.take_up(*message),
+        }
+        let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
+        if is_plain && self.is_busy(slot) {
+            // One more in the line of a busy session: nothing follows.
+            return;
+        }
+        self.sessions[slot].tidy();
+        self.plan_session(slot);
+        self.sessions.stirred.push(slot);
+        if self.sessions[slot].is_idle() {
+            self.sessions.remove(slot);
+        }
+    }
+
+    /// The turn of a task, made for one that was asked for directly.
+    fn turn_entry(&mut self, slot: u32, task: TaskId) -> &mut Turn {
+        let turns = &mut self.sessions[slot].turns;
+        let at = turns.iter().position(|turn| turn.task == task).unwrap_or_else(|| {
+            turns.push(Turn::new(task, true));
+            turns.len() - 1
+        });
+        &mut turns[at]
+    }
+
+    fn on_accepted(&mut self, slot: u32, message: &Message, way: Way) {
+        let mut message = message.clone();
+        self.sessions[slot].share(&mut message);
+        if message.number == 1 {
+            self.sessions.share_agent(&mut message);
+        }
+        self.sessions.note_message(&message, slot);
+        self.sessions[slot].accepted = message.number;
+        if let Way::Steer { turn } | Way::Both { turn } = way {
+            let is_copy = matches!(way, Way::Both { .. });
+            let steered = Steered { message: message.clone(), is_copy, fence: None };
+            self.turn_entry(slot, turn).more.pending.push(steered);
+        }
+        if !matches!(way, Way::Steer { .. }) {
+            self.sessions[slot].make_room();
+            self.sessions[slot].waiting.push_back(message);
+        }
+    }
+
+    fn on_turn_began(
+        &mut self,
+        slot: u32,
+        task: TaskId,
+        messages: &[MessageId],
+        summary: Option<&Arc<Address>>,
+    ) {
+        let session = &mut self.sessions[slot];
+        let mut turn = Turn::new(task, false);
+        turn.messages.reserve_exact(messages.len());
+        for id in messages {
+            turn.messages.extend(session.place_of(*id).and_then(|at| session.waiting.remove(at)));
+        }
+        if let Some(first) = turn.messages.first_mut() {
+            first.turns = first.turns.saturating_add(1);
+        }
+        if let Some(address) = summary
+            && let Some(at) = session.odd.overflows.iter().position(|dropping| dropping.address == *address)
+        {
+            turn.more.summary = Some(session.odd.overflows.remove(at));
+        }
+        if session.odd.fresh {
+            (turn.more.fresh, session.odd.fresh) = (true, false);
+        }
+        session.turns.reserve_exact(1);
+        session.turns.push(turn);
+    }
+
+    fn on_taken(&mut self, slot: u32, turn: TaskId, fence: Fence, messages: &[MessageId]) {
+        let Some(turn) = self.sessions[slot].turn_mut(turn) else { return };
+        // What an attempt before this one took is taken again.
+        for steered in turn.more.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
+            steered.fence = Some(fence);
+        }
+        let (taken, left) = std::mem::take(&mut turn.more.pending)
+            .into_iter()
+            .partition(|steered| messages.contains(&steered.message.id));
+        turn.more.pending = left;
+        let taken: Vec<Steered> = taken;
+        turn.more.steered.extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
+    }
+
+    fn on_returned(&mut self, slot: u32, turn: TaskId, messages: &[MessageId]) {
+        let session = &mut self.sessions[slot];
+        let Some(turn) = session.turn_mut(turn) else { return };
+        let is_meant = |steered: &Steered| messages.contains(&steered.message.id);
+        let mut returned: Vec<Steered> =
+            turn.more.pending.extract_if(.., |steered| is_meant(steered)).collect();
+        returned.extend(turn.more.steered.extract_if(.., |steered| is_meant(steered)));
+        for steered in returned.into_iter().filter(|steered| !steered.is_copy) {
+            session.put_back(steered.message);
+        }
+    }
+
+    fn on_turn_retrying(&mut self, slot: u32, change: &SessionChange) {
+        let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
+        let session = &mut self.sessions[slot];
+        let Some(turn) = session.turn_mut(*turn) else { return };
+        let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
+        let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
+        messages.append(&mut turn.messages);
+        let summary = turn.more.summary.take();
+        for mut message in messages {
+            message.tries = message.tries.saturating_add(1);
+            message.alone |= *alone;
+            (message.hastened, message.moved) = (false, false);
+            message.redelivered |= *redelivered;
+            session.put_back(message);
+        }
+        if let Some(mut dropping) = summary {
+            dropping.tries = dropping.tries.saturating_add(1);
+            merge_before(&mut session.odd.overflows, dropping);
+        }
+        session.odd.retry_at = *at;
+    }
+
+    fn on_message_ended(&mut self, slot: u32, id: MessageId, end: &MessageEnd) {
+        let settings = self.sessions.settings.clone();
+        let session = &mut self.sessions[slot];
+        let found = take_message(session, id);
+        if let Some(message) = &found {
+            if *end == (MessageEnd::Dropped { rule: Dropped::Summarize }) {
+                let channel = message.address.place.channel.as_deref();
+                let cap = settings.effective(&message.queue(), &session.odd.queue, channel).cap.value;
+                note_dropped(&mut session.odd.overflows, message, cap as usize);
+            }
+            self.sessions.forget_message(message, slot);
+        }
+        self.sessions.receipts.keep(id, end.clone(), self.now);
+        let Some(message) = found else { return };
+        // Nobody has heard what was dropped, cancelled or set aside: it may come again.
+        let was_heard = matches!(end, MessageEnd::Delivered { .. } | MessageEnd::Steered { .. });
+        if let Some(message_id) = message.message_id().filter(|_| was_heard) {
+            let seen = Seen {
+                message_id: Arc::clone(message_id),
+                place: message.address.place.clone(),
+                message: id,
+                until: self.now + DEDUPE_WINDOW,
+                reply: None,
+            };
+            self.remember_seen(slot, seen);
+        }
+        if matches!(end, MessageEnd::SetAside { .. }) {
+            let lane = self.sessions[slot].lane.clone();
+            self.sessions.receipts.set_aside(&lane, message);
+        }
+    }
+
+    fn remember_seen(&mut self, slot: u32, seen: Seen) {
+        self.timers.expect(seen.until);
+        self.sessions.remember(slot, seen);
+    }
+
+    /// Notes that a task of a session has ended; what follows is decided before the step is over.
+    pub(crate) fn on_session_task_ended(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
+        let session = &mut self.sessions[slot];
+        if let Some(turn) = session.turn_mut(task) {
+            turn.more.end = Some((end.clone(), fence));
+            let was_made = match end {
+                End::Completed => true,
+                End::Cancelled { .. } => fence.is_some(),
+                _ => false,
+            };
+            // A fresh start that this turn did not make is left to the next one.
+            if turn.more.fresh && !was_made {
+                turn.more.fresh = false;
+                session.odd.fresh = true;
+            }
+        }
+        self.plan_session(slot);
+        self.sessions.stirred.push(slot);
+    }
+
+    /// Tells the clock when the next turn of a session may begin.
+    pub(crate) fn plan_session(&mut self, slot: u32) {
+        let due = if self.is_busy(slot) { Timestamp::NEVER } else { self.ready_at(slot) };
+        self.sessions.set_due(slot, due);
+        if due != Timestamp::NEVER {
+            self.timers.expect(due);
+        }
+    }
+}
+
+/// Takes a message out of wherever it is, and its copies with it.
+fn take_message(session: &mut Session, id: MessageId) -> Option<Message> {
+    let mut found = session.place_of(id).and_then(|at| session.waiting.remove(at));
+    for turn in &mut session.turns {
+        if let Some(at) = turn.messages.iter().position(|message| message.id == id) {
+            found = Some(turn.messages.remove(at));
+        }
+        if turn.more.pending.is_empty() && turn.more.steered.is_empty() {
+            continue;
+        }
+        let more = &mut *turn.more;
+        for list in [&mut more.pending, &mut more.steered] {
+            if let Some(at) = list.iter().position(|steered| steered.message.id == id) {
+                let steered = list.remove(at);
+                if !steered.is_copy {
+                    found = Some(steered.message);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Adds a line about a dropped message to the summary for its address.
+fn note_dropped(overflows: &mut Vec<Dropping>, message: &Message, lines_max: usize) {
+    let known = overflows.iter().position(|dropping| dropping.address == message.address);
+    let at = match known {
+        Some(at) => at,
+        None if overflows.len() == OVERFLOWS_MAX => return,
+        None => {
+            overflows.push(Dropping {
+                address: Arc::clone(&message.address),
+                dropped: 0,
+                lines: VecDeque::new(),
+                last: message.id,
+                tries: 0,
+            });
+            overflows.len() - 1
+        }
+    };
+    let dropping = &mut overflows[at];
+    dropping.dropped += 1;
+    dropping.last = message.id;
+    dropping.lines.push_back(summary_line(&message.text).into());
+    while dropping.lines.len() > lines_max {
+        dropping.lines.pop_front();
+    }
+}
+
+/// Gives back a summary that a turn did not succeed to tell, before whatever was dropped since.
+fn merge_before(overflows: &mut Vec<Dropping>, mut older: Dropping) {
+    match overflows.iter().position(|dropping| dropping.address == older.address) {
+        None => overflows.insert(0, older),
+        Some(at) => {
+            let newer = overflows.remove(at);
+            older.dropped += newer.dropped;
+            let lines_max = older.lines.len().max(newer.lines.len());
+            older.lines.extend(newer.lines);
+            while older.lines.len() > lines_max {
+                older.lines.pop_front();
+            }
+            older.last = newer.last;
+            overflows.insert(at, older);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Messages that were set aside: sent once more, or thrown away.
+//!
+//! An end never changes, so that what is sent once more is a new message that says the same.
+
+use std::sync::Arc;
+
+use crate::api::command::Reply;
+use crate::api::event::Event;
+use crate::api::name::LaneName;
+use crate::api::rejection::Rejection;
+use crate::api::session_command::{SendOutcome, SessionChange};
+use crate::scheduler::Scheduler;
+use crate::sessions::message::{Agent, BadMessage, Incoming, Message, MessageId};
+
+impl Scheduler {
+    /// Sends a message that was set aside once more, as it would be sent now. Refused or dropped, it stays where
+    /// it is; it goes when it was accepted, or when its sender has sent it again himself.
+    pub(crate) fn resend(
+        &mut self,
+        message: MessageId,
+        again: MessageId,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some((lane, kept)) = self.one_aside(message) else { return Err(self.not_aside(message)) };
+        let incoming = once_more(&lane, &kept, again);
+        self.check_new(&incoming)?;
+        let reply = match self.same_message(&lane, &incoming) {
+            Some(same) => self.duplicate(again, same),
+            None => self.dispatch(&lane, &incoming, events)?,
+        };
+        let says_so = match &reply {
+            Reply::Message(reply) => match reply.outcome {
+                SendOutcome::Dropped(_) => None,
+                SendOutcome::Duplicate(same) => Some(same),
+                _ => Some(again),
+            },
+            _ => None,
+        };
+        if says_so.is_some() {
+            self.in_session(&lane, SessionChange::TakenUp { message, again: says_so }, events);
+        }
+        Ok(reply)
+    }
+
+    /// Throws away a message that was set aside.
+    pub(crate) fn throw_away(
+        &mut self,
+        message: MessageId,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some((lane, _)) = self.one_aside(message) else {
+            return Err(Rejection::NoSuchMessage { message });
+        };
+        self.in_session(&lane, SessionChange::TakenUp { message, again: None }, events);
+        Ok(Reply::Cancelled(1))
+    }
+
+    fn one_aside(&self, message: MessageId) -> Option<(LaneName, Message)> {
+        self.messages_set_aside().find(|(_, kept)| kept.id == message).cloned()
+    }
+
+    fn not_aside(&self, message: MessageId) -> Rejection {
+        match self.sessions.session_with(message) {
+            Some(_) => Rejection::BadMessage(BadMessage::NotAside),
+            None => Rejection::NoSuchMessage { message },
+        }
+    }
+}
+
+/// A message as its sender would give it once more. What was a directive in it was obeyed already.
+fn once_more(lane: &LaneName, kept: &Message, id: MessageId) -> Incoming {
+    let address = &kept.address;
+    let from = kept.from.as_deref().cloned().unwrap_or_default();
+    let key = lane.session_key().unwrap_or_default();
+    Incoming {
+        place: address.place.clone(),
+        sender: from.id,
+        sender_name: from.name,
+        permissions: address.permissions.clone(),
+        message_id: kept.message_id().cloned(),
+        queue: kept.queue(),
+        asker: kept.asker().cloned(),
+        source: address.source,
+        priority: address.priority,
+        ..Incoming::new(id, key, Agent::clone(&address.agent), Arc::clone(&kept.text))
+    }
+}

@@ -1,0 +1,75 @@
+//! How messages ended, for those who ask afterwards, and the texts of those that were set aside.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::name::LaneName;
+use crate::api::time::Timestamp;
+use crate::sessions::message::{Message, MessageEnd, MessageId};
+
+/// Of how many messages that have ended the end is remembered; the oldest go first.
+pub const RECEIPTS_MAX: usize = 10_000;
+/// How many messages that were set aside are kept; the oldest go first.
+pub const SET_ASIDE_MAX: usize = 1000;
+
+/// The last messages that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Receipts {
+    ends: BTreeMap<MessageId, (MessageEnd, Timestamp)>,
+    /// The oldest first.
+    order: VecDeque<MessageId>,
+    /// Messages that failed too often, whole, the oldest first.
+    set_aside: VecDeque<(LaneName, Message)>,
+}
+
+impl Receipts {
+    pub(crate) fn get(&self, message: MessageId) -> Option<(&MessageEnd, Timestamp)> {
+        self.ends.get(&message).map(|(end, at)| (end, *at))
+    }
+
+    pub(crate) fn keep(&mut self, message: MessageId, end: MessageEnd, at: Timestamp) {
+        if self.ends.insert(message, (end, at)).is_none() {
+            self.order.push_back(message);
+        }
+        if self.order.len() > RECEIPTS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ends.remove(&oldest);
+        }
+    }
+
+    pub(crate) fn set_aside(&mut self, session: &LaneName, message: Message) {
+        if self.set_aside.len() == SET_ASIDE_MAX {
+            self.set_aside.pop_front();
+        }
+        self.set_aside.push_back((session.clone(), message));
+    }
+
+    /// A message that was set aside is not kept any longer.
+    pub(crate) fn take_up(&mut self, message: MessageId) {
+        self.set_aside.retain(|(_, kept)| kept.id != message);
+    }
+
+    pub(crate) fn aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
+        self.set_aside.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_ends_are_remembered_and_then_the_oldest_goes() {
+        let mut receipts = Receipts::default();
+        let end = || MessageEnd::Delivered { turn: crate::api::ids::TaskId(1) };
+        for number in 1..=RECEIPTS_MAX as u128 {
+            receipts.keep(MessageId(number), end(), Timestamp(1));
+        }
+        assert!(receipts.get(MessageId(1)).is_some());
+        receipts.keep(MessageId(0), end(), Timestamp(2));
+        assert!(receipts.get(MessageId(1)).is_none());
+        assert!(receipts.get(MessageId(2)).is_some() && receipts.get(MessageId(0)).is_some());
+    }
+}

@@ -1,0 +1,159 @@
+//! Messages into a running turn: accepted for it, then taken by it at a boundary or returned to the line.
+
+use crate::api::command::Reply;
+use crate::api::event::{CancelReason, Event};
+use crate::api::ids::{Fence, TaskId};
+use crate::api::name::LaneName;
+use crate::api::rejection::Rejection;
+use crate::api::session_command::{SendOutcome, SessionChange, SessionEvent, TurnMessage, Way};
+use crate::scheduler::Scheduler;
+use crate::sessions::message::{BadMessage, Incoming, MessageId};
+use crate::sessions::queue_mode::Mode;
+use crate::sessions::send::{address, reply};
+use crate::state::task::Phase;
+
+impl Scheduler {
+    /// The running turn of a session that takes steering now and has room for it, if it is the one that
+    /// the message means, and answers to the same place with the same permissions: nobody speaks into a turn that
+    /// may do more than he, or whose answer he does not see.
+    pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
+        let session = &self.sessions[self.sessions.find(lane)?];
+        let takes = session.turns.iter().find(|turn| {
+            let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
+            let is_open = attempt.is_some_and(|attempt| {
+                attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
+            });
+            is_open && turn.more.pending.len() < cap as usize
+        })?;
+        let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
+        let address = address(incoming);
+        let told = takes.more.summary.as_ref().map(|dropping| &dropping.address);
+        let mut answered = takes.messages.iter().map(|message| &message.address).chain(told);
+        let fits = answered.all(|answered| answered.takes(&address));
+        (is_meant && fits).then_some(takes.task)
+    }
+
+    pub(crate) fn steer_into(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        mode: Mode,
+        turn: Option<TaskId>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(turn) = turn else { return Err(Rejection::SessionBusy { session: lane.clone(), turn }) };
+        let (way, outcome) = match mode {
+            Mode::SteerBacklog => (Way::Both { turn }, SendOutcome::SteeredAndQueued),
+            _ => (Way::Steer { turn }, SendOutcome::Steered),
+        };
+        let slot = self.accept_message(lane, incoming, way, events);
+        self.skip_calls(turn, events);
+        self.keep_to_cap(slot, events);
+        let position = self.sessions[slot].place_of(incoming.id).map(|at| at as u32 + 1);
+        Ok(reply(incoming.id, outcome, Some(turn), position))
+    }
+
+    /// The tool calls of a steered turn that have not started are not started any more: the model sees the
+    /// message first.
+    fn skip_calls(&mut self, turn: TaskId, events: &mut Vec<Event>) {
+        let Some(slot) = self.tasks.find(turn) else { return };
+        let is_waiting_call = |child: &u32| {
+            let task = &self.tasks[*child];
+            let home = self.lanes.route(task.route).home();
+            let is_call = self.lanes[home].name.is_session() && !self.lanes[home].name.is_conversation();
+            is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
+        };
+        let mut calls: Vec<u32> =
+            self.tasks[slot].children().iter().copied().filter(is_waiting_call).collect();
+        // The last one first, so that the end of a call lets no later one start.
+        calls.sort_unstable_by_key(|call| std::cmp::Reverse(self.tasks[*call].arrival));
+        for call in calls {
+            self.cancel_slot(call, CancelReason::Steered, events);
+        }
+    }
+
+    /// The conversation of a running attempt, if its task is a turn of one.
+    fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
+        let (slot, _) = self.fenced(turn, fence)?;
+        Ok(self.conversation_of(slot).map(|lane| self.lanes[lane].name.clone()))
+    }
+
+    /// The lane of the conversation that a task is a turn of.
+    pub(crate) fn conversation_of(&self, slot: u32) -> Option<u32> {
+        let lanes = &self.lanes.route(self.tasks[slot].route).lanes;
+        lanes.iter().copied().find(|lane| self.lanes[*lane].name.is_conversation())
+    }
+
+    pub(crate) fn set_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        open: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else {
+            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
+            return if open { refused } else { Ok(Reply::Done) };
+        };
+        let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
+        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
+        if is_open == open {
+            return Ok(Reply::Done);
+        }
+        let pending: Vec<MessageId> = known
+            .filter(|_| !open)
+            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
+        let set = SessionChange::SteeringSet { turn, fence, open };
+        self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })), events);
+        if !pending.is_empty() {
+            let change = SessionChange::Returned { turn, messages: pending };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn take_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<&[MessageId]>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else { return Ok(Reply::Steering(vec![])) };
+        let mut taken = self.news_for(&session, turn, fence);
+        // What is named twice, or went back to the line meanwhile, is not there to take.
+        taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
+        if !taken.is_empty() {
+            let messages = taken.iter().map(|message| message.id).collect();
+            let change = SessionChange::Taken { turn, fence, messages };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+        }
+        Ok(Reply::Steering(taken))
+    }
+
+    /// What a running attempt of a turn could take now. It stays on offer until
+    /// [`TakeSteering`](crate::SessionCommand::TakeSteering) names it, so that an answer which never arrived loses
+    /// nothing.
+    pub fn offered_steering(&self, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
+        let session = self.conversation(turn, fence).ok().flatten();
+        session.map_or(vec![], |session| self.news_for(&session, turn, fence))
+    }
+
+    /// What a running attempt of a turn has taken.
+    pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
+        let session = self.conversation(turn, fence).ok().flatten();
+        let slot = session.and_then(|session| self.sessions.find(&session));
+        let known = slot.and_then(|slot| self.sessions[slot].turn(turn));
+        let steered = known.into_iter().flat_map(|turn| &turn.more.steered);
+        steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
+    }
+
+    /// What was accepted for a turn that this attempt has not taken.
+    fn news_for(&self, session: &LaneName, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
+        let known = self.sessions.find(session).and_then(|slot| self.sessions[slot].turn(turn));
+        let Some(known) = known else { return vec![] };
+        // What an attempt before this one took is news to this one.
+        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
+        stale.chain(&known.more.pending).map(|steered| TurnMessage::from(&steered.message)).collect()
+    }
+}

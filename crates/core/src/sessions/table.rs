@@ -1,0 +1,282 @@
+//! The table of all sessions: how they are found, and what the clock has to look at.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::api::name::LaneName;
+use crate::api::time::Timestamp;
+use crate::sessions::message::{Address, Agent, Message, MessageEnd, MessageId};
+use crate::sessions::queue_mode::MessageSettings;
+use crate::sessions::receipts::Receipts;
+use crate::sessions::session::{SEEN_MAX, Seen, Session};
+use crate::state::index::Index;
+use crate::state::table::Table;
+
+/// How many agents are looked through for one to share.
+const AGENTS_SHARED: usize = 32;
+
+/// All sessions there is something to remember of.
+pub(crate) struct Sessions {
+    table: Table<Session>,
+    by_lane: Index,
+    by_message: Index,
+    /// When next turns may begin: (when, birth).
+    starts: BTreeMap<(Timestamp, u64), u32>,
+    /// When the oldest remembered delivery of a session is forgotten: (when, birth).
+    forgets: BTreeMap<(Timestamp, u64), u32>,
+    /// Sessions in which something may have to follow, to be looked at before the step ends.
+    pub(crate) stirred: Vec<u32>,
+    pub(crate) settings: MessageSettings,
+    pub(crate) births: u64,
+    pub(crate) receipts: Receipts,
+    /// The texts of all messages that have not ended, in bytes.
+    pub(crate) text_bytes: u64,
+    /// Agents that messages named lately, so that each is in memory once for all sessions.
+    agents: VecDeque<Arc<Agent>>,
+    /// And channels.
+    channels: VecDeque<Arc<str>>,
+}
+
+impl std::ops::Index<u32> for Sessions {
+    type Output = Session;
+
+    fn index(&self, slot: u32) -> &Session {
+        &self.table[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Sessions {
+    fn index_mut(&mut self, slot: u32) -> &mut Session {
+        &mut self.table[slot as usize]
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new(seed: u64) -> Sessions {
+        Sessions {
+            table: Table::default(),
+            by_lane: Index::new(seed),
+            by_message: Index::new(seed),
+            starts: BTreeMap::new(),
+            forgets: BTreeMap::new(),
+            stirred: vec![],
+            settings: MessageSettings::default(),
+            births: 0,
+            receipts: Receipts::default(),
+            text_bytes: 0,
+            agents: VecDeque::new(),
+            channels: VecDeque::new(),
+        }
+    }
+
+    /// Cheap to ask: whoever uses no sessions pays nothing for them.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(crate) fn find(&self, lane: &LaneName) -> Option<u32> {
+        if self.table.is_empty() {
+            return None;
+        }
+        self.by_lane.find(self.by_lane.hash(lane), |slot| self[slot].lane == *lane)
+    }
+
+    /// Asks for where a message is noted, which takes its time.
+    pub(crate) fn foresee(&self, message: MessageId) {
+        self.by_message.foresee(self.by_message.hash(message));
+    }
+
+    /// The session of a message that has not ended.
+    pub(crate) fn session_with(&self, message: MessageId) -> Option<u32> {
+        let has_it = |slot: u32| self[slot].messages().any(|other| other.id == message);
+        self.by_message.find(self.by_message.hash(message), has_it)
+    }
+
+    /// Has an agent that many sessions share in memory once.
+    pub(crate) fn share_agent(&mut self, message: &mut Message) {
+        let agent = &message.address.agent;
+        let known = self.agents.iter().find(|known| *known == agent).cloned();
+        let known = known.unwrap_or_else(|| {
+            if self.agents.len() == AGENTS_SHARED {
+                self.agents.pop_front();
+            }
+            self.agents.push_back(Arc::clone(agent));
+            Arc::clone(agent)
+        });
+        let mut place = message.address.place.clone();
+        if let Some(channel) = &mut place.channel {
+            let known = self.channels.iter().find(|known| *known == channel).cloned();
+            *channel = known.unwrap_or_else(|| {
+                if self.channels.len() == AGENTS_SHARED {
+                    self.channels.pop_front();
+                }
+                self.channels.push_back(Arc::clone(channel));
+                Arc::clone(channel)
+            });
+        }
+        message.address = Arc::new(Address { agent: known, place, ..(*message.address).clone() });
+    }
+
+    /// A message is in a session now.
+    pub(crate) fn note_message(&mut self, message: &Message, slot: u32) {
+        self.by_message.insert(self.by_message.hash(message.id), slot);
+        self.text_bytes += message.text.len() as u64;
+    }
+
+    /// A message has ended.
+    pub(crate) fn forget_message(&mut self, message: &Message, slot: u32) {
+        self.by_message.remove(self.by_message.hash(message.id), slot);
+        self.by_message.shrink();
+        self.text_bytes -= message.text.len() as u64;
+    }
+
+    /// For the checks.
+    pub(crate) fn message_count(&self) -> usize {
+        self.by_message.len()
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Session> {
+        self.table.get(slot as usize)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Session)> {
+        self.table.iter().map(|(slot, session)| (slot as u32, session))
+    }
+
+    /// The session of a lane, made if there is none.
+    pub(crate) fn enter(&mut self, lane: &LaneName) -> u32 {
+        if let Some(slot) = self.find(lane) {
+            return slot;
+        }
+        self.births += 1;
+        self.insert(Session::new(lane.clone(), self.births))
+    }
+
+    fn insert(&mut self, session: Session) -> u32 {
+        let hash = self.by_lane.hash(&session.lane);
+        let slot = self.table.insert(session) as u32;
+        self.by_lane.insert(hash, slot);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.set_due(slot, Timestamp::NEVER);
+        let session = self.table.remove(slot as usize);
+        self.by_lane.remove(self.by_lane.hash(&session.lane), slot);
+        if self.table.is_empty() {
+            self.table = Table::default();
+            self.by_lane.shrink();
+        }
+    }
+
+    /// Takes up a session that was saved.
+    pub(crate) fn restore(&mut self, mut session: Session) -> u32 {
+        share_all(&mut session);
+        let forget_at = session.odd.seen.front().map(|seen| (seen.until, session.birth));
+        let slot = self.insert(session);
+        for message in self.table[slot as usize].messages() {
+            self.by_message.insert(self.by_message.hash(message.id), slot);
+            self.text_bytes += message.text.len() as u64;
+        }
+        if let Some(key) = forget_at {
+            self.forgets.insert(key, slot);
+        }
+        slot
+    }
+
+    /// Sets when the next turn of a session may begin.
+    pub(crate) fn set_due(&mut self, slot: u32, due: Timestamp) {
+        let session = &mut self.table[slot as usize];
+        let old = std::mem::replace(&mut session.due, due);
+        let birth = session.birth;
+        if old != Timestamp::NEVER && old != due {
+            self.starts.remove(&(old, birth));
+        }
+        if due != Timestamp::NEVER && old != due {
+            self.starts.insert((due, birth), slot);
+        }
+    }
+
+    /// The first session whose next turn may begin.
+    pub(crate) fn due_start(&self, now: Timestamp) -> Option<u32> {
+        self.starts.first_key_value().filter(|((at, _), _)| *at <= now).map(|(_, slot)| *slot)
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        let start = self.starts.first_key_value().map(|((at, _), _)| *at);
+        let forget = self.forgets.first_key_value().map(|((at, _), _)| *at);
+        [start, forget].into_iter().flatten().min()
+    }
+
+    /// Remembers that a message was delivered.
+    pub(crate) fn remember(&mut self, slot: u32, seen: Seen) {
+        let session = &mut self.table[slot as usize];
+        let (birth, until) = (session.birth, seen.until);
+        if session.odd.seen.len() == SEEN_MAX
+            && let Some(oldest) = session.odd.seen.pop_front()
+        {
+            self.forgets.remove(&(oldest.until, birth));
+        }
+        session.odd.seen.push_back(seen);
+        let first = session.odd.seen.front().map_or(until, |seen| seen.until);
+        self.forgets.insert((first, birth), slot);
+    }
+
+    /// Forgets deliveries of long ago, and sessions of which nothing else is left.
+    pub(crate) fn forget(&mut self, now: Timestamp) {
+        while let Some((&(at, birth), &slot)) = self.forgets.first_key_value()
+            && at <= now
+        {
+            self.forgets.remove(&(at, birth));
+            let session = &mut self.table[slot as usize];
+            while session.odd.seen.front().is_some_and(|seen| seen.until <= now) {
+                session.odd.seen.pop_front();
+            }
+            session.odd.tidy();
+            if let Some(next) = session.odd.seen.front() {
+                self.forgets.insert((next.until, birth), slot);
+            } else if self[slot].is_idle() {
+                self.remove(slot);
+            }
+        }
+    }
+
+    /// What is remembered of how a message ended.
+    pub(crate) fn end_of(&self, message: MessageId) -> Option<(&MessageEnd, Timestamp)> {
+        self.receipts.get(message)
+    }
+
+    /// For the checks: the sessions that have a timer, with it.
+    pub(crate) fn start_times(&self) -> impl Iterator<Item = (Timestamp, u32)> {
+        self.starts.iter().map(|((at, _), slot)| (*at, *slot))
+    }
+
+    pub(crate) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, u32)> {
+        self.forgets.iter().map(|((at, _), slot)| (*at, *slot))
+    }
+}
+
+/// Has equal addresses of a session in memory once.
+fn share_all(session: &mut Session) {
+    let mut addresses: Vec<Arc<Address>> = vec![];
+    let turns = session.turns.iter_mut().flat_map(|turn| {
+        let more = std::mem::take(&mut turn.more);
+        let is_plain = more.pending.is_empty() && more.steered.is_empty();
+        turn.more = more;
+        let steered = (!is_plain).then(|| &mut *turn.more);
+        let steered = steered.into_iter().flat_map(|more| more.pending.iter_mut().chain(&mut more.steered));
+        turn.messages.iter_mut().chain(steered.map(|steered| &mut steered.message))
+    });
+    for message in session.waiting.iter_mut().chain(turns) {
+        message.address = shared(&mut addresses, &message.address);
+    }
+    session.waiting.shrink_to_fit();
+}
+
+fn shared<T: PartialEq>(known: &mut Vec<Arc<T>>, one: &Arc<T>) -> Arc<T> {
+    if let Some(same) = known.iter().find(|known| ***known == **one) {
+        return Arc::clone(same);
+    }
+    known.push(Arc::clone(one));
+    Arc::clone(one)
+}

@@ -1,0 +1,362 @@
+//! What follows in a session: which messages become the next turn, when, and what comes of a turn that ended.
+
+use std::sync::Arc;
+
+use crate::api::event::{End, Event};
+use crate::api::ids::{Fence, TaskId};
+use crate::api::name::LaneName;
+use crate::api::session_command::{SessionChange, SessionEvent};
+use crate::api::task_spec::TaskSpec;
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::Scheduler;
+use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
+use crate::sessions::queue_mode::{DropRule, EffectiveQueue, Mode};
+use crate::sessions::session::Turn;
+
+/// How long messages wait before a turn that failed is tried again, by how often it has.
+pub const BACK_OFFS: [Millis; 6] =
+    [Millis(500), Millis(1000), Millis(2000), Millis(4000), Millis(8000), Millis(10_000)];
+
+/// What the next turn of a session is made of.
+struct NextTurn {
+    address: Arc<Address>,
+    messages: Vec<MessageId>,
+    /// The dropped messages to this address are told of.
+    summary: Option<Arc<Address>>,
+}
+
+impl Scheduler {
+    /// Looks at the sessions in which something happened. Costs nothing where nothing did.
+    pub(crate) fn tend_sessions(&mut self, events: &mut Vec<Event>) {
+        while !self.sessions.stirred.is_empty() {
+            for slot in std::mem::take(&mut self.sessions.stirred) {
+                if self.sessions.get(slot).is_some() {
+                    self.tend(slot, events);
+                }
+            }
+        }
+    }
+
+    /// Begins the turns whose time has come.
+    pub(crate) fn start_due_turns(&mut self, events: &mut Vec<Event>) {
+        while let Some(slot) = self.sessions.due_start(self.now) {
+            self.plan_session(slot);
+            self.tend(slot, events);
+        }
+    }
+
+    /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
+    pub(crate) fn tend(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let ended = |session: &crate::sessions::session::Session| {
+            session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
+        };
+        let lane = self.sessions[slot].lane.clone();
+        while let Some((turn, (end, fence))) = self.sessions.get(slot).and_then(ended) {
+            self.conclude(slot, turn, &end, fence, events);
+            if self.sessions.find(&lane) != Some(slot) {
+                return;
+            }
+        }
+        self.keep_to_cap(slot, events);
+        if !self.is_busy(slot) && self.ready_at(slot) <= self.now {
+            self.begin_turn(slot, events);
+        }
+    }
+
+    /// The session that a task is a turn of, if there is something to remember of it, and the task's attempt.
+    pub(crate) fn session_of_task(&self, slot: u32) -> Option<(u32, Option<Fence>)> {
+        if self.sessions.is_empty() {
+            return None;
+        }
+        let lane = self.conversation_of(slot)?;
+        let session = self.sessions.find(&self.lanes[lane].name)?;
+        Some((session, self.tasks[slot].attempt().map(|attempt| attempt.fence)))
+    }
+
+    /// Whether a task answers messages.
+    pub(crate) fn is_message_turn(&self, slot: u32) -> bool {
+        let task = self.tasks[slot].id;
+        let session = self.session_of_task(slot).map(|(session, _)| &self.sessions[session]);
+        session.and_then(|session| session.turn(task)).is_some_and(|turn| !turn.is_direct)
+    }
+
+    /// A session has one line: messages that wait become turns before one that is asked for directly.
+    pub(crate) fn begin_turns_before(&mut self, submitted: &Event, events: &mut Vec<Event>) {
+        let Event::Submitted { spec, .. } = submitted else { return };
+        while let Some(slot) = self.session_before(&spec.lanes)
+            && self.begin_turn(slot, events).is_some()
+        {}
+    }
+
+    /// The session whose waiting messages become a turn before a task through these lanes.
+    pub(crate) fn session_before(&self, lanes: &[LaneName]) -> Option<u32> {
+        if self.sessions.is_empty() {
+            return None;
+        }
+        let lane = lanes.iter().find(|lane| lane.is_conversation())?;
+        let slot = self.sessions.find(lane)?;
+        let session = &self.sessions[slot];
+        (!session.waiting.is_empty() && session.held_until() <= self.now).then_some(slot)
+    }
+
+    pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange, events: &mut Vec<Event>) {
+        let session = self.sessions[slot].lane.clone();
+        self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+    }
+
+    /// Whether a task of the session is live: from its acceptance to its end, also while it waits.
+    pub(crate) fn is_busy(&self, slot: u32) -> bool {
+        self.is_lane_busy(&self.sessions[slot].lane)
+    }
+
+    pub(crate) fn is_lane_busy(&self, lane: &LaneName) -> bool {
+        self.lanes.find(lane).is_some_and(|lane| {
+            let lane = &self.lanes[lane];
+            lane.running + lane.waiting + lane.retrying > 0
+        })
+    }
+
+    /// What holds for a message of a session.
+    pub(crate) fn queue_of(&self, slot: u32, message: &Message) -> EffectiveQueue {
+        let channel = message.address.place.channel.as_deref();
+        self.sessions.settings.effective(&message.queue(), &self.sessions[slot].odd.queue, channel)
+    }
+
+    /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late.
+    pub(crate) fn ready_at(&self, slot: u32) -> Timestamp {
+        let session = &self.sessions[slot];
+        let Some(first) = session.waiting.front() else {
+            return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
+        };
+        if first.hastened {
+            return Timestamp(0);
+        }
+        let newest = session.newest().unwrap_or(first);
+        // Each by its own bound: nobody makes others wait longer than they have to.
+        let patience = |message: &Message| message.at + self.queue_of(slot, message).max_wait.value;
+        let latest = session.waiting.iter().map(patience).min().unwrap_or(Timestamp::NEVER);
+        let queue = self.queue_of(slot, newest).values();
+        let quiet = match queue.mode {
+            Mode::Latest | Mode::Interrupt => newest.at,
+            _ => (newest.at + queue.debounce).min(latest),
+        };
+        quiet.max(session.held_until())
+    }
+
+    /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
+    /// the rule `new` stays.
+    pub(crate) fn keep_to_cap(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let Some(newest) = self.sessions[slot].newest() else { return };
+        let queue = self.queue_of(slot, newest).values();
+        let rule = match (queue.mode, queue.drop) {
+            (Mode::Latest, _) => return self.keep_latest(slot, events),
+            (_, DropRule::New) => return,
+            (_, DropRule::Old) => Dropped::Old,
+            (_, DropRule::Summarize) => Dropped::Summarize,
+        };
+        while self.sessions[slot].is_above(queue.cap as usize)
+            && let Some(oldest) = self.sessions[slot].oldest_capped()
+        {
+            self.end_message(slot, oldest, MessageEnd::Dropped { rule }, events);
+        }
+    }
+
+    /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
+    fn keep_latest(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let session = &self.sessions[slot];
+        let newest = session.newest().map_or(0, |newest| newest.number);
+        let is_older = |message: &&Message| {
+            message.number < newest && self.queue_of(slot, message).mode.value == Mode::Latest
+        };
+        let older: Vec<MessageId> = session.capped().filter(is_older).map(|message| message.id).collect();
+        for message in older {
+            self.end_message(slot, message, MessageEnd::Dropped { rule: Dropped::Latest }, events);
+        }
+    }
+
+    pub(crate) fn end_message(
+        &mut self,
+        slot: u32,
+        message: MessageId,
+        end: MessageEnd,
+        events: &mut Vec<Event>,
+    ) {
+        self.session_changed(slot, SessionChange::Ended { message, end }, events);
+    }
+
+    /// Submits the next turn of a session.
+    pub(crate) fn begin_turn(&mut self, slot: u32, events: &mut Vec<Event>) -> Option<TaskId> {
+        let NextTurn { address, messages, summary } = self.next_turn(slot)?;
+        let session = &self.sessions[slot];
+        let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
+        let dropping =
+            session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
+        let (leader, turns) = match (first, dropping) {
+            (Some(first), _) => (first.id, first.turns),
+            (None, Some(dropping)) => (dropping.last, dropping.tries),
+            (None, None) => return None,
+        };
+        let turn = self.free_turn_id(leader, u32::from(turns) + 1);
+        let asker = first.and_then(Message::asker);
+        let spec = self.turn_spec(&address, asker, &session.lane);
+        let submitted = self.accept_unasked(turn, Box::new(spec));
+        self.emit(submitted, events);
+        self.session_changed(slot, SessionChange::TurnBegan { turn, messages, summary }, events);
+        Some(turn)
+    }
+
+    fn free_turn_id(&self, leader: MessageId, number: u32) -> TaskId {
+        let is_free = |task: &TaskId| self.tasks.find(*task).is_none() && self.letters.get(*task).is_none();
+        let ids = (number..).map(|number| TaskId::of_turn(leader, number));
+        // Ids are spread over 62 bits: the first one that is free is found at once.
+        ids.take(1000).find(is_free).unwrap_or(TaskId::of_turn(leader, number))
+    }
+
+    pub(crate) fn turn_spec(
+        &self,
+        address: &Address,
+        asker: Option<&LaneName>,
+        session: &LaneName,
+    ) -> TaskSpec {
+        // The names were checked when the message was accepted.
+        let mut lanes = address.agent.turn_lanes(session, address.source).unwrap_or_default();
+        lanes.extend(asker.filter(|asker| !lanes.contains(asker)).cloned());
+        let mut spec = TaskSpec::new(address.agent.kind.clone(), lanes);
+        spec.source = address.source;
+        spec.priority = address.priority;
+        spec
+    }
+
+    /// The messages of the next turn, and whether it tells of dropped ones: those that are answered together
+    /// are neighbours in line, with one agent, one place and the same permissions.
+    fn next_turn(&self, slot: u32) -> Option<NextTurn> {
+        let session = &self.sessions[slot];
+        let mode = |message: &Message| self.queue_of(slot, message).mode.value;
+        let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
+        let head = session.waiting.front();
+        let mut summary = None;
+        if let Some(dropping) = session.odd.overflows.first() {
+            let joins = head.is_some_and(|head| {
+                collects(head) && head.address == dropping.address && head.tries == dropping.tries
+            });
+            if !joins {
+                let address = Arc::clone(&dropping.address);
+                return Some(NextTurn { summary: Some(Arc::clone(&address)), messages: vec![], address });
+            }
+            summary = Some(Arc::clone(&dropping.address));
+        }
+        let head = head?;
+        let mut address = &head.address;
+        let mut messages = vec![head.id];
+        if collects(head) && !head.hastened {
+            for next in session.waiting.iter().skip(1) {
+                if !(collects(next) && next.tries == head.tries && address.takes(&next.address)) {
+                    break;
+                }
+                if address.place.is_empty() {
+                    address = &next.address;
+                }
+                messages.push(next.id);
+            }
+        }
+        Some(NextTurn { address: Arc::clone(address), messages, summary })
+    }
+
+    /// Deals with a turn whose task has ended: its messages end with it, or wait again.
+    fn conclude(
+        &mut self,
+        slot: u32,
+        task: TaskId,
+        end: &End,
+        fence: Option<Fence>,
+        events: &mut Vec<Event>,
+    ) {
+        let Some(turn) = self.sessions[slot].turn(task) else { return };
+        let given: Vec<MessageId> = turn.messages.iter().map(|message| message.id).collect();
+        let ids = |list: &[crate::sessions::session::Steered]| -> Vec<MessageId> {
+            list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
+        };
+        // What an earlier attempt took never reached the one that counts.
+        let reached = turn.more.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
+        let steered: Vec<MessageId> = reached.map(|steered| steered.message.id).collect();
+        let mut back: Vec<MessageId> = ids(&turn.more.pending);
+        back.extend(ids(&turn.more.steered).into_iter().filter(|id| !steered.contains(id)));
+        match end {
+            End::Completed => {
+                for message in given {
+                    self.end_message(slot, message, MessageEnd::Delivered { turn: task }, events);
+                }
+                for message in steered {
+                    self.end_message(slot, message, MessageEnd::Steered { turn: task }, events);
+                }
+            }
+            End::Cancelled { reason } => {
+                for message in given.into_iter().chain(steered) {
+                    self.end_message(slot, message, MessageEnd::Cancelled { reason: *reason }, events);
+                }
+            }
+            _ => self.conclude_failed(slot, task, end, events),
+        }
+        let is_there = |id: &MessageId| {
+            let turn = self.sessions.get(slot).and_then(|session| session.turn(task));
+            turn.is_some_and(|turn| turn.own().any(|message| message.id == *id))
+        };
+        back.retain(is_there);
+        if !back.is_empty() {
+            self.session_changed(slot, SessionChange::Returned { turn: task, messages: back }, events);
+        }
+        if self.sessions.get(slot).is_some_and(|session| session.turn(task).is_some()) {
+            self.session_changed(slot, SessionChange::TurnOver { turn: task }, events);
+        }
+    }
+
+    /// A turn did not succeed. Its messages are tried again, with growing pauses; when that was no use, each
+    /// once more alone, so that only those are set aside with which it fails.
+    fn conclude_failed(&mut self, slot: u32, task: TaskId, end: &End, events: &mut Vec<Event>) {
+        let Some(turn) = self.sessions[slot].turn(task) else { return };
+        let is_lost = *end == End::Lost;
+        let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
+        let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
+        let own: Vec<(MessageId, u8)> = own.map(|message| (message.id, message.tries)).collect();
+        let tries = tries_of(turn);
+        if own.is_empty() && turn.more.summary.is_none() {
+            return;
+        }
+        let may_retry = !is_lost || self.sessions.settings.redeliver;
+        let back_off = BACK_OFFS.get(usize::from(tries)).copied();
+        let alone = back_off.is_none() && own.len() > 1;
+        let last_try = alone.then_some(BACK_OFFS[BACK_OFFS.len() - 1]);
+        match back_off.or(last_try).filter(|_| may_retry) {
+            Some(pause) => {
+                let at = self.now + pause;
+                let retrying = SessionChange::Retrying { turn: task, at, alone, redelivered: is_lost };
+                self.session_changed(slot, retrying, events);
+            }
+            None => {
+                let error = in_words(end);
+                for (message, tries) in own {
+                    let tries = tries.saturating_add(1);
+                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
+                    self.end_message(slot, message, end, events);
+                }
+            }
+        }
+    }
+}
+
+/// How often the messages of a turn were tried before it.
+fn tries_of(turn: &Turn) -> u8 {
+    let summary = turn.more.summary.as_ref().map(|dropping| dropping.tries);
+    let steered = turn.more.steered.iter().map(|steered| &steered.message);
+    turn.messages.iter().chain(steered).map(|message| message.tries).chain(summary).max().unwrap_or_default()
+}
+
+fn in_words(end: &End) -> Arc<str> {
+    match end {
+        End::Failed { error } => Arc::clone(error),
+        End::TimedOut => "the turn took too long".into(),
+        End::Expired | End::WaitTimeout => "the turn waited too long".into(),
+        End::Lost => "whoever ran the turn was lost".into(),
+        End::Completed | End::Cancelled { .. } => "".into(),
+    }
+}

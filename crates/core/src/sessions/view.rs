@@ -1,0 +1,294 @@
+//! Sessions and messages, to look at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::ids::TaskId;
+use crate::api::name::LaneName;
+use crate::api::session_command::TurnMessage;
+use crate::api::time::Timestamp;
+use crate::api::views::TaskView;
+use crate::scheduler::Scheduler;
+use crate::sessions::message::{Address, Message, MessageEnd, MessageId, MessageStatus};
+use crate::sessions::queue_mode::{EffectiveQueue, MessageSettings, QueueOverrides};
+use crate::sessions::session::{Session, Turn};
+use crate::sessions::turn_text::{Overflow, Part, turn_text};
+
+/// A session, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    /// The conversation's key.
+    pub key: String,
+    /// Its lane.
+    pub lane: LaneName,
+    /// Whether a turn was accepted and has not ended.
+    pub busy: bool,
+    /// Whether the people in it should see typing: something is being answered or will be.
+    pub typing: bool,
+    /// How messages are queued, apart from what a channel or a message says of its own.
+    pub queue: EffectiveQueue,
+    /// What was set for this session.
+    pub overrides: QueueOverrides,
+    /// The turns that answer messages or take steering, in order.
+    pub turns: Vec<TurnView>,
+    /// The messages that wait, in order.
+    pub waiting: Vec<Message>,
+    /// How many messages were dropped that the next turn will tell of.
+    pub dropped: u64,
+    /// Nothing is tried again before, if that lies ahead.
+    pub retry_at: Option<Timestamp>,
+    /// The messages that were set aside and can be sent again, the oldest first.
+    pub aside: Vec<SetAside>,
+}
+
+/// A message that was set aside, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The message, whole.
+    pub message: Message,
+    /// What went wrong last, as long as that is remembered.
+    pub error: Option<Arc<str>>,
+}
+
+/// A turn, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnView {
+    /// The task.
+    pub task: TaskId,
+    /// The messages that it answers.
+    pub messages: Vec<MessageId>,
+    /// Whether it takes steering now.
+    pub takes_steering: bool,
+    /// Messages that were accepted for it and that it has not taken.
+    pub pending: Vec<MessageId>,
+    /// Messages that it took.
+    pub steered: Vec<MessageId>,
+    /// All of these, whole.
+    pub said: Vec<Message>,
+}
+
+/// What a turn is about: what its agent is prompted with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnContent {
+    /// The conversation's key.
+    pub session: String,
+    /// Everything that is said, as one text.
+    pub text: String,
+    /// Who answers, where to, with which permissions.
+    pub address: Arc<Address>,
+    /// The messages one by one.
+    pub messages: Vec<TurnMessage>,
+    /// How many messages were dropped before these.
+    pub dropped: u64,
+    /// Something of this was in a turn that was lost, which may have done something already.
+    pub redelivered: bool,
+    /// The conversation starts afresh.
+    pub fresh: bool,
+}
+
+impl Scheduler {
+    /// A session of which there is something to remember, or in which a turn is live.
+    pub fn session(&self, key: &str) -> Option<SessionView> {
+        let lane = LaneName::session(key).ok()?;
+        let here = self.messages_set_aside().filter(|(aside, _)| *aside == lane);
+        let aside: Vec<SetAside> = here.map(|(_, message)| self.aside_view(message)).collect();
+        match self.sessions.find(&lane) {
+            Some(slot) => Some(self.session_view(&self.sessions[slot], aside)),
+            None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
+            None => None,
+        }
+    }
+
+    /// The turn of a session to which one would say something now: that of its messages, else one that was asked for
+    /// directly, which is a turn all the same although it may never have said that it takes steering.
+    pub fn turn_of_session(&self, key: &str) -> Option<TaskView> {
+        let view = self.session(key)?;
+        let of_messages = view.turns.first().and_then(|turn| self.task(turn.task));
+        of_messages.or_else(|| self.line_of(&view.lane, 1).0.into_iter().next())
+    }
+
+    /// All sessions of which there is something to remember, in the order in which they came to be; then those of
+    /// which nothing is left but messages that were set aside.
+    pub fn sessions(&self) -> Vec<SessionView> {
+        let mut aside: BTreeMap<&LaneName, Vec<SetAside>> = BTreeMap::new();
+        for (lane, message) in self.messages_set_aside() {
+            aside.entry(lane).or_default().push(self.aside_view(message));
+        }
+        let mut sessions: Vec<&Session> = self.sessions.iter().map(|(_, session)| session).collect();
+        sessions.sort_unstable_by_key(|session| session.birth);
+        let mut views: Vec<SessionView> = sessions
+            .into_iter()
+            .map(|session| self.session_view(session, aside.remove(&session.lane).unwrap_or_default()))
+            .collect();
+        views.extend(aside.into_iter().map(|(lane, aside)| self.empty_view(lane.clone(), aside)));
+        views
+    }
+
+    /// How messages are queued everywhere.
+    pub fn message_settings(&self) -> &MessageSettings {
+        &self.sessions.settings
+    }
+
+    /// How a message in this channel would be queued in a session, and why.
+    pub fn queue_for(&self, key: &str, channel: Option<&str>) -> EffectiveQueue {
+        let slot = LaneName::session(key).ok().and_then(|lane| self.sessions.find(&lane));
+        let own = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
+        self.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
+    }
+
+    /// What has become of a message, as long as that is remembered.
+    pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
+        if let Some(slot) = self.sessions.session_with(id) {
+            return live_status(&self.sessions[slot], id);
+        }
+        let (end, at) = self.sessions.end_of(id)?;
+        Some(MessageStatus::Ended { end: end.clone(), at })
+    }
+
+    /// The session in which a message is that has not ended, or was set aside.
+    pub fn session_of(&self, id: MessageId) -> Option<String> {
+        match self.sessions.session_with(id) {
+            Some(slot) => self.sessions[slot].lane.session_key(),
+            None => self.messages_set_aside().find(|(_, message)| message.id == id)?.0.session_key(),
+        }
+    }
+
+    /// A message that has not ended.
+    pub fn live_message(&self, id: MessageId) -> Option<&Message> {
+        let slot = self.sessions.session_with(id)?;
+        self.sessions[slot].messages().find(|message| message.id == id)
+    }
+
+    /// The messages that were set aside, the oldest first, with their sessions' lanes.
+    pub fn messages_set_aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
+        self.sessions.receipts.aside()
+    }
+
+    /// What a live turn is about, if it was made of messages.
+    pub fn turn_content(&self, task: TaskId) -> Option<TurnContent> {
+        if self.sessions.is_empty() {
+            return None;
+        }
+        let lane = self.conversation_of(self.tasks.find(task)?)?;
+        let session = &self.sessions[self.sessions.find(&self.lanes[lane].name)?];
+        let turn = session.turn(task).filter(|turn| !turn.is_direct)?;
+        content(session, turn, self.cap_of(turn, session))
+    }
+
+    fn cap_of(&self, turn: &Turn, session: &Session) -> usize {
+        let place = turn.more.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
+        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, place);
+        queue.cap.value as usize
+    }
+
+    fn aside_view(&self, message: &Message) -> SetAside {
+        let error = match self.sessions.end_of(message.id) {
+            Some((MessageEnd::SetAside { error, .. }, _)) => Some(Arc::clone(error)),
+            _ => None,
+        };
+        SetAside { message: message.clone(), error }
+    }
+
+    fn session_view(&self, session: &Session, aside: Vec<SetAside>) -> SessionView {
+        let busy = self.is_lane_busy(&session.lane);
+        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
+        SessionView {
+            key: session.lane.session_key().unwrap_or_default(),
+            lane: session.lane.clone(),
+            busy,
+            typing: busy || !session.waiting.is_empty(),
+            queue,
+            overrides: session.odd.queue,
+            turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
+            waiting: session.waiting.iter().cloned().collect(),
+            dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
+            retry_at: Some(session.held_until()).filter(|at| *at > self.now),
+            aside,
+        }
+    }
+
+    fn empty_view(&self, lane: LaneName, aside: Vec<SetAside>) -> SessionView {
+        let nothing = QueueOverrides::default();
+        let busy = self.is_lane_busy(&lane);
+        SessionView {
+            key: lane.session_key().unwrap_or_default(),
+            lane,
+            busy,
+            typing: busy,
+            queue: self.sessions.settings.effective(&nothing, &nothing, None),
+            overrides: nothing,
+            turns: vec![],
+            waiting: vec![],
+            dropped: 0,
+            retry_at: None,
+            aside,
+        }
+    }
+
+    fn turn_view(&self, turn: &Turn) -> TurnView {
+        let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
+        let ids = |list: &[crate::sessions::session::Steered]| {
+            list.iter().map(|steered| steered.message.id).collect()
+        };
+        let steered = turn.more.pending.iter().chain(&turn.more.steered).map(|steered| &steered.message);
+        TurnView {
+            task: turn.task,
+            messages: turn.messages.iter().map(|message| message.id).collect(),
+            takes_steering: attempt.is_some_and(|attempt| turn.more.steering == Some(attempt.fence)),
+            pending: ids(&turn.more.pending),
+            steered: ids(&turn.more.steered),
+            said: turn.messages.iter().chain(steered).cloned().collect(),
+        }
+    }
+}
+
+fn live_status(session: &Session, id: MessageId) -> Option<MessageStatus> {
+    if let Some(at) = session.place_of(id) {
+        return Some(MessageStatus::Waiting { position: at as u32 + 1 });
+    }
+    session.turns.iter().find_map(|turn| {
+        let task = turn.task;
+        let steered = |list: &[crate::sessions::session::Steered]| {
+            let is_it =
+                |steered: &&crate::sessions::session::Steered| steered.message.id == id && !steered.is_copy;
+            list.iter().find(is_it).map(|steered| steered.fence)
+        };
+        if turn.messages.iter().any(|message| message.id == id) {
+            Some(MessageStatus::InTurn { turn: task })
+        } else if steered(&turn.more.pending).is_some() {
+            Some(MessageStatus::Steering { turn: task })
+        } else {
+            let fence = steered(&turn.more.steered)??;
+            Some(MessageStatus::Steered { turn: task, fence })
+        }
+    })
+}
+
+fn content(session: &Session, turn: &Turn, lines_max: usize) -> Option<TurnContent> {
+    let parts: Vec<Part<'_>> = turn
+        .messages
+        .iter()
+        .map(|message| Part { sender_name: message.sender_name(), text: &message.text })
+        .collect();
+    let lines: Vec<&Arc<str>> = turn.more.summary.iter().flat_map(|dropping| &dropping.lines).collect();
+    let newest = lines.len().saturating_sub(lines_max);
+    let overflow = turn
+        .more
+        .summary
+        .as_ref()
+        .map(|dropping| Overflow { dropped: dropping.dropped, lines: &lines[newest..] });
+    let placed = turn.messages.iter().find(|message| !message.address.place.is_empty());
+    let address = placed.or(turn.messages.first()).map(|message| &message.address);
+    let address = address.or(turn.more.summary.as_ref().map(|dropping| &dropping.address));
+    Some(TurnContent {
+        session: session.lane.session_key().unwrap_or_default(),
+        text: turn_text(&parts, overflow),
+        address: Arc::clone(address?),
+        messages: turn.messages.iter().map(TurnMessage::from).collect(),
+        dropped: turn.more.summary.as_ref().map_or(0, |dropping| dropping.dropped),
+        redelivered: turn.messages.iter().any(|message| message.redelivered),
+        fresh: turn.more.fresh,
+    })
+}

@@ -1,0 +1,72 @@
+//! Dead letters: tasks that could not be done, kept so that they can be run again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::ids::TaskId;
+use crate::api::task_spec::TaskSpec;
+use crate::api::time::Timestamp;
+
+/// A task that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// Its id.
+    pub task: TaskId,
+    /// What was asked; enough to ask again.
+    pub spec: TaskSpec,
+    /// What went wrong last.
+    pub error: Arc<str>,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// When it died.
+    pub at: Timestamp,
+}
+
+/// All dead letters, by age.
+#[derive(Default)]
+pub(crate) struct Letters {
+    by_age: BTreeMap<u64, (DeadLetter, u32)>,
+    by_task: BTreeMap<TaskId, u64>,
+    next: u64,
+}
+
+impl Letters {
+    pub(crate) fn get(&self, task: TaskId) -> Option<&DeadLetter> {
+        self.by_age.get(self.by_task.get(&task)?).map(|(letter, _)| letter)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &DeadLetter> {
+        self.by_age.values().map(|(letter, _)| letter)
+    }
+
+    /// The oldest letter of a class.
+    pub(crate) fn oldest(&self, class: u32) -> Option<TaskId> {
+        self.by_age.values().find(|(_, other)| *other == class).map(|(letter, _)| letter.task)
+    }
+
+    pub(crate) fn insert(&mut self, letter: DeadLetter, class: u32) {
+        self.by_task.insert(letter.task, self.next);
+        self.by_age.insert(self.next, (letter, class));
+        self.next += 1;
+    }
+
+    /// Removes a letter and says which class it belonged to.
+    pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
+        let age = self.by_task.remove(&task)?;
+        self.by_age.remove(&age).map(|(_, class)| class)
+    }
+
+    /// The class of each letter.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
+        self.by_age.values().map(|(_, class)| *class)
+    }
+
+    /// Asks again which class each letter belongs to.
+    pub(crate) fn reclassify(&mut self, mut class_of: impl FnMut(&DeadLetter) -> u32) {
+        for (letter, class) in self.by_age.values_mut() {
+            *class = class_of(letter);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! A lane: its slots, what is in it, and what must be remembered of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::lane_settings::Settings;
+use crate::api::name::LaneName;
+use crate::api::time::Timestamp;
+use crate::decide::dispatch::slot_of;
+use crate::state::lane_config::Book;
+use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::ready_tree::{Line, NONE};
+use crate::state::stats::RunTime;
+use crate::state::table::Mark;
+use crate::state::token_bucket::Bucket;
+
+/// Whether a lane lets work in and out. A lane can be shut on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Work may wait, none starts.
+    pub paused: bool,
+    /// Nothing new is accepted; what was accepted runs, unless it is paused as well.
+    pub draining: bool,
+}
+
+impl Gate {
+    /// Work is let in and out.
+    pub const OPEN: Gate = Gate { paused: false, draining: false };
+}
+
+/// How narrow the lanes of a conversation are.
+const SESSION_WIDTH: u8 = 5;
+
+/// A named limit, while something is in it or there is something to remember of it.
+///
+/// Most lanes are a conversation's and lie in no cache when they are needed: an acceptance looks at the first line of
+/// it alone.
+#[repr(C, align(64))]
+pub(crate) struct Lane {
+    pub(crate) name: LaneName,
+    pub(crate) class: u32,
+    /// How many slots it has, `u32::MAX` where any number; from its settings, because every grant asks.
+    pub(crate) slots: u32,
+    /// Slots taken; a lent slot counts once.
+    pub(crate) running: u32,
+    /// Tasks that name it and wait, in the line or for their time to join it.
+    pub(crate) waiting: u32,
+    /// The task for which one slot is kept free, or `NONE`.
+    pub(crate) reserved: u32,
+    /// Tells it from an earlier lane that had its number.
+    pub(crate) birth: u32,
+    /// As long as at least so many and fewer than so many wait, a step ends with nothing to tell or to check.
+    pub(crate) quiet: (u32, u32),
+    /// The step in which it was last put on the list of changed lanes.
+    pub(crate) touched_in: u64,
+    pub(crate) gate: Gate,
+    /// Its settings have a rate limit.
+    pub(crate) is_rated: bool,
+    /// How widely it is shared, by all appearances: 0 for `global`, 5 for the lanes of one conversation.
+    pub(crate) width: u8,
+    /// Whether it can give a slot, as the line last heard.
+    pub(crate) open: bool,
+    /// Whether neither a pause nor its rate holds work up, as the line last heard.
+    pub(crate) passable: bool,
+    pub(crate) under_pressure: bool,
+    pub(crate) mark: Mark,
+    pub(crate) warned: bool,
+    pub(crate) critical: bool,
+    /// It drained, and everybody knows.
+    pub(crate) drained: bool,
+    pub(crate) run_time: RunTime,
+    /// When a slot was last taken or given back.
+    pub(crate) last_change: Timestamp,
+    /// The waiting tasks whose home it is, in order, unless it is a conversation's.
+    pub(crate) roll: Option<Box<Ordered<Place>>>,
+    pub(crate) bucket: Bucket,
+    /// Tasks that name it and will be tried again after a back-off.
+    pub(crate) retrying: u32,
+    /// How many routes go through it that tasks take.
+    pub(crate) routes: u32,
+    /// How many routes through it are on the list of those that are kept for a while.
+    pub(crate) listed: u32,
+    /// Nobody knows it any more: it is here only for a route that is kept for a while.
+    pub(crate) is_gone: bool,
+}
+
+impl Lane {
+    pub(crate) fn new(name: LaneName, birth: u32, book: &mut Book) -> Lane {
+        let class = book.class_of(&name);
+        let (slots, is_rated) = hot_settings(&book.class(class).settings);
+        Lane {
+            class,
+            slots,
+            running: 0,
+            waiting: 0,
+            reserved: NONE,
+            birth,
+            quiet: Lane::LOUD,
+            touched_in: 0,
+            gate: Gate::OPEN,
+            is_rated,
+            width: width(&name, book),
+            open: true,
+            passable: true,
+            under_pressure: false,
+            mark: Mark::Used,
+            warned: false,
+            critical: false,
+            drained: false,
+            run_time: RunTime::default(),
+            last_change: Timestamp::default(),
+            roll: None,
+            bucket: Bucket::default(),
+            retrying: 0,
+            routes: 0,
+            listed: 0,
+            is_gone: false,
+            name,
+        }
+    }
+
+    /// Nothing is in it any more, and nothing is to be remembered of it but its name.
+    pub(crate) fn forget(&mut self) {
+        self.is_gone = true;
+        self.touched_in = 0;
+        self.run_time = RunTime::default();
+        self.last_change = Timestamp::default();
+        self.bucket = Bucket::default();
+    }
+
+    /// It is in use again, as if it were new.
+    pub(crate) fn revive(&mut self, birth: u32) {
+        self.is_gone = false;
+        self.birth = birth;
+    }
+
+    /// Tasks take a route through it that none took. `births` counts lanes that are new, or as if they were.
+    #[inline]
+    pub(crate) fn join(&mut self, births: &mut u32) {
+        self.routes += 1;
+        if self.is_gone {
+            self.revive(*births);
+            *births = births.wrapping_add(1);
+        }
+    }
+
+    /// No task takes a route through it any more, which `is_new` on the list of those that are kept for a while.
+    #[inline]
+    pub(crate) fn leave(&mut self, is_new: bool) {
+        self.routes -= 1;
+        self.listed += u32::from(is_new);
+    }
+
+    /// Whether there is nothing to remember of it.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
+        self.routes == 0 && !self.is_remarkable() && self.bucket.is_full(now)
+    }
+
+    /// What is wrong with it when more run than may.
+    #[cold]
+    pub(crate) fn overrun(&self) -> String {
+        format!("{} runs {} of {}", self.name, self.running, self.slots)
+    }
+
+    /// Takes over what the book says now.
+    pub(crate) fn reclassify(&mut self, book: &mut Book) {
+        self.class = book.class_of(&self.name);
+        (self.slots, self.is_rated) = hot_settings(&book.class(self.class).settings);
+        self.width = width(&self.name, book);
+        self.quiet = Lane::LOUD;
+    }
+
+    /// Whether it is a lane of one conversation, without a look at its name.
+    pub(crate) fn is_session(&self) -> bool {
+        self.width == SESSION_WIDTH
+    }
+
+    /// Whether neither so few nor so many wait that something may have to be told.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.0 <= self.waiting && self.waiting < self.quiet.1
+    }
+
+    /// Whether there is certainly room for one more who waits, without a look at its settings.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.saturating_add(1) < self.quiet.1
+    }
+
+    /// Reckons when there is something to tell next: a threshold that is crossed up or down, a line that is too long
+    /// or empty again. In a lane that drains each step is looked at.
+    pub(crate) fn quiet_within(&self, settings: &Settings) -> (u32, u32) {
+        let mut quiet = (0, settings.max_queued.saturating_add(1));
+        let thresholds = [
+            (self.under_pressure, settings.pressure_threshold, 1),
+            (self.warned, settings.alert_warning, settings.alert_warning),
+            (self.critical, settings.alert_critical, settings.alert_critical),
+        ];
+        for (was_told, from, over_below) in thresholds {
+            if was_told { quiet.0 = quiet.0.max(over_below) } else { quiet.1 = quiet.1.min(from) }
+        }
+        if self.gate.draining { Lane::LOUD } else { quiet }
+    }
+
+    /// Tells the line when slots that were taken or given back close or open it; says whether it opened. Its gate and its
+    /// rate are as they were.
+    pub(crate) fn reopen(&mut self, number: u32, line: &mut Line) -> bool {
+        let kept = u32::from(self.reserved != NONE);
+        let open = self.passable && self.running + kept < self.slots;
+        if open == self.open {
+            return false;
+        }
+        self.open = open;
+        line.set_closed(slot_of(number), !open);
+        open
+    }
+
+    /// What is told of it is not known yet, or has changed.
+    pub(crate) const LOUD: (u32, u32) = (0, 0);
+
+    /// Whether something was told or decided about it that must not be forgotten.
+    pub(crate) fn is_remarkable(&self) -> bool {
+        // All are looked at, which is shorter than to stop at the first.
+        self.under_pressure | self.warned | self.critical | self.gate.paused | self.gate.draining
+    }
+}
+
+/// The settings that a lane keeps at hand: its slots, and whether it has a rate limit.
+fn hot_settings(settings: &Settings) -> (u32, bool) {
+    (settings.max_concurrency.unwrap_or(u32::MAX), settings.rate_limit.is_some())
+}
+
+fn width(name: &LaneName, book: &Book) -> u8 {
+    match name.as_str() {
+        "global" => 0,
+        _ if name.is_session() => SESSION_WIDTH,
+        "main" | "subagent" | "cron" => 1,
+        _ if book.is_declared(name) => 1,
+        _ if book.has_block(name) => 2,
+        _ => 3,
+    }
+}

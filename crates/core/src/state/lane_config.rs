@@ -1,0 +1,194 @@
+//! The book of settings: which block speaks for a lane, and what the lanes of each block have seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::lane_settings::{Block, Family, LaneSettings, Settings};
+use crate::api::name::{LaneName, Pattern};
+use crate::state::stats::LaneStats;
+use crate::state::table::Table;
+
+/// The lanes that one block of settings (or one family of defaults) speaks for.
+pub(crate) struct Class {
+    /// The block's name or pattern, else the family's pattern: never the name of a passing lane.
+    pub(crate) label: Arc<str>,
+    pub(crate) family: Family,
+    pub(crate) settings: Settings,
+    pub(crate) stats: LaneStats,
+    /// How many dead letters are kept for these lanes.
+    pub(crate) letters: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Book {
+    blocks: BTreeMap<Pattern, LaneSettings>,
+    classes: Table<Class>,
+    by_label: BTreeMap<(Arc<str>, Family), u32>,
+}
+
+impl Book {
+    pub(crate) fn class(&self, number: u32) -> &Class {
+        &self.classes[number as usize]
+    }
+
+    pub(crate) fn class_mut(&mut self, number: u32) -> &mut Class {
+        &mut self.classes[number as usize]
+    }
+
+    pub(crate) fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.by_label.values().map(|number| &self.classes[*number as usize])
+    }
+
+    /// What holds for the lanes of each class.
+    pub(crate) fn class_settings(&self) -> BTreeMap<u32, Settings> {
+        self.classes.iter().map(|(number, class)| (number as u32, class.settings.clone())).collect()
+    }
+
+    /// Which classes have dead letters, and how many each may have.
+    pub(crate) fn letter_limits(&self) -> Vec<(u32, u32)> {
+        let classes = self.by_label.values().map(|number| (*number, self.class(*number)));
+        let with_letters = classes.filter(|(_, class)| class.letters > 0);
+        with_letters.map(|(number, class)| (number, class.settings.dead_letters_max)).collect()
+    }
+
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
+        self.blocks.iter()
+    }
+
+    /// Takes over changed blocks. The caller then asks again which class each lane belongs to, and ends with
+    /// [`sweep`](Book::sweep).
+    pub(crate) fn configure(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match &block.settings {
+                Some(settings) => self.blocks.insert(block.lanes.clone(), settings.clone()),
+                None => self.blocks.remove(&block.lanes),
+            };
+        }
+        for (_, class) in self.classes.iter_mut() {
+            let asked = Pattern::new(&*class.label).ok().and_then(|label| self.blocks.get(&label));
+            class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
+        }
+        // A lane that has a block of its own can be looked at before anything is in it.
+        let declared: Vec<LaneName> = self.blocks.keys().filter_map(Pattern::exact).collect();
+        for name in declared {
+            self.class_of(&name);
+        }
+    }
+
+    /// The lanes that have a block of their own, whether they exist or not.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &Class)> {
+        self.blocks.keys().filter_map(Pattern::exact).filter_map(|name| {
+            let label = (Arc::from(name.as_str()), Family::of(&name));
+            let class = self.by_label.get(&label).map(|number| self.class(*number))?;
+            Some((name, class))
+        })
+    }
+
+    /// The block that speaks for `name`: the one of that name, else the longest pattern that matches (of
+    /// equally long ones the first in the alphabet).
+    fn block(&self, name: &LaneName) -> Option<(&Pattern, &LaneSettings)> {
+        if let Some(exact) = self.blocks.get_key_value(&Pattern::from(name)) {
+            return Some(exact);
+        }
+        let fitting = self.blocks.iter().filter(|(pattern, _)| !pattern.is_exact() && pattern.matches(name));
+        fitting.min_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()))
+    }
+
+    /// What holds for the lane `name`, whether it exists or not.
+    pub(crate) fn settings(&self, name: &LaneName) -> Settings {
+        let nothing = LaneSettings::default();
+        Settings::resolve(self.block(name).map_or(&nothing, |(_, asked)| asked), Family::of(name))
+    }
+
+    pub(crate) fn weight(&self, name: &LaneName) -> u32 {
+        if self.blocks.is_empty() { 1 } else { self.settings(name).weight }
+    }
+
+    /// Whether a block speaks for `name` alone.
+    pub(crate) fn is_declared(&self, name: &LaneName) -> bool {
+        self.blocks.contains_key(&Pattern::from(name))
+    }
+
+    /// Whether any block speaks for `name`.
+    pub(crate) fn has_block(&self, name: &LaneName) -> bool {
+        self.block(name).is_some()
+    }
+
+    /// The class of the lane `name`, made if need be.
+    pub(crate) fn class_of(&mut self, name: &LaneName) -> u32 {
+        let family = Family::of(name);
+        let label = match self.block(name) {
+            Some((pattern, _)) => Arc::from(pattern.clone()),
+            None => Arc::from(family.label()),
+        };
+        if let Some(number) = self.by_label.get(&(Arc::clone(&label), family)) {
+            return *number;
+        }
+        let settings = self.settings(name);
+        let class =
+            Class { label: Arc::clone(&label), family, settings, stats: LaneStats::default(), letters: 0 };
+        let number = self.classes.insert(class) as u32;
+        self.by_label.insert((label, family), number);
+        number
+    }
+
+    /// Takes up what a class had seen when the state was saved.
+    pub(crate) fn restore(&mut self, label: Arc<str>, family: Family, stats: LaneStats) {
+        let asked = Pattern::new(&*label).ok().and_then(|label| self.blocks.get(&label));
+        let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
+        let class = Class { label: Arc::clone(&label), family, settings, stats, letters: 0 };
+        let number = self.classes.insert(class) as u32;
+        self.by_label.insert((label, family), number);
+    }
+
+    /// Counts the letters of each class anew, given each letter's class.
+    pub(crate) fn recount_letters(&mut self, letters: impl Iterator<Item = u32>) {
+        for (_, class) in self.classes.iter_mut() {
+            class.letters = 0;
+        }
+        for class in letters {
+            self.classes[class as usize].letters += 1;
+        }
+    }
+
+    /// Forgets classes of blocks that are gone: no lane and no letter belongs to them any more.
+    pub(crate) fn sweep(&mut self) {
+        let (blocks, classes) = (&self.blocks, &mut self.classes);
+        self.by_label.retain(|(label, family), number| {
+            let has_block = Pattern::new(label).is_ok_and(|label| blocks.contains_key(&label));
+            let keep = has_block || **label == *family.label();
+            if !keep {
+                classes.remove(*number as usize);
+            }
+            keep
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exact_block_speaks_first_then_the_longest_pattern_then_the_defaults() {
+        let mut book = Book::default();
+        let block = |lanes: &str, slots: &str| {
+            let mut settings = LaneSettings::default();
+            settings.set("max_concurrency", slots).unwrap();
+            Block { lanes: Pattern::new(lanes).unwrap(), settings: Some(settings) }
+        };
+        book.configure(&[block("a*", "2"), block("ab*", "3"), block("abc", "4")]);
+        let slots = |book: &Book, name: &str| book.settings(&LaneName::new(name).unwrap()).max_concurrency;
+        assert_eq!(slots(&book, "abc"), Some(4));
+        assert_eq!(slots(&book, "abd"), Some(3));
+        assert_eq!(slots(&book, "axd"), Some(2));
+        assert_eq!(slots(&book, "main"), Some(4));
+        assert_eq!(slots(&book, "cron"), Some(1));
+        assert_eq!(slots(&book, "subagent"), Some(8));
+        assert_eq!(slots(&book, "task:x"), Some(10));
+        assert_eq!(slots(&book, "global"), None);
+        let removed = Block { lanes: Pattern::new("abc").unwrap(), settings: None };
+        book.configure(&[removed]);
+        assert_eq!(slots(&book, "abc"), Some(3));
+    }
+}

@@ -1,0 +1,212 @@
+//! The seats of a node's children, the best one at hand.
+//!
+//! Turns move on, so most seats are taken behind all others: those stand in a row. The others are in a heap. A child
+//! that moves takes a new seat and leaves the old one as it is; what nobody sits in is thrown out when it
+//! comes up, or when it is most of what is there. So a change costs little however many sit there.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::state::ready_tree::node::Rank;
+
+/// How many seats stand below one: wide, so that a way down is short.
+const WIDTH: usize = 4;
+/// So many empty seats are never too many.
+const EMPTY_MAX: usize = 64;
+
+/// A rank, and the child that sits there, if it still does.
+pub(crate) type Place = (Rank, u32);
+
+#[derive(Default)]
+pub(crate) struct SeatSet {
+    /// Seats that were taken in order. Somebody sits in the better of the first here and the first in the heap.
+    row: VecDeque<Place>,
+    heap: Vec<Place>,
+    taken: usize,
+}
+
+impl SeatSet {
+    pub(crate) fn first(&self) -> Option<Place> {
+        match (self.row.front(), self.heap.first()) {
+            (Some(row), Some(heap)) => Some(*row.min(heap)),
+            (row, heap) => row.or(heap).copied(),
+        }
+    }
+
+    /// The first, and the second where seats stand in a row, as most do.
+    pub(crate) fn first_two(&self) -> [Option<Place>; 2] {
+        [self.first(), self.row.get(1).copied()]
+    }
+
+    pub(crate) fn insert(&mut self, rank: Rank, id: u32) {
+        self.taken += 1;
+        if self.row.back().is_none_or(|(last, _)| *last <= rank) {
+            self.row.push_back((rank, id));
+            return;
+        }
+        self.heap.push((rank, id));
+        let mut at = self.heap.len() - 1;
+        while at > 0 && self.heap[(at - 1) / WIDTH].0 > rank {
+            self.heap[at] = self.heap[(at - 1) / WIDTH];
+            at = (at - 1) / WIDTH;
+        }
+        self.heap[at] = (rank, id);
+    }
+
+    /// A child has left its seat; `is_taken` says of any seat whether somebody sits there.
+    pub(crate) fn leave(&mut self, is_taken: impl Fn(&Place) -> bool) {
+        self.taken -= 1;
+        while let Some(first) = self.first()
+            && !is_taken(&first)
+        {
+            match self.row.front() {
+                Some(row) if *row == first => drop(self.row.pop_front()),
+                _ => self.pop(),
+            }
+        }
+        if self.row.len() + self.heap.len() > 2 * self.taken + EMPTY_MAX {
+            self.clean(is_taken);
+        }
+    }
+
+    /// Throws out what nobody sits in; what is left is in order.
+    #[cold]
+    fn clean(&mut self, is_taken: impl Fn(&Place) -> bool) {
+        self.heap.extend(self.row.drain(..));
+        self.heap.retain(is_taken);
+        self.heap.sort_unstable();
+        self.heap.dedup();
+        self.row.extend(self.heap.drain(..));
+        self.row.shrink_to(2 * self.row.len());
+        self.heap.shrink_to(EMPTY_MAX);
+    }
+
+    fn pop(&mut self) {
+        let Some(last) = self.heap.pop() else { return };
+        if self.heap.is_empty() {
+            return;
+        }
+        let mut at = 0;
+        loop {
+            let first = at * WIDTH + 1;
+            let below = self.heap.get(first..(first + WIDTH).min(self.heap.len())).unwrap_or_default();
+            let Some((best, place)) = below.iter().enumerate().min_by_key(|(_, place)| place.0) else {
+                break;
+            };
+            if place.0 >= last.0 {
+                break;
+            }
+            self.heap[at] = *place;
+            at = first + best;
+        }
+        self.heap[at] = last;
+    }
+
+    /// All seats in order, each once, the empty ones too.
+    pub(crate) fn iter(&self) -> SeatIter<'_> {
+        let row = self.row.front().map(|place| Reverse((*place, Next::Row(0))));
+        let heap = self.heap.first().map(|place| Reverse((*place, Next::Heap(0))));
+        SeatIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
+    }
+
+    /// For the checks: how many sit here, and whether somebody sits in the first.
+    pub(crate) fn disagreement(&self, is_taken: impl Fn(&Place) -> bool) -> Option<String> {
+        let taken = self.iter().filter(|place| is_taken(place)).count();
+        let first_is_taken = self.first().is_none_or(|first| is_taken(&first));
+        let agrees = taken == self.taken && first_is_taken;
+        (!agrees).then(|| format!("{taken} seats are taken, not {}", self.taken))
+    }
+}
+
+/// Where the next seat to tell stands.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Row(usize),
+    Heap(usize),
+}
+
+pub(crate) struct SeatIter<'a> {
+    set: &'a SeatSet,
+    /// Seats whose betters have all been told.
+    next: BinaryHeap<Reverse<(Place, Next)>>,
+    last: Option<Place>,
+}
+
+impl Iterator for SeatIter<'_> {
+    type Item = Place;
+
+    fn next(&mut self) -> Option<Place> {
+        let SeatSet { row, heap, .. } = self.set;
+        loop {
+            let Reverse((place, told)) = self.next.pop()?;
+            match told {
+                Next::Row(at) => {
+                    let behind = row.get(at + 1).map(|place| Reverse((*place, Next::Row(at + 1))));
+                    self.next.extend(behind);
+                }
+                Next::Heap(at) => {
+                    let below = at * WIDTH + 1..(at * WIDTH + 1 + WIDTH).min(heap.len());
+                    self.next.extend(below.map(|at| Reverse((heap[at], Next::Heap(at)))));
+                }
+            }
+            if self.last.replace(place) != Some(place) {
+                return Some(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::state::ready_tree::ranked_list;
+
+    #[test]
+    fn the_best_taken_seat_is_first_whoever_comes_and_goes() {
+        let mut set = SeatSet::default();
+        let mut sitting: BTreeMap<u32, Rank> = BTreeMap::new();
+        let mut number = 7u64;
+        let mut longest = 0;
+        for round in 0..4_000u64 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let id = (number >> 40) as u32 % 100;
+            let rank = Rank::new(ranked_list::Place::new((number >> 60) as u8, round), number >> 50);
+            if let Some(old) = sitting.remove(&id) {
+                set.leave(|(rank, id)| sitting.get(id) == Some(rank));
+                if number >> 33 & 1 == 0 {
+                    // Back in the seat it left.
+                    sitting.insert(id, old);
+                    set.insert(old, id);
+                }
+            } else {
+                sitting.insert(id, rank);
+                set.insert(rank, id);
+            }
+            let is_taken = |(rank, id): &Place| sitting.get(id) == Some(rank);
+            assert_eq!(set.disagreement(is_taken), None);
+            longest = longest.max(set.row.len() + set.heap.len());
+            let mut plain: Vec<Place> = sitting.iter().map(|(id, rank)| (*rank, *id)).collect();
+            plain.sort_unstable();
+            if round % 10 == 0 {
+                assert!(set.iter().filter(is_taken).eq(plain.iter().copied()));
+            }
+            assert_eq!(set.first(), plain.first().copied());
+        }
+        assert!((100..=2 * 100 + EMPTY_MAX).contains(&longest), "{longest} seats at most");
+    }
+    #[test]
+    fn a_wrong_count_and_an_empty_first_seat_are_told_each() {
+        let mut set = SeatSet::default();
+        let seats = [0, 1].map(|arrival| (Rank::new(ranked_list::Place::new(0, arrival), 0), arrival as u32));
+        for (rank, id) in seats {
+            set.insert(rank, id);
+        }
+        assert_eq!(set.disagreement(|_| true), None);
+        set.taken = 1;
+        assert!(set.disagreement(|_| true).is_some(), "two sit there, one is counted");
+        assert_eq!(set.disagreement(|place| *place == seats[0]), None);
+        assert!(set.disagreement(|place| *place == seats[1]).is_some(), "nobody sits in the first");
+    }
+}

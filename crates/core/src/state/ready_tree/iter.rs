@@ -1,0 +1,90 @@
+//! The line, best task first: for claims, which take only some of it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::state::ready_tree::child_queue::SeatIter;
+use crate::state::ready_tree::node::{Rank, Seat};
+use crate::state::ready_tree::{Line, NONE};
+
+/// See [`Line::best_first`].
+pub(crate) struct BestFirst<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) heads: BinaryHeap<Reverse<Head<'a>>>,
+}
+
+/// The next candidate: the first task of a node, or a child to look into and its seated siblings after it.
+pub(crate) struct Head<'a> {
+    rank: Rank,
+    id: u32,
+    is_child: bool,
+    tag: Option<u64>,
+    siblings: Option<SeatIter<'a>>,
+}
+
+impl PartialEq for Head<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rank, self.id) == (other.rank, other.id)
+    }
+}
+
+impl Eq for Head<'_> {}
+
+impl PartialOrd for Head<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Head<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.rank, self.id).cmp(&(other.rank, other.id))
+    }
+}
+
+impl<'a> BestFirst<'a> {
+    pub(crate) fn enter(&mut self, id: u32) {
+        let node = &self.line.nodes[id as usize];
+        if let Some(rank) = node.own_best() {
+            self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
+        }
+        let tag = (node.step.key() != NONE).then_some(node.tag);
+        if let Some(seats) = &node.seats {
+            self.advance(seats.open.iter(), id, tag);
+            return;
+        }
+        for id in self.line.children(id).filter(|child| !self.line.nodes[*child as usize].closed) {
+            if let Some(rank) = self.line.best_open(id) {
+                let rank = node.seated(rank);
+                self.heads.push(Reverse(Head { rank, id, is_child: true, tag: None, siblings: None }));
+            }
+        }
+    }
+
+    fn advance(&mut self, mut siblings: SeatIter<'a>, parent: u32, tag: Option<u64>) {
+        let taken = siblings.find(|place| self.line.sits(parent, place, Seat::Open));
+        if let Some((rank, id)) = taken {
+            let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
+            self.heads.push(Reverse(Head { rank, id, is_child: true, tag, siblings: Some(siblings) }));
+        }
+    }
+}
+
+impl Iterator for BestFirst<'_> {
+    /// A node that holds tasks, and its first task.
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        loop {
+            let Reverse(head) = self.heads.pop()?;
+            if !head.is_child {
+                let first = self.line.nodes[head.id as usize].tasks.first();
+                return first.map(|(_, task)| (head.id, task));
+            }
+            if let Some(siblings) = head.siblings {
+                self.advance(siblings, self.line.nodes[head.id as usize].parent, head.tag);
+            }
+            self.enter(head.id);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The sets of lanes that tasks name: each is looked up once and then known by a number.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use smallvec::SmallVec;
+
+use crate::api::lane_settings::Order;
+use crate::api::name::{GLOBAL, LaneName, MAIN};
+use crate::api::time::Timestamp;
+use crate::state::lane::Lane;
+use crate::state::lane_config::Book;
+use crate::state::lanes::Lanes;
+use crate::state::ready_tree::NONE;
+use crate::state::table::Table;
+
+/// How many routes are kept for a while after the last task that took them.
+const KEPT_MAX: usize = 64;
+
+/// The lanes that a task names, in its order and with `global` last.
+#[repr(align(64))]
+pub(crate) struct Route {
+    pub(crate) lanes: SmallVec<[u32; 4]>,
+    /// The same, the most widely shared first: the way down the line.
+    pub(crate) way: SmallVec<[u32; 4]>,
+    /// How many tasks name exactly these.
+    pub(crate) tasks: u32,
+    /// It is on the list of those that are kept for a while when no task takes them.
+    is_listed: bool,
+    /// Where in the line tasks without peculiarities of their own stand, if the line still says so.
+    pub(crate) leaf: u32,
+}
+
+impl Route {
+    pub(crate) fn home(&self) -> u32 {
+        self.lanes[0]
+    }
+}
+
+/// The names that matter: each once, and `global` only where it is the home lane.
+pub(crate) fn canonical(names: &[LaneName]) -> SmallVec<[&LaneName; 8]> {
+    let mut kept: SmallVec<[&LaneName; 8]> = SmallVec::new();
+    for name in names {
+        if !kept.contains(&name) && (kept.is_empty() || *name != *GLOBAL) {
+            kept.push(name);
+        }
+    }
+    kept
+}
+
+impl Lanes {
+    /// The route of tasks that name `names`, if there is one.
+    #[inline]
+    pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<u32> {
+        self.find_route_and(names, |_| {})
+    }
+
+    /// The same, and tells the leaf of whatever route it is about to look at, as far as that is known.
+    #[inline]
+    pub(crate) fn find_route_and(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
+        let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
+        // What was decided about is applied next, and the next task often names the same.
+        let address = names[0].address();
+        let recent = self.recent(address);
+        let (known, route) = recent.get();
+        if known == address && self.is_recent(route, names) {
+            return Some(route);
+        }
+        let found = self.look_up_route(names, foresee_leaf)?;
+        recent.set((address, found));
+        Some(found)
+    }
+
+    #[inline(never)]
+    fn look_up_route(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
+        let found = self.look_up(self.by_names.hash(names), names.iter(), &foresee_leaf);
+        found.or_else(|| {
+            let kept = canonical(names);
+            let is_shorter = kept.len() < names.len();
+            is_shorter
+                .then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied(), &foresee_leaf))?
+        })
+    }
+
+    /// Whether a route is that of tasks which name these very names, told without a look at any text.
+    fn is_recent(&self, route: u32, names: &[LaneName]) -> bool {
+        let Some(route) = self.routes.get(route as usize) else { return false };
+        let Some((global, lanes)) = route.lanes.split_last() else { return false };
+        lanes.len() == names.len()
+            && self[*global].width == 0
+            && lanes.iter().zip(names).all(|(lane, name)| self[*lane].name.is_same(name))
+    }
+
+    fn look_up<'a>(
+        &self,
+        hash: u64,
+        names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
+        foresee_leaf: &impl Fn(u32),
+    ) -> Option<u32> {
+        self.by_names.find_with(hash, |route, hint| {
+            let [home, leaf] = hint.get();
+            self.lanes.foresee(home);
+            foresee_leaf(leaf);
+            hint.set([home, self.routes[route as usize].leaf]);
+            self.is_named(route, names.clone())
+        })
+    }
+
+    /// Whether a route is that of tasks which name `names`, `global` left out unless it is the home lane.
+    fn is_named<'a>(&self, route: u32, names: impl ExactSizeIterator<Item = &'a LaneName>) -> bool {
+        let lanes = &self.routes[route as usize].lanes;
+        let has_global_added = lanes.len() == names.len() + 1 && self[lanes[names.len()]].width == 0;
+        let is_global_alone = lanes.len() == names.len() && self[lanes[0]].width == 0;
+        (has_global_added || is_global_alone)
+            && lanes.iter().zip(names).all(|(lane, name)| {
+                let own = &self[*lane].name;
+                own.is_same(name) || own == name
+            })
+    }
+
+    /// The route of a task that names `names`, made with its lanes if need be; one more task takes it.
+    pub(crate) fn join_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
+        let route = match self.find_route(names) {
+            Some(route) => route,
+            None => self.add_route(names, book),
+        };
+        self.take_route(route);
+        route
+    }
+
+    /// One more task takes a route that is there.
+    fn take_route(&mut self, route: u32) {
+        let this = &mut self.routes[route as usize];
+        this.tasks += 1;
+        if this.tasks == 1 {
+            for number in &this.lanes {
+                self.lanes[*number as usize].join(&mut self.births);
+            }
+        }
+    }
+
+    /// The same, and changes each lane of the route, of which nobody is told.
+    #[inline]
+    pub(crate) fn take_route_and(&mut self, route: u32, mut change: impl FnMut(u32, &mut Lane)) {
+        let this = &mut self.routes[route as usize];
+        this.tasks += 1;
+        let is_first = this.tasks == 1;
+        for number in &this.lanes {
+            let lane = &mut self.lanes[*number as usize];
+            if is_first {
+                lane.join(&mut self.births);
+            }
+            change(*number, lane);
+        }
+    }
+
+    fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
+        let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
+        let names = canonical(names);
+        let hash = self.by_names.hash(&names[..]);
+        let mut lanes: SmallVec<[u32; 4]> = names.iter().map(|name| self.lane(name, book)).collect();
+        if *names[0] != *GLOBAL {
+            lanes.push(self.lane(&GLOBAL, book));
+        }
+        let mut way = lanes.clone();
+        let home = lanes[0];
+        way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
+        let number = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: NONE }) as u32;
+        self.by_names.insert_with(hash, number, Cell::new([home, NONE]));
+        number
+    }
+
+    /// Remembers where the plain tasks of a route stand.
+    pub(crate) fn set_leaf(&mut self, route: u32, leaf: u32) {
+        self.routes[route as usize].leaf = leaf;
+    }
+
+    /// One task less takes `route`. Says whether it was the last, so that the lanes of the route, which is kept for a while,
+    /// may have become empty.
+    pub(crate) fn leave_route(&mut self, number: u32) -> bool {
+        let route = &mut self.routes[number as usize];
+        route.tasks -= 1;
+        if route.tasks > 0 {
+            return false;
+        }
+        let is_new = !std::mem::replace(&mut route.is_listed, true);
+        for lane in &route.lanes {
+            self.lanes[*lane as usize].leave(is_new);
+        }
+        if is_new {
+            self.keep(number);
+        }
+        true
+    }
+
+    /// The same, and changes each lane of the route, of which nobody is told; a lane in which nothing is left to remember is
+    /// forgotten. The others are returned if it was the last task, so that the clock can be told when they may go.
+    #[inline]
+    pub(crate) fn leave_route_and(
+        &mut self,
+        number: u32,
+        now: Timestamp,
+        mut change: impl FnMut(u32, &mut Lane),
+    ) -> SmallVec<[u32; 4]> {
+        let mut remembered = SmallVec::new();
+        let route = &mut self.routes[number as usize];
+        route.tasks -= 1;
+        let is_last = route.tasks == 0;
+        let is_new = is_last && !std::mem::replace(&mut route.is_listed, true);
+        for number in &route.lanes {
+            let lane = &mut self.lanes[*number as usize];
+            change(*number, lane);
+            if is_last {
+                lane.leave(is_new);
+                if lane.is_idle(now) { lane.forget() } else { remembered.push(*number) }
+            }
+        }
+        if is_new {
+            self.keep(number);
+        }
+        remembered
+    }
+
+    /// Puts a route on the list of those that are kept for a while.
+    fn keep(&mut self, number: u32) {
+        self.kept.push_back(number);
+        if self.kept.len() > KEPT_MAX {
+            self.drop_kept();
+        }
+    }
+
+    /// Takes the oldest off the list of routes that are kept for a while, and lets it go if no task takes it.
+    fn drop_kept(&mut self) {
+        let Some(number) = self.kept.pop_front() else { return };
+        let route = &mut self.routes[number as usize];
+        route.is_listed = false;
+        for lane in &route.lanes {
+            self.lanes[*lane as usize].listed -= 1;
+        }
+        if route.tasks > 0 {
+            return;
+        }
+        let hash = self.by_names.hash(&names_of(&self.routes[number as usize], &self.lanes)[..]);
+        self.by_names.remove(hash, number);
+        for lane in self.routes.remove(number as usize).lanes {
+            if self[lane].is_gone && self[lane].listed == 0 {
+                self.remove(lane);
+            }
+        }
+    }
+
+    /// Lets go of all routes that no task takes.
+    pub(crate) fn drop_all_kept(&mut self) {
+        while !self.kept.is_empty() {
+            self.drop_kept();
+        }
+    }
+
+    /// Under whose name a task takes turns: its own key, else its home lane; but all tasks of a lane whose
+    /// order is `fifo` take turns under that lane's name, so that arrival decides between them.
+    pub(crate) fn fair_key<'a>(
+        &'a self,
+        route: &Route,
+        own: Option<&'a LaneName>,
+        book: &Book,
+    ) -> &'a LaneName {
+        let fifo = |lane: &&u32| book.class(self[**lane].class).settings.order == Order::Fifo;
+        match route.way.iter().find(fifo) {
+            Some(lane) => &self[*lane].name,
+            None => own.unwrap_or(&self[route.home()].name),
+        }
+    }
+
+    /// The routes that tasks take.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().map(|(_, route)| route).filter(|route| route.tasks > 0)
+    }
+
+    /// For the checks: what is kept for a while is on the list, and nothing else is.
+    pub(crate) fn disagreement(&self) -> Option<String> {
+        let listed = self.routes.iter().filter(|(_, route)| route.is_listed);
+        let listed: BTreeSet<u32> = listed.map(|(number, _)| number as u32).collect();
+        let is_forgotten = |(_, route): &(usize, &Route)| route.tasks == 0 && !route.is_listed;
+        if self.kept.len() > KEPT_MAX || listed != self.kept.iter().copied().collect() {
+            return Some(format!("{} routes are kept, {} listed", self.kept.len(), listed.len()));
+        }
+        if self.routes.iter().any(|route| is_forgotten(&route)) || self.by_names.len() != self.routes.len() {
+            return Some("a route that no task takes was not let go".to_owned());
+        }
+        let mut through: BTreeMap<u32, u32> = BTreeMap::new();
+        for lane in self.kept.iter().flat_map(|route| &self.routes[*route as usize].lanes) {
+            *through.entry(*lane).or_default() += 1;
+        }
+        let wrong = self.lanes.iter().find(|(number, lane)| {
+            let listed = through.get(&(*number as u32)).copied().unwrap_or_default();
+            lane.listed != listed || lane.is_gone && (listed == 0 || lane.routes > 0)
+        });
+        wrong.map(|(_, lane)| format!("{} is on {} listed routes", lane.name, lane.listed))
+    }
+}
+
+/// The names by which a route is found.
+fn names_of<'a>(route: &Route, lanes: &'a Table<Lane>) -> SmallVec<[&'a LaneName; 8]> {
+    let names = route.lanes.iter().map(|lane| &lanes[*lane as usize].name);
+    // Where `global` is the home lane it was named; elsewhere it was added.
+    let is_global_home = lanes[route.home() as usize].name == *GLOBAL;
+    names.take(route.lanes.len() - usize::from(!is_global_home)).collect()
+}
+
+/// Orders the lanes of a route, the most widely shared first. Where nothing else tells, the home lane is taken for
+/// the narrowest: it is what the task is about, the others are what it needs.
+pub(crate) fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
+    let width = if is_home && (2..=3).contains(&lane.width) { 4 } else { lane.width };
+    (width, lane.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::index::tests::that_share_a_half;
+
+    #[test]
+    fn routes_are_told_apart_where_their_hashes_look_alike() {
+        let (mut lanes, mut book) = (Lanes::new(1), Book::default());
+        let names =
+            |number: u32| [LaneName::new("main").unwrap(), LaneName::session(&number.to_string()).unwrap()];
+        let (one, other) = that_share_a_half(|number| lanes.by_names.hash(&names(number)[..]));
+        let first = lanes.join_route(&names(one), &mut book);
+        assert_eq!(lanes.find_route(&names(other)), None);
+        let second = lanes.join_route(&names(other), &mut book);
+        assert_eq!([one, other].map(|number| lanes.find_route(&names(number))), [Some(first), Some(second)]);
+    }
+}

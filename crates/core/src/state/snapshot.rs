@@ -1,0 +1,414 @@
+//! The whole state as plain data: to save it, to compare it, to start from it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::event::StopReason;
+use crate::api::ids::{BlobId, Fence, TaskId};
+use crate::api::lane_settings::{Block, Family, Handler, LaneSettings, Source};
+use crate::api::name::{LaneName, Name, Pattern};
+use crate::api::retry::Retry;
+use crate::api::task_spec::Parent;
+use crate::api::time::{Millis, Timestamp};
+use crate::scheduler::{RememberedKey, Scheduler};
+use crate::sessions::snapshot::SavedSessions;
+use crate::state::dead_letters::DeadLetter;
+use crate::state::lane::Gate;
+use crate::state::ready_tree::NONE;
+use crate::state::stats::{LaneStats, RunTime};
+use crate::state::table::Mark;
+use crate::state::task::{Attempt, Passed, Phase, Rare, Task};
+use crate::state::token_bucket::Bucket;
+
+/// A snapshot of a scheduler. What follows from it (the line, the timers) is made anew on the way back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    now: Timestamp,
+    arrivals: u64,
+    ended: u64,
+    fences: u64,
+    clock: u64,
+    blocks: Vec<(Pattern, LaneSettings)>,
+    classes: Vec<(Arc<str>, Family, LaneStats)>,
+    lanes: Vec<SavedLane>,
+    fair_keys: Vec<(LaneName, u64)>,
+    tasks: Vec<SavedTask>,
+    letters: Vec<DeadLetter>,
+    keys: Vec<(Arc<str>, RememberedKey)>,
+    reservations: Vec<TaskId>,
+    ended_runs: Vec<TaskId>,
+    sessions: SavedSessions,
+    #[serde(default)]
+    notes: Vec<(Arc<str>, Arc<str>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedLane {
+    name: LaneName,
+    gate: Gate,
+    drained: bool,
+    bucket: Bucket,
+    under_pressure: bool,
+    warned: bool,
+    critical: bool,
+    run_time: RunTime,
+    last_change: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedTask {
+    id: TaskId,
+    kind: Name,
+    lanes: Vec<LaneName>,
+    payload: Option<BlobId>,
+    submitted: Timestamp,
+    since: Timestamp,
+    arrival: u64,
+    wait_until: Timestamp,
+    phase: SavedPhase,
+    attempts: u32,
+    retries: u32,
+    priority: u8,
+    aged: u8,
+    boosted: u8,
+    source: Source,
+    handler: Handler,
+    noticed: bool,
+    rare: Option<SavedRare>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum SavedPhase {
+    Delayed(Timestamp),
+    Held,
+    Waiting,
+    BackingOff(Timestamp),
+    Running(SavedAttempt),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedAttempt {
+    fence: Fence,
+    started: Timestamp,
+    lease: Millis,
+    lease_until: Timestamp,
+    timeout_at: Timestamp,
+    stopping: Option<(StopReason, Timestamp)>,
+    worker: Option<Name>,
+    borrowed: Vec<(LaneName, TaskId)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedRare {
+    timeout: Option<Millis>,
+    deadline: Option<Timestamp>,
+    wait_timeout: Option<Millis>,
+    retry: Option<Retry>,
+    fair_key: Option<LaneName>,
+    parent: Option<Parent>,
+    depth: u8,
+    after: Option<TaskId>,
+    run_at: Option<Timestamp>,
+    group: Option<Name>,
+    key: Option<Arc<str>>,
+    joined: u32,
+    passed: (u32, u128, u128),
+    #[serde(default)]
+    home: Option<Name>,
+}
+
+impl Scheduler {
+    /// Everything there is to know, to be saved or compared.
+    pub fn state(&self) -> State {
+        let mut lanes: Vec<SavedLane> = self.lanes.iter().map(|(lane, _)| self.save_lane(lane)).collect();
+        lanes.sort_by(|a, b| a.name.cmp(&b.name));
+        let fair_keys = self.fair.keys.iter();
+        let mut fair_keys: Vec<_> = fair_keys.map(|(_, fair)| (fair.name.clone(), fair.tag)).collect();
+        fair_keys.sort();
+        let reservations = self.reservations.iter().map(|slot| self.tasks[*slot].id);
+        let mut reservations: Vec<TaskId> = reservations.collect();
+        reservations.sort();
+        State {
+            now: self.now,
+            arrivals: self.arrivals,
+            ended: self.ended,
+            fences: self.fences,
+            clock: self.fair.clock,
+            blocks: self.book.blocks().map(|(lanes, asked)| (lanes.clone(), asked.clone())).collect(),
+            classes: self
+                .book
+                .classes()
+                .map(|class| (Arc::clone(&class.label), class.family, class.stats.clone()))
+                .collect(),
+            lanes,
+            fair_keys,
+            tasks: self.tasks.by_arrival().into_iter().map(|slot| self.save_task(slot)).collect(),
+            letters: self.letters.iter().cloned().collect(),
+            keys: self.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
+            reservations,
+            ended_runs: self.ended_runs.iter().copied().collect(),
+            sessions: self.sessions.save(),
+            notes: self.notes.save(),
+        }
+    }
+
+    fn save_lane(&self, number: u32) -> SavedLane {
+        let lane = &self.lanes[number];
+        SavedLane {
+            name: lane.name.clone(),
+            gate: lane.gate,
+            drained: lane.drained,
+            bucket: lane.bucket,
+            under_pressure: lane.under_pressure,
+            warned: lane.warned,
+            critical: lane.critical,
+            run_time: lane.run_time,
+            last_change: lane.last_change,
+        }
+    }
+
+    fn save_task(&self, slot: u32) -> SavedTask {
+        let task = &self.tasks[slot];
+        SavedTask {
+            id: task.id,
+            kind: self.kinds.name(task.kind).clone(),
+            lanes: self.names_of(slot),
+            payload: task.payload,
+            submitted: task.submitted,
+            since: task.since,
+            arrival: task.arrival,
+            wait_until: task.wait_until,
+            phase: match &task.phase {
+                Phase::Delayed(until) => SavedPhase::Delayed(*until),
+                Phase::Held => SavedPhase::Held,
+                Phase::Waiting => SavedPhase::Waiting,
+                Phase::BackingOff(until) => SavedPhase::BackingOff(*until),
+                Phase::Running(attempt) => SavedPhase::Running(self.save_attempt(attempt)),
+            },
+            attempts: task.attempts,
+            retries: task.retries(),
+            priority: task.priority,
+            aged: task.aged,
+            boosted: task.boosted,
+            source: task.source,
+            handler: task.handler,
+            noticed: task.noticed,
+            rare: save_rare(task),
+        }
+    }
+
+    fn save_attempt(&self, attempt: &Attempt) -> SavedAttempt {
+        let mut borrowed: Vec<(LaneName, TaskId)> = attempt
+            .borrowed
+            .iter()
+            .map(|(lane, lender)| (self.lanes[*lane].name.clone(), self.tasks[*lender].id))
+            .collect();
+        borrowed.sort();
+        SavedAttempt {
+            fence: attempt.fence,
+            started: attempt.started,
+            lease: attempt.lease,
+            lease_until: attempt.lease_until,
+            timeout_at: attempt.timeout_at,
+            stopping: attempt.stopping,
+            worker: attempt.worker.clone(),
+            borrowed,
+        }
+    }
+
+    /// A scheduler in this state.
+    pub fn restore(seed: u64, state: &State) -> Scheduler {
+        let mut this = Scheduler::new(seed);
+        this.now = state.now;
+        this.arrivals = state.arrivals;
+        this.ended = state.ended;
+        this.fences = state.fences;
+        this.fair.clock = state.clock;
+        this.ended_runs = state.ended_runs.iter().copied().collect();
+        let block = |(lanes, asked): &(Pattern, LaneSettings)| Block {
+            lanes: lanes.clone(),
+            settings: Some(asked.clone()),
+        };
+        this.book.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
+        for (label, family, stats) in &state.classes {
+            this.book.restore(Arc::clone(label), *family, stats.clone());
+        }
+        for (name, tag) in &state.fair_keys {
+            this.fair.restore(name.clone(), *tag);
+        }
+        state.lanes.iter().for_each(|lane| this.restore_lane(lane));
+        state.tasks.iter().for_each(|task| this.restore_task(task));
+        state.tasks.iter().for_each(|task| this.restore_links(task));
+        for letter in &state.letters {
+            let class = this.book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
+            this.letters.insert(letter.clone(), class);
+            this.book.class_mut(class).letters += 1;
+        }
+        for (key, known) in &state.keys {
+            this.keys.insert(Arc::clone(key), *known);
+            if !known.until_end {
+                this.key_ends.insert((known.until, Arc::clone(key)));
+            }
+        }
+        for slot in state.reservations.iter().filter_map(|task| this.tasks.find(*task)).collect::<Vec<_>>() {
+            this.reservations.insert(slot);
+            for lane in this.lanes.route(this.tasks[slot].route).lanes.clone() {
+                if this.settings(lane).max_concurrency.is_some() {
+                    this.lanes[lane].reserved = slot;
+                }
+            }
+        }
+        this.notes = crate::decide::notes::Notes::restore(&state.notes);
+        this.rebuild();
+        this.restore_sessions(&state.sessions);
+        this
+    }
+
+    fn restore_lane(&mut self, saved: &SavedLane) {
+        let number = self.lanes.lane(&saved.name, &mut self.book);
+        let lane = &mut self.lanes[number];
+        lane.gate = saved.gate;
+        lane.drained = saved.drained;
+        lane.bucket = saved.bucket;
+        lane.under_pressure = saved.under_pressure;
+        lane.warned = saved.warned;
+        lane.critical = saved.critical;
+        lane.run_time = saved.run_time;
+        lane.last_change = saved.last_change;
+    }
+
+    fn restore_task(&mut self, saved: &SavedTask) {
+        let route = self.lanes.join_route(&saved.lanes, &mut self.book);
+        let phase = match &saved.phase {
+            SavedPhase::Delayed(until) => Phase::Delayed(*until),
+            SavedPhase::Held => Phase::Held,
+            SavedPhase::Waiting => Phase::Waiting,
+            SavedPhase::BackingOff(until) => Phase::BackingOff(*until),
+            SavedPhase::Running(attempt) => Phase::Running(Box::new(Attempt {
+                fence: attempt.fence,
+                started: attempt.started,
+                lease: attempt.lease,
+                lease_until: attempt.lease_until,
+                timeout_at: attempt.timeout_at,
+                stopping: attempt.stopping,
+                worker: attempt.worker.clone(),
+                borrowed: Default::default(),
+                lent: Default::default(),
+            })),
+        };
+        let fence = match &saved.phase {
+            SavedPhase::Running(attempt) => Some(attempt.fence),
+            _ => None,
+        };
+        let kind = self.kinds.join(&saved.kind);
+        let mut rare = saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare)));
+        if saved.retries > 0 {
+            rare.get_or_insert_default().retries = saved.retries;
+        }
+        let slot = self.tasks.insert(Task {
+            id: saved.id,
+            payload: saved.payload,
+            submitted: saved.submitted,
+            since: saved.since,
+            arrival: saved.arrival,
+            wait_until: saved.wait_until,
+            due: Timestamp::NEVER,
+            look_at: Timestamp::NEVER,
+            phase,
+            rare,
+            route,
+            kind,
+            leaf: NONE,
+            attempts: saved.attempts,
+            priority: saved.priority,
+            aged: saved.aged,
+            boosted: saved.boosted,
+            source: saved.source,
+            handler: saved.handler,
+            noticed: saved.noticed,
+            mark: Mark::Used,
+            is_once: saved.rare.as_ref().is_some_and(|rare| rare.retry == Some(Retry::NONE)),
+        });
+        if let Some(fence) = fence {
+            self.tasks.running.insert(fence, slot);
+        }
+        for lane in self.lanes.route(route).lanes.clone() {
+            let lane = &mut self.lanes[lane];
+            match &saved.phase {
+                SavedPhase::Running(attempt) => {
+                    lane.running += u32::from(attempt.borrowed.iter().all(|(other, _)| *other != lane.name));
+                }
+                SavedPhase::BackingOff(_) => lane.retrying += 1,
+                _ => lane.waiting += 1,
+            }
+        }
+    }
+
+    /// Ties a task to others, when all are there.
+    fn restore_links(&mut self, saved: &SavedTask) {
+        let Some(slot) = self.tasks.find(saved.id) else { return };
+        if let Some(parent) = self.parent_of(slot) {
+            self.tasks[parent].rare().children.push(slot);
+        }
+        let after = saved.rare.as_ref().and_then(|rare| rare.after);
+        if let Some(after) = after.and_then(|after| self.tasks.find(after)) {
+            self.tasks[after].rare().followers.push(slot);
+        }
+        let SavedPhase::Running(attempt) = &saved.phase else { return };
+        for (name, lender) in &attempt.borrowed {
+            if let (Some(lane), Some(lender)) = (self.lanes.find(name), self.tasks.find(*lender)) {
+                if let Some(attempt) = self.tasks[slot].attempt_mut() {
+                    attempt.borrowed.push((lane, lender));
+                }
+                if let Some(attempt) = self.tasks[lender].attempt_mut() {
+                    attempt.lent.push((lane, slot));
+                }
+            }
+        }
+    }
+}
+
+fn save_rare(task: &Task) -> Option<SavedRare> {
+    let nothing = Rare::default();
+    let saved = |rare: &Rare, retry: Option<Retry>| SavedRare {
+        timeout: rare.timeout,
+        deadline: rare.deadline,
+        wait_timeout: rare.wait_timeout,
+        retry,
+        fair_key: rare.fair_key.clone(),
+        parent: rare.parent,
+        depth: rare.depth.max(1),
+        after: rare.after,
+        run_at: rare.run_at,
+        group: rare.group.clone(),
+        key: rare.key.clone(),
+        joined: rare.joined,
+        passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
+        home: rare.home.clone(),
+    };
+    // What only ties a task to others (its children, its followers) follows from them.
+    let own = saved(task.rare.as_deref().unwrap_or(&nothing), task.retry());
+    Some(own).filter(|this| *this != saved(&nothing, None))
+}
+
+fn restore_rare(saved: &SavedRare) -> Rare {
+    let (times, blocked, taken) = saved.passed;
+    Rare {
+        timeout: saved.timeout,
+        deadline: saved.deadline,
+        wait_timeout: saved.wait_timeout,
+        retry: saved.retry.filter(|retry| *retry != Retry::NONE),
+        fair_key: saved.fair_key.clone(),
+        parent: saved.parent,
+        depth: saved.depth,
+        after: saved.after,
+        run_at: saved.run_at,
+        group: saved.group.clone(),
+        key: saved.key.clone(),
+        joined: saved.joined,
+        passed: Passed { times, blocked, taken },
+        home: saved.home.clone(),
+        ..Rare::default()
+    }
+}

@@ -1,0 +1,214 @@
+//! What a lane has seen, in bounded memory: counters, run times, and how long to tell people to wait.
+
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::event::End;
+use crate::api::time::Millis;
+
+/// Counts durations in buckets that grow by a quarter of their power of two, so that a percentile is right
+/// within 25 % whatever the number of samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    samples: u64,
+    sum: u64,
+}
+
+const SUB_BUCKETS: u64 = 4;
+const BUCKETS: usize = 160;
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: vec![0; BUCKETS], samples: 0, sum: 0 }
+    }
+}
+
+fn bucket(millis: u64) -> usize {
+    if millis < SUB_BUCKETS {
+        return millis as usize;
+    }
+    let power = u64::from(millis.ilog2());
+    let quarter = (millis >> (power - 2)) & (SUB_BUCKETS - 1);
+    ((power - 1) * SUB_BUCKETS + quarter).min(BUCKETS as u64 - 1) as usize
+}
+
+fn lower_bound(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < SUB_BUCKETS {
+        return bucket;
+    }
+    let power = bucket / SUB_BUCKETS + 1;
+    (SUB_BUCKETS + bucket % SUB_BUCKETS) << (power - 2)
+}
+
+impl Histogram {
+    pub(crate) fn record(&mut self, length: Millis) {
+        self.counts[bucket(length.0)] += 1;
+        self.samples += 1;
+        self.sum = self.sum.saturating_add(length.0);
+    }
+
+    /// How many durations were recorded.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> Millis {
+        Millis(self.sum)
+    }
+
+    /// What was recorded after `earlier`, which is this histogram as it once was.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let counts = self.counts.iter().zip(&earlier.counts).map(|(now, then)| now.saturating_sub(*then));
+        Histogram {
+            counts: counts.collect(),
+            samples: self.samples.saturating_sub(earlier.samples),
+            sum: self.sum.saturating_sub(earlier.sum),
+        }
+    }
+
+    /// A duration that `percent` of the samples do not exceed, rounded down to its bucket.
+    pub fn percentile(&self, percent: u32) -> Option<Millis> {
+        if self.samples == 0 {
+            return None;
+        }
+        let wanted = (self.samples * u64::from(percent.min(100))).div_ceil(100).max(1);
+        let mut seen = 0;
+        let reached = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        reached.map(|bucket| Millis(lower_bound(bucket)))
+    }
+}
+
+/// A moving average of run times: the newest eighth counts as much as all that came before fades.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunTime {
+    /// In 1/256 ms, so that short runs do not vanish; `None` before the first.
+    average: Option<NonZeroU64>,
+}
+
+impl RunTime {
+    pub(crate) fn record(&mut self, length: Millis) {
+        let sample = length.0.min(1 << 40) << 8;
+        let average = match self.average.map(NonZeroU64::get) {
+            None => sample,
+            Some(average) => average - average / 8 + sample / 8,
+        };
+        self.average = NonZeroU64::new(average.max(1));
+    }
+
+    pub(crate) fn millis(self) -> Option<u64> {
+        self.average.map(|average| average.get() >> 8)
+    }
+}
+
+/// What the lanes of one block of settings have seen, those that came and went included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneStats {
+    /// Tasks accepted.
+    pub accepted: u64,
+    /// Attempts started.
+    pub started: u64,
+    /// Attempts that were followed by another.
+    pub retried: u64,
+    /// Tasks that ended well.
+    pub completed: u64,
+    /// Tasks that ended as failed or timed out.
+    pub failed: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Tasks that waited too long: `expired` and `wait_timeout`.
+    pub timed_out_waiting: u64,
+    /// Tasks whose lease lapsed and that did not run again.
+    pub lost: u64,
+    /// From joining the line to each start.
+    pub wait: Histogram,
+    /// Of each attempt.
+    pub run: Histogram,
+    pub(crate) run_time: RunTime,
+}
+
+impl LaneStats {
+    /// An attempt starts after so long a wait; `is_new`: its task was not counted before.
+    #[inline]
+    pub(crate) fn count_start(&mut self, waited: Millis, is_new: bool) {
+        self.accepted += u64::from(is_new);
+        self.started += 1;
+        self.wait.record(waited);
+    }
+
+    /// An attempt is over; `ran_its_course`: its length tells something about the next one's.
+    #[inline]
+    pub(crate) fn count_run(&mut self, ran: Millis, ran_its_course: bool) {
+        self.run.record(ran);
+        if ran_its_course {
+            self.run_time.record(ran);
+        }
+    }
+
+    pub(crate) fn count_end(&mut self, end: &End) {
+        let counter = match end {
+            End::Completed => &mut self.completed,
+            End::Failed { .. } | End::TimedOut => &mut self.failed,
+            End::Cancelled { .. } => &mut self.cancelled,
+            End::Expired | End::WaitTimeout => &mut self.timed_out_waiting,
+            End::Lost => &mut self.lost,
+        };
+        *counter += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_time_is_an_average_in_which_the_newest_counts_an_eighth() {
+        let mut run_time = RunTime::default();
+        let mut after = |millis: u64| {
+            run_time.record(Millis(millis));
+            run_time.millis()
+        };
+        assert_eq!([after(800), after(1600), after(900), after(100)], [800, 900, 900, 800].map(Some));
+    }
+
+    #[test]
+    fn percentiles_are_right_within_a_quarter_in_bounded_memory() {
+        let mut histogram = Histogram::default();
+        for millis in 1..=100_000 {
+            histogram.record(Millis(millis));
+        }
+        histogram.record(Millis(u64::MAX));
+        assert_eq!(histogram.samples(), 100_001);
+        for percent in [1, 50, 90, 99] {
+            let exact = u64::from(percent) * 1000;
+            let told = histogram.percentile(percent).unwrap().0;
+            assert!(told <= exact + 1 && told * 5 >= exact * 4, "p{percent}: {told}, not {exact}");
+        }
+        assert_eq!(histogram.counts.len(), BUCKETS);
+        assert_eq!(Histogram::default().percentile(50), None);
+    }
+
+    #[test]
+    fn what_was_recorded_since_stands_alone() {
+        let mut histogram = Histogram::default();
+        histogram.record(Millis(1_000_000));
+        let earlier = histogram.clone();
+        assert_eq!(histogram.since(&earlier).percentile(50), None);
+        (0..3).for_each(|_| histogram.record(Millis(2)));
+        let since = histogram.since(&earlier);
+        assert_eq!((since.samples(), since.sum(), since.percentile(99)), (3, Millis(6), Some(Millis(2))));
+    }
+
+    #[test]
+    fn each_bucket_begins_where_it_says() {
+        for number in 0..BUCKETS - 1 {
+            assert_eq!(bucket(lower_bound(number)), number);
+        }
+    }
+}

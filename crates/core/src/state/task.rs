@@ -1,0 +1,375 @@
+//! A live task, as small as can be: a million of them wait in memory.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::state::table::{Mark, Table};
+use prefetch_index::prefetch_index;
+use smallvec::SmallVec;
+
+use crate::api::event::StopReason;
+use crate::api::ids::{BlobId, Fence, TaskId};
+use crate::api::lane_settings::{Handler, Source};
+use crate::api::name::{LaneName, Name};
+use crate::api::retry::Retry;
+use crate::api::task_spec::Parent;
+use crate::api::time::{Millis, Timestamp};
+use crate::state::index::Index;
+use crate::state::ready_tree::ranked_list::{Ordered, Place};
+
+/// Two lines of the cache: most tasks lie in none when their turn comes.
+#[repr(C, align(64))]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) phase: Phase,
+    pub(crate) rare: Option<Box<Rare>>,
+    pub(crate) route: u32,
+    pub(crate) kind: u32,
+    /// Where it stands in the line, while it does.
+    pub(crate) leaf: u32,
+    pub(crate) attempts: u32,
+    pub(crate) priority: u8,
+    pub(crate) aged: u8,
+    pub(crate) boosted: u8,
+    pub(crate) source: Source,
+    pub(crate) handler: Handler,
+    pub(crate) noticed: bool,
+    /// It asked for one attempt only, whatever its lane says: as common as it is short.
+    pub(crate) is_once: bool,
+    pub(crate) mark: Mark,
+    pub(crate) arrival: u64,
+    /// When it joined the line, for the time that it has waited.
+    pub(crate) since: Timestamp,
+    /// When it has waited too long, or `NEVER`.
+    pub(crate) wait_until: Timestamp,
+    /// When something must happen to it, as the timers know, or `NEVER`.
+    pub(crate) due: Timestamp,
+    /// When it is next looked at because it waits, as the timers know, or `NEVER`.
+    pub(crate) look_at: Timestamp,
+    pub(crate) submitted: Timestamp,
+    pub(crate) payload: Option<BlobId>,
+}
+
+/// What a task is doing.
+pub(crate) enum Phase {
+    /// It waits for its time to join the line.
+    Delayed(Timestamp),
+    /// It waits for another task to end before it joins the line.
+    Held,
+    /// It stands in the line.
+    Waiting,
+    /// It waits for its next attempt's time to join the line.
+    BackingOff(Timestamp),
+    /// An attempt runs.
+    Running(Box<Attempt>),
+}
+
+/// One run of a task.
+pub(crate) struct Attempt {
+    pub(crate) fence: Fence,
+    pub(crate) started: Timestamp,
+    pub(crate) lease: Millis,
+    pub(crate) lease_until: Timestamp,
+    pub(crate) timeout_at: Timestamp,
+    pub(crate) stopping: Option<(StopReason, Timestamp)>,
+    pub(crate) worker: Option<Name>,
+    /// Lanes whose slot belongs to an ancestor, and which one.
+    pub(crate) borrowed: SmallVec<[(u32, u32); 2]>,
+    /// Lanes whose slot a descendant uses, and which one.
+    pub(crate) lent: SmallVec<[(u32, u32); 2]>,
+}
+
+/// What most tasks do not have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    pub(crate) timeout: Option<Millis>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) wait_timeout: Option<Millis>,
+    /// What it asked for, unless that is one attempt only.
+    pub(crate) retry: Option<Retry>,
+    pub(crate) fair_key: Option<LaneName>,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) depth: u8,
+    /// Live tasks that were asked for by this one, detached ones not counted.
+    pub(crate) children: Vec<u32>,
+    pub(crate) after: Option<TaskId>,
+    /// When it may join the line at the earliest, should the task that it is held behind end before.
+    pub(crate) run_at: Option<Timestamp>,
+    /// Live tasks that are held until this one ends.
+    pub(crate) followers: Vec<u32>,
+    pub(crate) group: Option<Name>,
+    pub(crate) home: Option<Name>,
+    pub(crate) key: Option<Arc<str>>,
+    /// Callers that wait for it beside the first.
+    pub(crate) joined: u32,
+    pub(crate) passed: Passed,
+    /// How many of its attempts were followed by another after a failure.
+    pub(crate) retries: u32,
+}
+
+/// How often a task was passed over, and on which of its lanes (as bits by index).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Passed {
+    pub(crate) times: u32,
+    /// Lanes that held it up.
+    pub(crate) blocked: u128,
+    /// Lanes of which a later task took a slot meanwhile.
+    pub(crate) taken: u128,
+}
+
+impl Task {
+    /// Its priority with what a deadline has added, but not what waiting has.
+    pub(crate) fn urgency(&self) -> u8 {
+        self.priority + self.boosted
+    }
+
+    /// Its priority with what waiting and a deadline have added.
+    pub(crate) fn level(&self) -> u8 {
+        self.priority + self.aged + self.boosted
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place::new(self.level(), self.arrival)
+    }
+
+    pub(crate) fn attempt(&self) -> Option<&Attempt> {
+        match &self.phase {
+            Phase::Running(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    /// Whether it was told to stop and will not be tried again.
+    pub(crate) fn is_being_cancelled(&self) -> bool {
+        let stopping = self.attempt().and_then(|attempt| attempt.stopping);
+        matches!(stopping, Some((StopReason::Cancelled(_), _)))
+    }
+
+    pub(crate) fn attempt_mut(&mut self) -> Option<&mut Attempt> {
+        match &mut self.phase {
+            Phase::Running(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What it asked for to follow a failure.
+    pub(crate) fn retry(&self) -> Option<Retry> {
+        if self.is_once { Some(Retry::NONE) } else { self.rare.as_ref()?.retry }
+    }
+
+    pub(crate) fn retries(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.retries)
+    }
+
+    /// How many of its attempts were followed by another because whoever ran it was silent.
+    pub(crate) fn redeliveries(&self) -> u32 {
+        let over = self.attempts - u32::from(self.attempt().is_some());
+        over - self.retries()
+    }
+
+    pub(crate) fn depth(&self) -> u8 {
+        self.rare.as_ref().map_or(1, |rare| rare.depth.max(1))
+    }
+
+    /// The task that waits for this one.
+    pub(crate) fn waiting_parent(&self) -> Option<TaskId> {
+        let parent = self.rare.as_ref()?.parent?;
+        (!parent.detached).then_some(parent.task)
+    }
+
+    pub(crate) fn children(&self) -> &[u32] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.children)
+    }
+
+    pub(crate) fn deadline(&self) -> Timestamp {
+        self.rare.as_ref().and_then(|rare| rare.deadline).unwrap_or(Timestamp::NEVER)
+    }
+
+    /// When something must happen to it: the earliest of what it waits for or must not outlast.
+    pub(crate) fn next_due(&self, next_boost: Timestamp) -> Timestamp {
+        let too_late = self.wait_until.min(self.deadline());
+        match &self.phase {
+            Phase::Delayed(until) => (*until).min(too_late),
+            Phase::Held => too_late,
+            Phase::Waiting => too_late.min(next_boost),
+            Phase::BackingOff(until) => (*until).min(self.deadline()),
+            Phase::Running(attempt) => match attempt.stopping {
+                Some((_, until)) => until,
+                None => attempt.lease_until.min(attempt.timeout_at),
+            },
+        }
+    }
+}
+
+/// How many boxes are kept for the next attempts.
+const SPARE_MAX: usize = 64;
+
+/// All live tasks.
+pub(crate) struct Tasks {
+    slots: Table<Task>,
+    by_id: Index,
+    /// Where a task was found last: what was decided about is applied next.
+    recent: Cell<u32>,
+    /// Boxes of attempts that are over, to be used again.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Attempt>>,
+    /// Those that run, in the order in which they were granted.
+    pub(crate) running: Ordered<Fence>,
+}
+
+impl std::ops::Index<u32> for Tasks {
+    type Output = Task;
+
+    fn index(&self, slot: u32) -> &Task {
+        &self.slots[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Tasks {
+    fn index_mut(&mut self, slot: u32) -> &mut Task {
+        &mut self.slots[slot as usize]
+    }
+}
+
+impl Tasks {
+    pub(crate) fn new(seed: u64) -> Tasks {
+        Tasks {
+            slots: Table::default(),
+            by_id: Index::new(seed),
+            recent: Cell::new(0),
+            spare: vec![],
+            running: Ordered::default(),
+        }
+    }
+
+    pub(crate) fn find(&self, id: TaskId) -> Option<u32> {
+        let recent = self.recent.get();
+        if self.get(recent).is_some_and(|task| task.id == id) {
+            return Some(recent);
+        }
+        self.look_up(id)
+    }
+
+    fn look_up(&self, id: TaskId) -> Option<u32> {
+        let found = self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)?;
+        self.recent.set(found);
+        Some(found)
+    }
+
+    /// Asks for where the id of a task is noted.
+    pub(crate) fn foresee_id(&self, id: TaskId) {
+        self.by_id.foresee(self.by_id.hash(id));
+    }
+
+    /// Asks for the first half of a task.
+    pub(crate) fn foresee(&self, slot: u32) {
+        self.slots.foresee(slot);
+    }
+
+    /// Asks for the second half of a task whose first one is there.
+    pub(crate) fn foresee_rest(&self, slot: u32) {
+        if let Some(task) = self.get(slot) {
+            prefetch_index(std::slice::from_ref(&task.arrival), 0);
+        }
+    }
+
+    /// Every slot in use is smaller than this.
+    pub(crate) fn table_len(&self) -> u32 {
+        self.room() as u32
+    }
+
+    /// What is decided about this task is applied next.
+    pub(crate) fn expect(&self, slot: u32) {
+        self.recent.set(slot);
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Task> {
+        self.slots.get(slot as usize)
+    }
+
+    /// The hash of an id that no live task has; for [`insert_hashed`](Tasks::insert_hashed).
+    pub(crate) fn vacant(&self, id: TaskId) -> Option<u64> {
+        let hash = self.by_id.hash(id);
+        self.by_id.find(hash, |slot| self[slot].id == id).is_none().then_some(hash)
+    }
+
+    pub(crate) fn insert(&mut self, task: Task) -> u32 {
+        let hash = self.by_id.hash(task.id);
+        self.insert_hashed(hash, task)
+    }
+
+    /// The same for whoever knows the hash of its id.
+    pub(crate) fn insert_hashed(&mut self, hash: u64, task: Task) -> u32 {
+        let slot = self.slots.insert(task) as u32;
+        self.by_id.insert(hash, slot);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> Task {
+        let task = self.slots.remove(slot as usize);
+        self.by_id.remove(self.by_id.hash(task.id), slot);
+        task
+    }
+
+    /// Lets a task go that ran, and of which nothing is needed any more.
+    #[inline]
+    pub(crate) fn discard_run(&mut self, slot: u32) {
+        let task = &mut self[slot];
+        let (id, phase) = (task.id, std::mem::replace(&mut task.phase, Phase::Held));
+        if let Phase::Running(attempt) = phase {
+            self.recycle(attempt);
+        }
+        self.slots.discard(slot as usize);
+        self.by_id.remove(self.by_id.hash(id), slot);
+    }
+
+    /// How many tasks there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Gives back what an empty table has grown to.
+    pub(crate) fn shrink(&mut self) {
+        if self.slots.is_empty() {
+            self.slots = Table::default();
+            self.running = Ordered::default();
+            self.by_id.shrink();
+        }
+    }
+
+    /// Boxes an attempt, in a box that was used before if there is one.
+    pub(crate) fn boxed(&mut self, attempt: Attempt) -> Box<Attempt> {
+        match self.spare.pop() {
+            Some(mut used) => {
+                *used = attempt;
+                used
+            }
+            None => Box::new(attempt),
+        }
+    }
+
+    pub(crate) fn recycle(&mut self, used: Box<Attempt>) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(used);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {
+        self.slots.iter().map(|(slot, task)| (slot as u32, task))
+    }
+
+    /// All of them, in the order of their arrival.
+    pub(crate) fn by_arrival(&self) -> Vec<u32> {
+        let mut slots: Vec<u32> = self.iter().map(|(slot, _)| slot).collect();
+        slots.sort_unstable_by_key(|slot| self[*slot].arrival);
+        slots
+    }
+}

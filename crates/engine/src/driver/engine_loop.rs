@@ -1,0 +1,389 @@
+//! The one loop: take what was asked, decide it, keep it, then tell the world.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
+use laneway_store::{Durability, Head, StoreError, Try};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
+
+use crate::driver::batch::Turn;
+use crate::driver::clock::{Flow, millis};
+use crate::driver::effects::Start;
+use crate::driver::ids::{ByTask, Ids};
+use crate::driver::mailbox::{Ask, Call, Look, Report, Waiters, Wants};
+use crate::driver::outbox::Told;
+use crate::driver::shutdown::Closing;
+use crate::driver::spawner::Tasks;
+use crate::error::{Error, RunError};
+use crate::events::positions::Positions;
+use crate::events::watch::Watchers;
+use crate::handle::{Handle, Shared, Toolbox};
+use crate::journal::Journal;
+use crate::journal::recovery::Outage;
+use crate::journal::snapshotter::Saver;
+use crate::options::{Options, UnknownKinds};
+use crate::replica::Replica;
+use crate::replica::apply_remote::news;
+use crate::replica::broadcast::Voice;
+use crate::replica::follower::Follower;
+use crate::runs::slot::Slot;
+use crate::runs::stop::Stopped;
+use crate::runs::table::{Run, Runs};
+
+/// The most that is decided and kept together.
+const BATCH_MAX: usize = 512;
+/// A shorter silence says nothing.
+const REPLICA_LEASE_MIN: Millis = Millis(100);
+
+/// The loop's own: nobody else touches any of it.
+///
+/// | question | file |
+/// |---|---|
+/// | how is a batch decided and kept? | `turn.rs`, `journal.rs` |
+/// | what follows from an event? | `effects.rs`, `runs.rs` |
+/// | what if the store is away, or another was faster? | `recovery.rs`, `others.rs`, `baton.rs` |
+/// | how do others hear what runs say? | `voice.rs` |
+/// | how does the log stay short? | `saver.rs` |
+/// | how does it end? | `closing.rs` |
+pub(crate) struct Engine {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) head: Head,
+    pub(crate) flow: Flow,
+    pub(crate) journal: Journal,
+    pub(crate) tools: Toolbox,
+    shared: Weak<Shared>,
+    /// Where handlers run, whoever has the engine.
+    pub(crate) tasks: Tasks,
+    /// When whoever keeps the time comes next.
+    alarm: Option<Timestamp>,
+    /// Something was decided on the spot that the alarm may be too late for.
+    pub(crate) may_be_late: bool,
+    pub(crate) calls: mpsc::Receiver<Call>,
+    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
+    /// Who waits for a slot.
+    pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
+    /// Who waits for the end of a task.
+    pub(crate) waiters: ByTask<Waiters>,
+    /// What to tell when the engine is free.
+    pub(crate) outbox: Vec<Told>,
+    /// Handlers that are to run when everybody has been told.
+    pub(crate) starts: Vec<Start>,
+    /// The turn of whoever decides on the spot, empty but for its room.
+    pub(crate) spare: Option<Box<Turn>>,
+    /// Somebody watched when the last turn was decided.
+    pub(crate) is_watched: bool,
+    pub(crate) runs: Runs,
+    /// Whose the attempts are that this engine starts, where others share the store.
+    pub(crate) runner: Option<Name>,
+    pub(crate) unknown_kinds: UnknownKinds,
+    /// The payloads of dead letters.
+    pub(crate) letters: HashMap<TaskId, BlobId>,
+    /// The attempts of live tasks after which another followed.
+    pub(crate) tries: HashMap<TaskId, Vec<Try>>,
+    pub(crate) positions: Positions,
+    /// Decided again as soon as the store can be reached.
+    pub(crate) kept: Vec<Ask>,
+    pub(crate) outage: Option<Outage>,
+    /// What cannot be read, so that nothing more is decided.
+    pub(crate) broken: Option<StoreError>,
+    pub(crate) saver: Saver,
+    pub(crate) closing: Option<Closing>,
+    pub(crate) stop_grace: Duration,
+    /// Where others share the log.
+    pub(crate) replica: Option<Box<Replica>>,
+}
+
+impl Engine {
+    pub(crate) fn new(journal: Journal, options: Options, durability: Durability) -> (Engine, Handle) {
+        let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
+        // What is alive bounds it, see `Report`.
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        let ids = options.seed.map_or_else(Ids::new, Ids::seeded);
+        let tasks = Tasks::new(options.tasks);
+        let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
+        let runner = if is_shared { ids.runner() } else { None };
+        let mut scheduler = Scheduler::new(ids.seed());
+        scheduler.keep_departed();
+        scheduler.run_as(runner.clone());
+        let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
+        let watchers: Arc<Watchers> = Arc::default();
+        let voice = options.shares.as_ref().map(|store| {
+            let (voice, ears) = Voice::new(ids.replica().0, store, Arc::clone(&watchers));
+            tasks.spawn(ears.run());
+            voice
+        });
+        let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
+        let tools = Toolbox {
+            slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
+            runner: runner.clone().filter(|_| replica.is_some()),
+            ids: Arc::new(ids),
+            handlers: options.handlers,
+            watchers,
+            journal: Arc::new(Mutex::new(Some(journal.clone()))),
+            offers: Arc::new(Notify::new()),
+            tool_calls: Arc::default(),
+            payloads_kept_max: options.payloads_kept_max,
+            refusals: Arc::default(),
+            appends: Arc::default(),
+            voice,
+        };
+        let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
+        let engine = Engine {
+            scheduler,
+            head: Head::EMPTY,
+            flow: Flow::new(options.clock),
+            journal,
+            tools,
+            shared: handle.downgrade(),
+            tasks: tasks.clone(),
+            alarm: None,
+            may_be_late: false,
+            calls: calls_in,
+            reports: reports_in,
+            slots: ByTask::default(),
+            waiters: ByTask::default(),
+            outbox: Vec::new(),
+            starts: Vec::new(),
+            spare: None,
+            is_watched: true,
+            runs: Runs::default(),
+            runner,
+            unknown_kinds: options.unknown_kinds,
+            letters: HashMap::new(),
+            tries: HashMap::new(),
+            positions: Positions::default(),
+            kept: Vec::new(),
+            outage: None,
+            broken: None,
+            saver: Saver::new(
+                options.snapshot_every,
+                options.history_max,
+                options.history_for,
+                replica.is_some(),
+                tasks,
+            ),
+            closing: None,
+            stop_grace: options.stop_grace,
+            replica: replica.map(Box::new),
+        };
+        (engine, handle)
+    }
+
+    /// A handle for a run; none when nobody holds one, which is the end.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.shared.upgrade().map(Handle::from_shared)
+    }
+
+    pub(crate) async fn run(mut self) {
+        let (mut calls, mut reports) = (Vec::new(), Vec::new());
+        let sleep = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(sleep);
+        loop {
+            let wake = self.plan(sleep.as_mut());
+            let mut heard = None;
+            let is_open = tokio::select! {
+                biased;
+                news = news(&mut self.replica) => {
+                    heard = Some(news);
+                    true
+                }
+                taken = self.reports.recv_many(&mut reports, BATCH_MAX) => taken > 0,
+                taken = self.calls.recv_many(&mut calls, BATCH_MAX) => taken > 0,
+                () = sleep.as_mut(), if wake => true,
+            };
+            if !is_open {
+                break;
+            }
+            if let Some(news) = heard {
+                self.hear(news).await;
+            }
+            self.take_more(&mut reports, &mut calls);
+            if !reports.is_empty() || calls.iter().any(Call::may_append) || self.is_due() {
+                self.await_baton().await;
+                self.take_more(&mut reports, &mut calls);
+            }
+            if self.outage_is_over().await {
+                // Hearing of others is nothing to decide about, but for what they wait for.
+                let is_asked = !reports.is_empty() || !calls.is_empty() || !self.kept.is_empty();
+                if self.replica.is_none() || is_asked || self.is_due() || self.has_baton() {
+                    self.turn(&mut reports, &mut calls).await;
+                }
+            } else {
+                self.refuse(&mut reports, &mut calls);
+            }
+            self.outbox.drain(..).for_each(Told::tell);
+            if self.is_done() {
+                break;
+            }
+        }
+        self.end().await;
+    }
+
+    /// Sets the alarm to the next thing that is due; says whether there is one.
+    fn plan(&mut self, sleep: std::pin::Pin<&mut Sleep>) -> bool {
+        let Some(wake) = self.set_alarm() else { return false };
+        if sleep.deadline() != wake {
+            sleep.reset(wake);
+        }
+        true
+    }
+
+    /// Notes when something is due next.
+    pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
+        self.alarm = self.due_at();
+        self.positions.is_alarm_set = true;
+        let due = self.alarm.map(|at| Instant::now() + self.flow.until(at));
+        [due, self.other_alarm()].into_iter().flatten().min()
+    }
+
+    /// Notes that something is due at this moment, which the alarm may be too late for.
+    pub(crate) fn expect(&mut self, due: Option<Timestamp>) {
+        self.may_be_late |= due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
+    }
+
+    /// Whether something is due before the alarm that was set. If so, whoever keeps the time must be told, and the alarm
+    /// counts as set.
+    pub(crate) fn is_alarm_late(&mut self) -> bool {
+        let due = self.due_at();
+        let is_late = due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
+        if is_late {
+            self.alarm = due;
+        }
+        self.closing.is_some() || self.positions.wants_alarm() || is_late
+    }
+
+    /// Whether something is due now.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_other_due = self.other_alarm().is_some_and(|at| at <= Instant::now());
+        is_other_due || self.due_at().is_some_and(|at| at <= self.flow.now())
+    }
+
+    /// When the scheduler or a lease wants to be looked at.
+    fn due_at(&self) -> Option<Timestamp> {
+        let is_waiting = self.outage.is_some() || self.broken.is_some();
+        let wakeup = self.scheduler.next_wakeup().map(|at| at + self.tardiness());
+        #[cfg(feature = "planted")]
+        let wakeup = wakeup.filter(|_| !crate::planted::is(crate::planted::Bug::LapseUnseen));
+        let due = [wakeup, self.runs.next_renewal(), self.replica_due_at()];
+        due.into_iter().flatten().min().filter(|_| !is_waiting)
+    }
+
+    /// When the store is tried again, a shutdown loses its patience, or places in line are looked at.
+    fn other_alarm(&self) -> Option<Instant> {
+        let outage = self.outage.as_ref().map(|outage| outage.retry_at);
+        let closing = self.closing.as_ref().map(Closing::alarm);
+        // Nothing is looked at while the state here may not be that of the log.
+        let look = self.positions.due.filter(|_| self.outage.is_none() && self.broken.is_none());
+        [outage, closing, look].into_iter().flatten().min()
+    }
+
+    /// What is there already, so that it is decided together.
+    pub(crate) fn take_more(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        while reports.len() < BATCH_MAX
+            && let Ok(report) = self.reports.try_recv()
+        {
+            reports.push(report);
+        }
+        while calls.len() < BATCH_MAX
+            && let Ok(call) = self.calls.try_recv()
+        {
+            calls.push(call);
+        }
+    }
+
+    /// Whether more was asked meanwhile.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.reports.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Decides everything, keeps it, and tells.
+    pub(crate) async fn turn(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        let (mut asked, mut looks) = (Vec::new(), Vec::new());
+        // First, because a shutdown that begins has something kept to be decided.
+        self.sort(calls, &mut asked, &mut looks);
+        let mut asks = std::mem::take(&mut self.kept);
+        asks.extend(reports.drain(..).filter_map(|report| self.heed(report)));
+        asks.append(&mut asked);
+        let now = self.flow.now();
+        let renewals = self.runs.renewals(now);
+        #[cfg(feature = "planted")]
+        let renewals =
+            if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
+        let buried = self.bury(now).await;
+        let own = renewals.into_iter().chain(buried);
+        asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));
+        self.decide_and_keep(asks).await;
+        if !looks.is_empty() {
+            self.catch_up_to_look().await;
+        }
+        for look in looks {
+            look(self.readable());
+        }
+    }
+
+    /// Answers everything with why it cannot be done now; reports of runs are kept.
+    fn refuse(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+        let (mut asks, mut looks) = (Vec::new(), Vec::new());
+        let reported: Vec<Ask> = reports.drain(..).filter_map(|report| self.heed(report)).collect();
+        self.kept.extend(reported);
+        self.sort(calls, &mut asks, &mut looks);
+        for ask in asks {
+            ask.wants.refuse(self.trouble().unwrap_or(Error::Closed));
+        }
+        for look in looks {
+            look(self.readable());
+        }
+    }
+
+    /// The state, if it is that of the log.
+    fn readable(&self) -> Result<&Scheduler, Error> {
+        self.trouble().map_or(Ok(&self.scheduler), Err)
+    }
+
+    fn sort(&mut self, calls: &mut Vec<Call>, asks: &mut Vec<Ask>, looks: &mut Vec<Look>) {
+        for call in calls.drain(..) {
+            match call {
+                Call::Ask(ask) => asks.push(*ask),
+                Call::Look(look) => looks.push(look),
+                Call::Shutdown { deadline, done } => self.close(deadline, done),
+            }
+        }
+    }
+
+    /// Whether a task holds a slot for somebody elsewhere, who can go on with another of those that share the log: its lease
+    /// says for how long, and not when we end.
+    fn outlives_us(&self, task: TaskId) -> bool {
+        let is_holder = |kind: &Name| self.tools.handlers.is_holder(kind);
+        self.replica.is_some() && self.scheduler.kind_of(task).is_some_and(is_holder)
+    }
+
+    /// What a report asks for.
+    pub(crate) fn heed(&mut self, report: Report) -> Option<Ask> {
+        match report {
+            Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
+            Report::Finish { task, fence, outcome, result, work } => {
+                let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
+                if outcome == Outcome::Stopped
+                    && self.runs.get(task, fence).is_some_and(is_shutdown)
+                    && self.outlives_us(task)
+                {
+                    self.runs.end(task);
+                    return None;
+                }
+                // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
+                let command = match outcome {
+                    Outcome::Stopped if self.runs.get(task, fence).is_some_and(is_shutdown) => {
+                        Command::Lapse { task, fence }
+                    }
+                    outcome => Command::Finish { task, fence, outcome },
+                };
+                let mut ask = Ask::new(command, Wants::Nothing);
+                (ask.result, ask.work) = (result, work);
+                Some(ask)
+            }
+        }
+    }
+}

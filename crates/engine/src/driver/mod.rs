@@ -1,0 +1,13 @@
+//! The loop that drives the scheduler: take commands, decide them as one batch, store the events, then answer.
+
+pub(crate) mod batch;
+pub(crate) mod clock;
+pub(crate) mod effects;
+pub(crate) mod engine_loop;
+pub(crate) mod ids;
+pub(crate) mod inline;
+pub(crate) mod mailbox;
+pub(crate) mod outbox;
+pub(crate) mod shutdown;
+pub(crate) mod spawner;
+pub(crate) mod spot;

@@ -1,0 +1,422 @@
+//! What a program holds in its hand.
+
+pub(crate) mod acquire;
+pub(crate) mod history;
+pub(crate) mod message;
+pub(crate) mod register;
+pub(crate) mod sessions;
+pub(crate) mod submission;
+pub(crate) mod task;
+pub(crate) mod task_handle;
+pub(crate) mod views;
+pub(crate) mod workers;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Command, Fence, LaneSettings, Name, Outcome, Pattern, Reply, Scheduler, TaskId};
+use laneway_store::{Durability, Log, Store};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::driver::engine_loop::Engine;
+use crate::driver::ids::Ids;
+use crate::driver::inline::Inline;
+use crate::driver::mailbox::{Ask, Call, Ending, Report, Wants};
+use crate::driver::spawner::Tasks;
+use crate::error::Error;
+use crate::events::refusals::{Counts, Refusals};
+use crate::events::watch::{Filter, Updates, Watchers};
+use crate::handle::task::Task;
+use crate::handle::task_handle::TaskHandle;
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::replica::append_counts::{Appends, Tally};
+use crate::replica::broadcast::Voice;
+use crate::replica::store_clock::StoreClock;
+use crate::runs::handler::Handlers;
+use crate::runs::tool_lanes::ToolCalls;
+use crate::runs::tools::Tools;
+
+/// A queue that runs. Clones are the same queue.
+///
+/// It ends with [`shutdown`](Handle::shutdown), or when the last handle, slot and run is gone; all methods return
+/// [`Error::Closed`] after that. A handler that holds a clone of its own keeps the queue alive for ever:
+/// [`Context::handle`](crate::Context::handle) is there for it.
+#[derive(Clone)]
+pub struct Handle(pub(crate) Arc<Shared>);
+
+/// What all handles and the loop share.
+pub(crate) struct Shared {
+    pub(crate) calls: mpsc::Sender<Call>,
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    pub(crate) tools: Toolbox,
+    pub(crate) updates_max: usize,
+    pub(crate) durability: Durability,
+    /// The settings that held before this engine began with others.
+    found: OnceLock<Vec<(Pattern, LaneSettings)>>,
+    inline: Option<Inline>,
+}
+
+impl Shared {
+    /// The engine, where there is no loop.
+    pub(crate) fn inline(&self) -> Option<&Inline> {
+        self.inline.as_ref()
+    }
+
+    fn poke(&self) {
+        if let Some(inline) = &self.inline {
+            inline.poke();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.inline.is_some() {
+            // The engine goes with this, so nothing more happens.
+            self.tools.watchers.close();
+        }
+    }
+}
+
+/// What the loop needs of what is shared. It does not hold the rest, so that it ends when nobody else does.
+#[derive(Clone)]
+pub(crate) struct Toolbox {
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) handlers: Arc<Handlers>,
+    pub(crate) watchers: Arc<Watchers>,
+    /// Taken when the loop ends, so that the store is closed although handles are left.
+    pub(crate) journal: Arc<Mutex<Option<Journal>>>,
+    /// The kind of slots, and as whom tasks are run, where several engines share the log.
+    pub(crate) slot_kind: Option<Name>,
+    pub(crate) runner: Option<Name>,
+    /// Told when a worker may find something.
+    pub(crate) offers: Arc<Notify>,
+    /// How the calls of tools are run.
+    pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
+    /// How long a payload may be that is remembered with a finished task.
+    pub(crate) payloads_kept_max: usize,
+    /// What was refused, and how often.
+    pub(crate) refusals: Arc<Mutex<Counts>>,
+    /// How appending went.
+    pub(crate) appends: Arc<Tally>,
+    /// Where several engines share the log.
+    pub(crate) voice: Option<Voice>,
+}
+
+impl Handle {
+    /// A queue that forgets everything with the process.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, like [`tokio::spawn`]. The runtime needs its timer.
+    pub fn in_memory(options: Options) -> Handle {
+        let journal = Journal::in_memory(options.history_max, options.history_for);
+        let (engine, handle) = Engine::new(journal, options, Durability::Memory);
+        if let Some(inline) = handle.0.inline() {
+            inline.adopt(engine, Arc::downgrade(&handle.0));
+        }
+        handle
+    }
+
+    /// The queue in this store. What was accepted there goes on; attempts that a former process left behind are
+    /// over, since only one process has the store: the lane's rule decides whether they are retried or `lost`.
+    ///
+    /// Tasks that are there start at once, so their handlers must be among the [`Options`]: a kind that has none is an
+    /// error, unless [`Options::unknown_kinds`] says otherwise.
+    pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Handle, Error> {
+        if store.is_shared() {
+            // Others may be at it already: whoever believed to be alone would end their runs.
+            return Handle::join(store, options).await;
+        }
+        let durability = store.durability();
+        let settings = options.settings.clone();
+        let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
+        handle.keep_found(engine.recover(settings).await?);
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
+        Ok(handle)
+    }
+
+    /// The queue in a store that other engines share: all of them together keep to each limit. Any of them can be asked
+    /// anything; what was accepted by one that dies goes on at the others.
+    ///
+    /// A slot or closure runs here. A task of a named handler runs wherever a slot becomes free for it, so all engines
+    /// should have the same handlers. The time is that of the store.
+    pub async fn join(store: Arc<dyn Store>, mut options: Options) -> Result<Handle, Error> {
+        let durability = store.durability();
+        if let Some(clock) = StoreClock::ask(&*store).await? {
+            let tasks = Tasks::new(options.tasks.clone());
+            tasks.spawn(clock.clone().keep_right(Arc::downgrade(&store)));
+            options.clock = Box::new(clock);
+        }
+        options.shares = Some(Arc::clone(&store));
+        let settings = options.settings.clone();
+        let (mut engine, handle) = Engine::new(Journal::Kept(Log::new(store)), options, durability);
+        handle.keep_found(engine.join(settings).await?);
+        let tasks = engine.tasks.clone();
+        tasks.spawn(engine.run());
+        Ok(handle)
+    }
+
+    pub(crate) fn new(
+        calls: mpsc::Sender<Call>,
+        reports: mpsc::UnboundedSender<Report>,
+        tools: Toolbox,
+        updates_max: usize,
+        durability: Durability,
+    ) -> Handle {
+        let is_in_memory = matches!(tools.journal(), Some(Journal::Memory(_)));
+        let inline = is_in_memory.then(Inline::default);
+        Handle(Arc::new(Shared {
+            calls,
+            reports,
+            tools,
+            updates_max,
+            durability,
+            found: OnceLock::new(),
+            inline,
+        }))
+    }
+
+    fn keep_found(&self, found: Option<Vec<(Pattern, LaneSettings)>>) {
+        if let Some(found) = found {
+            self.0.found.get_or_init(|| found);
+        }
+    }
+
+    /// The blocks of settings that the store held when this engine began with [others](Options::settings); `None` where it
+    /// began with those, or with none, or in memory.
+    pub fn blocks_found(&self) -> Option<&[(Pattern, LaneSettings)]> {
+        self.0.found.get().map(Vec::as_slice)
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.0.tools
+    }
+
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
+        Arc::downgrade(&self.0)
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Handle {
+        Handle(shared)
+    }
+
+    pub(crate) fn payloads_kept_max(&self) -> usize {
+        self.0.tools.payloads_kept_max
+    }
+
+    /// What has become of a task when it is accepted.
+    pub fn durability(&self) -> Durability {
+        self.0.durability
+    }
+
+    /// Accepts a task for the handler of its kind, or for a worker. It is kept, as far as the store keeps
+    /// anything, when this returns.
+    pub async fn submit(&self, task: Task) -> Result<TaskHandle, Error> {
+        let (mut spec, payload) = task.for_handler()?;
+        let mut payloads = Vec::new();
+        if let Some(payload) = payload {
+            let blob = self.new_blob();
+            spec.payload = Some(blob);
+            payloads.push((blob, payload));
+        }
+        self.accept(Command::Submit { task: self.new_id(), spec }, payloads).await
+    }
+
+    pub(crate) async fn accept(
+        &self,
+        command: Command,
+        payloads: Vec<(BlobId, Bytes)>,
+    ) -> Result<TaskHandle, Error> {
+        let (answer, accepted) = oneshot::channel();
+        let mut ask = Ask::new(command, Wants::Task(answer));
+        ask.payloads = payloads;
+        self.send(ask).await?;
+        let accepted = accepted.await.map_err(|_| Error::Closed)??;
+        Ok(TaskHandle::new(accepted, self.clone()))
+    }
+
+    /// The tool lanes of a conversation.
+    pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
+        Tools::new(self.clone(), session.into())
+    }
+
+    /// How often something was refused by this process, by lane and reason.
+    pub fn refusals(&self) -> Vec<Refusals> {
+        self.0.tools.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
+    }
+
+    /// How often this process appended to its log, and how often that was in vain.
+    pub fn appends(&self) -> Appends {
+        self.0.tools.appends.read()
+    }
+
+    /// Says whether somebody here wants to hear what runs at other engines that share the log say
+    /// ([`Update::Delta`](crate::Update), [`Update::Progress`](crate::Update)): else only what is said here is heard. It costs
+    /// a connection to the engine and, at each of the others, nothing.
+    pub fn overhear(&self, is_wanted: bool) {
+        if let Some(voice) = &self.0.tools.voice {
+            voice.overhear(is_wanted);
+        }
+    }
+
+    /// Everything that happens from now on and fits the filter.
+    pub fn subscribe(&self, filter: Filter) -> Updates {
+        self.0.tools.watchers.subscribe(filter, self.0.updates_max)
+    }
+
+    /// Waits for the end of a task that is live or remembered; [`NotLive`](laneway_core::Rejection::NotLive) if
+    /// it is neither.
+    pub async fn wait_for(&self, task: TaskId) -> Result<Ending, Error> {
+        let mut updates = self.subscribe(Filter { task: Some(task), lane: None });
+        loop {
+            match self.ending_of(task).await {
+                Err(Error::Rejected(_)) => {}
+                known => return known,
+            }
+            if self.task(task).await?.is_none() {
+                // It may have ended between the two looks.
+                return self.ending_of(task).await;
+            }
+            if updates.next().await.is_none() {
+                return Err(Error::Closed);
+            }
+        }
+    }
+
+    /// How a task that is over and remembered ended.
+    pub async fn ending_of(&self, task: TaskId) -> Result<Ending, Error> {
+        let found = self.journal()?.finished(task).await?;
+        let not_live = Error::Rejected(laneway_core::Rejection::NotLive { task });
+        found
+            .map(|(finished, result)| Ending { end: finished.end, attempts: finished.attempts, result })
+            .ok_or(not_live)
+    }
+
+    /// A payload, as JSON.
+    pub async fn payload(&self, payload: BlobId) -> Result<Option<Bytes>, Error> {
+        Ok(self.journal()?.payload(payload).await?)
+    }
+
+    /// Takes nothing new, lets what runs here finish for as long as `patience`, then stops it. What waits is kept
+    /// where the store keeps it; else those who wait are told [`Error::Closed`]. Returns when everything has
+    /// ended and the store is closed.
+    pub async fn shutdown(&self, patience: Duration) {
+        let (done, closed) = oneshot::channel();
+        let deadline = Instant::now() + patience;
+        if self.call(Call::Shutdown { deadline, done }).await.is_ok() {
+            // An answer that never comes means that the loop has ended too.
+            drop(closed.await);
+        }
+    }
+
+    /// Looks at the state. Waits for decisions that are being kept.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Scheduler) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, told) = oneshot::channel();
+        let look = Box::new(move |lanes: Result<&Scheduler, Error>| {
+            // Whoever does not listen any more need not be told.
+            drop(answer.send(lanes.map(question)));
+        });
+        self.call(Call::Look(look)).await?;
+        told.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Has a command decided and kept, and returns the answer: the way for whoever makes commands of its own.
+    pub async fn ask(&self, command: Command) -> Result<Reply, Error> {
+        let (answer, reply) = oneshot::channel();
+        self.send(Ask::new(command, Wants::Reply(answer))).await?;
+        reply.await.map_err(|_| Error::Closed)?
+    }
+
+    pub(crate) async fn send(&self, ask: Ask) -> Result<(), Error> {
+        self.call(Call::Ask(Box::new(ask))).await
+    }
+
+    pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
+        self.0.calls.send(call).await.map_err(|_| Error::Closed)?;
+        self.0.poke();
+        Ok(())
+    }
+
+    /// Gives a slot back whose work succeeded.
+    pub(crate) fn give_back(&self, task: TaskId, fence: Fence) {
+        let report = || Report::Finish { task, fence, outcome: Outcome::Success, result: None, work: None };
+        let end = |engine: &mut Engine| {
+            if !engine.end_at_once(task, fence) {
+                engine.take_report(report());
+            }
+        };
+        if self.0.inline().and_then(|inline| inline.try_with(end)).is_none() {
+            self.hand_in(report());
+        }
+    }
+
+    pub(crate) fn report(&self, report: Report) {
+        let mut report = Some(report);
+        if let Some(inline) = self.0.inline() {
+            inline.try_with(|engine| report.take().map(|report| engine.take_report(report)));
+        }
+        if let Some(report) = report {
+            self.hand_in(report);
+        }
+    }
+
+    /// Leaves a report to whoever has the engine.
+    fn hand_in(&self, report: Report) {
+        // When the loop has ended there is nobody to tell, and nothing to free.
+        drop(self.0.reports.send(report));
+        self.0.poke();
+    }
+
+    /// Reports from inside the engine, which is looked at again before it is left.
+    pub(crate) fn report_later(&self, report: Report) {
+        // As above.
+        drop(self.0.reports.send(report));
+        if let Some(inline) = &self.0.inline {
+            inline.mark();
+        }
+    }
+
+    pub(crate) fn journal(&self) -> Result<Journal, Error> {
+        self.0.tools.journal().ok_or(Error::Closed)
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.0.tools.watchers
+    }
+
+    pub(crate) fn offered(&self) -> Notified<'_> {
+        self.0.tools.offers.notified()
+    }
+
+    pub(crate) async fn closed(&self) {
+        self.0.calls.closed().await;
+    }
+
+    /// An id that no task had before: see [`submit_spec`](Handle::submit_spec).
+    pub fn new_id(&self) -> TaskId {
+        self.0.tools.ids.task()
+    }
+
+    pub(crate) fn new_blob(&self) -> BlobId {
+        self.0.tools.ids.blob()
+    }
+}
+
+impl Toolbox {
+    pub(crate) fn count_refusal(&self, error: &Error, scheduler: &Scheduler) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).add(error, scheduler);
+    }
+
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

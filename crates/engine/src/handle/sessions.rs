@@ -1,0 +1,251 @@
+//! Sessions: sending messages, asking what became of them, editing what waits, steering what runs.
+
+use std::sync::Arc;
+
+use laneway_core::{
+    Command, EffectiveQueue, Fence, Incoming, LaneName, MessageEnd, MessageId, MessageReply, MessageSettings,
+    MessageStatus, QueueOverrides, Rejection, Reply, SessionCommand, SessionView, StopReason, TaskId,
+    Timestamp, TurnContent,
+};
+
+use crate::error::Error;
+use crate::events::watch::{Filter, Updates};
+use crate::handle::Handle;
+use crate::handle::message::Message;
+use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
+
+/// What a worker is told in answer to a sign of life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// When the lease lapses now.
+    pub until: Timestamp,
+    /// The run should stop, and why.
+    pub stopping: Option<StopReason>,
+    /// Messages for the turn. It has taken them now, unless it is one that says so itself: then they stay on offer
+    /// until it has.
+    pub steer: Vec<SteeringMessage>,
+}
+
+impl Handle {
+    /// Sends a message to a session. Its mode says what becomes of it if the session is busy; what did is in the
+    /// answer, with the message's id for [`message`](Handle::message) and
+    /// [`message_ended`](Handle::message_ended). It is kept, as far as the store keeps anything, when this
+    /// returns.
+    pub async fn send_message(&self, message: Message) -> Result<MessageReply, Error> {
+        let incoming = message.incoming(MessageId(self.new_id().0))?;
+        self.send_incoming(incoming).await
+    }
+
+    /// Sends a message that the caller has put together, id and all.
+    pub async fn send_incoming(&self, incoming: Box<Incoming>) -> Result<MessageReply, Error> {
+        match self.ask_session(SessionCommand::Send(incoming)).await? {
+            Reply::Message(reply) => Ok(*reply),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    async fn ask_session(&self, command: SessionCommand) -> Result<Reply, Error> {
+        self.ask(Command::Session(Box::new(command))).await
+    }
+
+    /// What has become of a message, as long as that is remembered.
+    pub async fn message(&self, message: MessageId) -> Result<Option<MessageStatus>, Error> {
+        self.look(move |lanes| lanes.message(message)).await
+    }
+
+    /// The session in which a message is that has not ended, or was set aside.
+    pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
+        self.look(move |lanes| lanes.session_of(message)).await
+    }
+
+    /// Waits for a message to come to its end.
+    pub async fn message_ended(&self, message: MessageId) -> Result<MessageEnd, Error> {
+        let mut session: Option<Updates> = None;
+        loop {
+            let (status, key) =
+                self.look(move |lanes| (lanes.message(message), lanes.session_of(message))).await?;
+            match (status, key) {
+                (Some(MessageStatus::Ended { end, .. }), _) => return Ok(end),
+                (Some(_), Some(key)) if session.is_none() => {
+                    // It is looked at once more, from when on nothing is missed.
+                    session = Some(self.session_events(&key)?);
+                    continue;
+                }
+                (Some(_), _) => {}
+                (None, _) => return Err(Error::Rejected(Rejection::NoSuchMessage { message })),
+            }
+            let Some(updates) = &mut session else { return Err(Error::Closed) };
+            if updates.next().await.is_none() {
+                return Err(Error::Closed);
+            }
+        }
+    }
+
+    /// Everything that happens in a session from now on.
+    pub fn session_events(&self, session: &str) -> Result<Updates, Error> {
+        let lane = LaneName::session(session)?;
+        Ok(self.subscribe(Filter { task: None, lane: Some(lane) }))
+    }
+
+    /// A session of which there is something to remember, or in which a turn is live.
+    pub async fn session(&self, session: impl Into<Arc<str>>) -> Result<Option<SessionView>, Error> {
+        let key = session.into();
+        self.look(move |lanes| lanes.session(&key)).await
+    }
+
+    /// All sessions of which there is something to remember.
+    pub async fn sessions(&self) -> Result<Vec<SessionView>, Error> {
+        self.look(|lanes| lanes.sessions()).await
+    }
+
+    /// How a message in this channel would be queued in a session, each value with where it comes from.
+    pub async fn queue_for(
+        &self,
+        session: impl Into<Arc<str>>,
+        channel: Option<Arc<str>>,
+    ) -> Result<EffectiveQueue, Error> {
+        let key = session.into();
+        self.look(move |lanes| lanes.queue_for(&key, channel.as_deref())).await
+    }
+
+    /// Changes how messages are queued everywhere, at once and for what waits already.
+    pub async fn configure_messages(&self, settings: MessageSettings) -> Result<(), Error> {
+        self.ask_session(SessionCommand::ConfigureMessages(Box::new(settings))).await.map(drop)
+    }
+
+    /// Says how the messages of one session are queued, in place of what was said before.
+    pub async fn configure_session(
+        &self,
+        session: impl Into<Arc<str>>,
+        queue: QueueOverrides,
+    ) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Configure { session: session.into(), queue }).await.map(drop)
+    }
+
+    /// Changes some of how the messages of one session are queued; what is not said stays.
+    pub async fn amend_session(
+        &self,
+        session: impl Into<Arc<str>>,
+        queue: QueueOverrides,
+    ) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Amend { session: session.into(), queue }).await.map(drop)
+    }
+
+    /// Sends a message that was set aside once more, as a new one.
+    pub async fn resend(&self, message: MessageId) -> Result<MessageReply, Error> {
+        let again = MessageId(self.new_id().0);
+        match self.ask_session(SessionCommand::Resend { message, again }).await? {
+            Reply::Message(reply) => Ok(*reply),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// Takes a waiting message back, or throws away one that was set aside.
+    pub async fn withdraw(&self, message: MessageId) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Withdraw { message }).await.map(drop)
+    }
+
+    /// Gives a waiting message another place in line: before this one, or at the end.
+    pub async fn move_message(&self, message: MessageId, before: Option<MessageId>) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Move { message, before }).await.map(drop)
+    }
+
+    /// Sends a waiting message next, without waiting for quiet or the end of a back-off.
+    pub async fn send_now(&self, message: MessageId) -> Result<(), Error> {
+        self.ask_session(SessionCommand::SendNow { message }).await.map(drop)
+    }
+
+    /// Cancels the messages of a session that wait; says how many.
+    pub async fn clear_session(&self, session: impl Into<Arc<str>>) -> Result<usize, Error> {
+        self.cancelled(SessionCommand::Clear { session: session.into() }).await
+    }
+
+    /// Cancels the turn of a session that is under way; what waits goes on.
+    pub async fn interrupt(&self, session: impl Into<Arc<str>>) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Interrupt { session: session.into() }).await.map(drop)
+    }
+
+    /// Cancels the turn and everything that waits; says how much that was.
+    pub async fn stop_session(&self, session: impl Into<Arc<str>>) -> Result<usize, Error> {
+        self.cancelled(SessionCommand::Stop { session: session.into() }).await
+    }
+
+    async fn cancelled(&self, command: SessionCommand) -> Result<usize, Error> {
+        match self.ask_session(command).await? {
+            Reply::Cancelled(count) => Ok(count),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// A running turn says whether it takes steering from now on.
+    pub async fn set_steering(&self, turn: TaskId, fence: Fence, open: bool) -> Result<(), Error> {
+        self.ask_session(SessionCommand::Steering { turn, fence, open }).await.map(drop)
+    }
+
+    /// A running turn takes the messages that were accepted for it.
+    pub async fn take_steering(&self, turn: TaskId, fence: Fence) -> Result<Vec<SteeringMessage>, Error> {
+        self.take_some(turn, fence, None).await
+    }
+
+    /// A running turn says which of the messages that it was offered it has taken. What was named before, or went
+    /// back to the line meanwhile, is passed over.
+    pub async fn took_steering(
+        &self,
+        turn: TaskId,
+        fence: Fence,
+        taken: Vec<MessageId>,
+    ) -> Result<(), Error> {
+        if taken.is_empty() {
+            return Ok(());
+        }
+        self.take_some(turn, fence, Some(taken)).await.map(drop)
+    }
+
+    pub(crate) async fn take_some(
+        &self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<Vec<MessageId>>,
+    ) -> Result<Vec<SteeringMessage>, Error> {
+        match self.ask_session(SessionCommand::TakeSteering { turn, fence, only }).await? {
+            Reply::Steering(messages) => Ok(messages.iter().map(SteeringMessage::from).collect()),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
+    /// from now on, and hands over what was accepted for it. Only a task of a conversation can take any.
+    ///
+    /// The answer may be lost on its way, and nobody here would know. So a worker names what it has `taken`, also
+    /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not
+    /// named when the turn ends goes back to the line. For one that never names any (`None`) they count as taken with the
+    /// answer.
+    pub async fn heartbeat_of_turn(
+        &self,
+        turn: TaskId,
+        fence: Fence,
+        takes_steering: bool,
+        taken: Option<Vec<MessageId>>,
+    ) -> Result<Heartbeat, Error> {
+        let (until, stopping) = self.heartbeat(turn, fence).await?;
+        let Some(taken) = taken else {
+            // Taken before it is closed, which would return them to the line.
+            let steer = self.take_steering(turn, fence).await?;
+            self.set_steering(turn, fence, takes_steering).await?;
+            return Ok(Heartbeat { until, stopping, steer });
+        };
+        self.took_steering(turn, fence, taken).await?;
+        self.set_steering(turn, fence, takes_steering).await?;
+        if !takes_steering {
+            return Ok(Heartbeat { until, stopping, steer: vec![] });
+        }
+        let offered = self.look(move |lanes| lanes.offered_steering(turn, fence)).await?;
+        Ok(Heartbeat { until, stopping, steer: offered.iter().map(SteeringMessage::from).collect() })
+    }
+
+    /// What a live turn is about, if it was made of messages: the payload that its handler gets.
+    pub async fn turn(&self, turn: TaskId) -> Result<Option<TurnPayload>, Error> {
+        let content: Option<TurnContent> = self.look(move |lanes| lanes.turn_content(turn)).await?;
+        Ok(content.as_ref().map(TurnPayload::from))
+    }
+}

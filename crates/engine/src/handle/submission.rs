@@ -1,0 +1,120 @@
+//! Asking for a task in the core's own words, for whoever decodes requests, and how it stands when it is accepted.
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Command, Fence, Millis, Name, Scheduler, TaskId, TaskSpec, TaskStatus};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::driver::mailbox::{Accepted, Ask, Wants};
+use crate::error::Error;
+use crate::events::watch::Update;
+use crate::handle::Handle;
+use crate::handle::task::SLOT_KIND;
+use crate::handle::task_handle::TaskHandle;
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// What it does; `None`: it has ended.
+    pub status: Option<TaskStatus>,
+    /// Its place in the line of its home lane, counted from one, while it stands in line.
+    pub position: Option<usize>,
+    /// When it will probably start, where there is something to judge by.
+    pub starts_in: Option<Millis>,
+}
+
+impl Standing {
+    /// How a task stands now.
+    pub fn of(lanes: &Scheduler, task: TaskId) -> Standing {
+        let (position, starts_in) = lanes.prospect(task).unzip();
+        Standing { status: lanes.status(task), position, starts_in: starts_in.flatten() }
+    }
+}
+
+/// A task that was accepted, for whoever does not wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its id.
+    pub task: TaskId,
+    /// Whether an earlier request under the same key had brought it.
+    pub joined: bool,
+    /// How it stood when it was accepted, together with all that was decided at the same time.
+    pub standing: Standing,
+}
+
+impl Handle {
+    /// Where a task belongs whose caller is connected here (see [`TaskSpec::home`]), if others share the log.
+    pub fn here(&self) -> Option<Name> {
+        self.toolbox().runner.clone()
+    }
+
+    /// Accepts a task as it is spelled out, under an id of [`new_id`](Handle::new_id), with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
+    pub async fn submit_spec(
+        &self,
+        task: TaskId,
+        spec: Box<TaskSpec>,
+        payload: Option<Bytes>,
+    ) -> Result<TaskHandle, Error> {
+        let (command, payloads) = self.spelled_out(task, spec, payload)?;
+        self.accept(command, payloads).await
+    }
+
+    /// The same for whoever does not wait for its end: nothing is held ready to tell of it, however long it waits.
+    pub async fn submit_detached(
+        &self,
+        task: TaskId,
+        spec: Box<TaskSpec>,
+        payload: Option<Bytes>,
+    ) -> Result<Submitted, Error> {
+        let (command, payloads) = self.spelled_out(task, spec, payload)?;
+        let (answer, accepted) = oneshot::channel();
+        let mut ask = Ask::new(command, Wants::Acceptance(answer));
+        ask.payloads = payloads;
+        self.ask_on_the_spot(ask).await?;
+        let Accepted { task, joined, standing, .. } = accepted.await.map_err(|_| Error::Closed)??;
+        Ok(Submitted { task, joined, standing })
+    }
+
+    /// Has something decided at once if the engine is there and free, else when its turn comes.
+    async fn ask_on_the_spot(&self, ask: Ask) -> Result<(), Error> {
+        let mut ask = Some(ask);
+        if let Some(inline) = self.0.inline() {
+            inline.try_with(|engine| ask.take().map(|ask| engine.take_ask(ask)));
+        }
+        match ask {
+            None => Ok(()),
+            Some(ask) => self.send(ask).await,
+        }
+    }
+
+    fn spelled_out(
+        &self,
+        task: TaskId,
+        mut spec: Box<TaskSpec>,
+        payload: Option<Bytes>,
+    ) -> Result<(Command, Vec<(BlobId, Bytes)>), Error> {
+        if spec.kind.as_str() == SLOT_KIND {
+            return Err(Error::NoHandler { kind: spec.kind });
+        }
+        let mut payloads = Vec::new();
+        if let Some(payload) = payload {
+            let blob = self.new_blob();
+            spec.payload = Some(blob);
+            payloads.push((blob, payload));
+        }
+        Ok((Command::Submit { task, spec }, payloads))
+    }
+
+    /// Tells watchers how far an attempt of a worker is. Not kept; an attempt that is over is passed over.
+    pub async fn tell_progress(&self, task: TaskId, fence: Fence, value: Value) -> Result<(), Error> {
+        let Some(view) = self.task(task).await? else { return Ok(()) };
+        if view.running.as_ref().is_some_and(|running| running.fence == fence) {
+            let update = Update::Progress { task, fence, value: std::sync::Arc::new(value) };
+            self.watchers().tell(&update, |lane| view.lanes.contains(lane));
+            if let Some(voice) = &self.toolbox().voice {
+                voice.say(&update, &view.lanes);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! A task as a program asks for it.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, Source, TaskId, TaskSpec};
+use serde::Serialize;
+
+use crate::driver::clock::millis;
+use crate::error::Error;
+
+/// One piece of work to ask for. What is not said comes from the settings of its home lane.
+///
+/// A name that cannot be one is told when the task is submitted, so that building needs no `?`.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Task(Form);
+
+/// Small in every form, because tasks are moved through many futures.
+#[derive(Clone, Debug)]
+enum Form {
+    /// Nothing but its home lane is said: as common as it is short.
+    Lane(LaneName),
+    Full(Box<Full>),
+    /// It cannot be.
+    Wrong(Box<Error>),
+}
+
+#[derive(Clone, Debug)]
+struct Full {
+    spec: Box<TaskSpec>,
+    payload: Option<Bytes>,
+    has_kind: bool,
+    /// Nothing but its lanes is said.
+    is_plain: bool,
+}
+
+impl Task {
+    /// Work whose home lane is `lane`.
+    pub fn new(lane: impl AsRef<str>) -> Task {
+        match LaneName::new(lane) {
+            Ok(lane) => Task(Form::Lane(lane)),
+            Err(error) => Task(Form::Wrong(Box::new(error.into()))),
+        }
+    }
+
+    /// It needs a slot of this lane too.
+    pub fn lane(self, lane: impl AsRef<str>) -> Task {
+        self.checked(LaneName::new(lane), |full, lane| full.spec.lanes.push(lane))
+    }
+
+    /// It is a turn of this conversation: no other one runs at the same time.
+    pub fn session(self, key: impl AsRef<str>) -> Task {
+        self.checked(LaneName::session(key.as_ref()), |full, lane| full.spec.lanes.push(lane))
+    }
+
+    /// Which handler runs it. Makes it durable where the store is; see [`Handle::submit`](crate::Handle::submit).
+    pub fn kind(self, kind: impl Into<Arc<str>>) -> Task {
+        self.checked(Name::new(kind), |full, kind| {
+            (full.spec.kind, full.has_kind, full.is_plain) = (kind, true, false);
+        })
+    }
+
+    /// What the handler gets, as JSON.
+    pub fn payload(self, payload: impl Serialize) -> Task {
+        let payload = serde_json::to_vec(&payload).map_err(|error| Error::Json(error.to_string().into()));
+        self.checked(payload, |full, payload| {
+            (full.payload, full.is_plain) = (Some(payload.into()), false);
+        })
+    }
+
+    /// Who asked; gives the priority where nothing else does. Default: a user.
+    pub fn source(self, source: Source) -> Task {
+        self.set(|spec| spec.source = source)
+    }
+
+    /// 0 to 9; larger is more urgent.
+    pub fn priority(self, priority: u8) -> Task {
+        self.set(|spec| spec.priority = Some(priority))
+    }
+
+    /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
+    pub fn fair_key(self, key: impl AsRef<str>) -> Task {
+        self.checked(LaneName::new(key), |full, key| {
+            (full.spec.fair_key, full.is_plain) = (Some(key), false);
+        })
+    }
+
+    /// How long it may wait; zero: it starts now or is refused.
+    pub fn wait_timeout(self, length: Duration) -> Task {
+        self.set(|spec| spec.wait_timeout = Some(at_least_one(length)))
+    }
+
+    /// How long an attempt may take.
+    pub fn timeout(self, length: Duration) -> Task {
+        self.set(|spec| spec.timeout = Some(at_least_one(length)))
+    }
+
+    /// When it is too late to start, counted from acceptance.
+    pub fn deadline(self, length: Duration) -> Task {
+        self.set(|spec| spec.deadline = Some(at_least_one(length)))
+    }
+
+    /// How long it must wait before it may start.
+    pub fn run_after(self, length: Duration) -> Task {
+        self.set(|spec| spec.run_after = Some(at_least_one(length)))
+    }
+
+    /// What follows a failure. Only for tasks of named handlers.
+    pub fn retry(self, retry: Retry) -> Task {
+        self.set(|spec| spec.retry = Some(retry))
+    }
+
+    /// Its caller is connected to this engine ([`Handle::here`](crate::Handle::here)), which runs it, whichever of those that share
+    /// a log grants it. It goes with the engine if that dies, and goes on elsewhere if that ends in order.
+    pub fn home(self, home: Option<Name>) -> Task {
+        self.set(|spec| spec.home = home)
+    }
+
+    /// It may start only when this task has ended, however that ended.
+    pub fn after(self, task: TaskId) -> Task {
+        self.set(|spec| spec.after = Some(task))
+    }
+
+    /// A label that tasks which belong together share.
+    pub fn group(self, group: impl Into<Arc<str>>) -> Task {
+        self.checked(Name::new(group), |full, group| {
+            (full.spec.group, full.is_plain) = (Some(group), false);
+        })
+    }
+
+    /// Makes asking twice, within a day, the same as asking once. The fingerprint tells a repetition from another
+    /// request under the same key. Only for tasks of named handlers.
+    pub fn idempotency(self, key: impl Into<Arc<str>>, fingerprint: u64) -> Task {
+        let key = key.into();
+        self.set(|spec| spec.idempotency = Some(Idempotency { key, fingerprint, until_end: false }))
+    }
+
+    /// The running task that asks for it.
+    pub(crate) fn parent(self, task: TaskId, detached: bool) -> Task {
+        self.set(|spec| spec.parent = Some(Parent { task, detached }))
+    }
+
+    fn set(self, change: impl FnOnce(&mut TaskSpec)) -> Task {
+        self.checked(Ok::<_, Error>(()), |full, ()| {
+            full.is_plain = false;
+            change(&mut full.spec);
+        })
+    }
+
+    fn checked<T>(self, value: Result<T, impl Into<Error>>, change: impl FnOnce(&mut Full, T)) -> Task {
+        let full = match self.0 {
+            Form::Lane(lane) => spelled_out(lane),
+            Form::Full(full) => Ok(full),
+            // What was wrong first is told.
+            Form::Wrong(error) => Err(error),
+        };
+        let changed = full.and_then(|mut full| {
+            change(&mut full, value.map_err(|error| Box::new(error.into()))?);
+            Ok(full)
+        });
+        Task(changed.map_or_else(Form::Wrong, Form::Full))
+    }
+
+    fn full(self) -> Result<Box<Full>, Error> {
+        match self.0 {
+            Form::Lane(lane) => spelled_out(lane).map_err(|error| *error),
+            Form::Full(full) => Ok(full),
+            Form::Wrong(error) => Err(*error),
+        }
+    }
+
+    /// What is asked, of a named handler.
+    pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
+        let Full { spec, payload, has_kind, .. } = *self.full()?;
+        match has_kind && !is_slot(&spec.kind) {
+            true => Ok((spec, payload)),
+            false => Err(Error::NoHandler { kind: spec.kind }),
+        }
+    }
+
+    /// Its lanes, if nothing else is asked.
+    pub(crate) fn lanes_alone(&self) -> Option<&[LaneName]> {
+        match &self.0 {
+            Form::Lane(lane) => Some(std::slice::from_ref(lane)),
+            Form::Full(full) => Some(&*full.spec.lanes).filter(|_| full.is_plain),
+            Form::Wrong(_) => None,
+        }
+    }
+
+    /// What is asked, of the caller itself.
+    pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
+        let Full { mut spec, payload, has_kind, .. } = *self.full()?;
+        let refused = match &*spec {
+            _ if has_kind => Some("a kind"),
+            _ if payload.is_some() => Some("a payload"),
+            TaskSpec { retry: Some(_), .. } => Some("retries"),
+            TaskSpec { idempotency: Some(_), .. } => Some("an idempotency key"),
+            _ => None,
+        };
+        spec.retry = Some(Retry::NONE);
+        refused.map_or(Ok(spec), |what| Err(Error::NotForClosures(what)))
+    }
+}
+
+fn spelled_out(lane: LaneName) -> Result<Box<Full>, Box<Error>> {
+    let kind = slot_kind().cloned().map_or_else(|| Name::new(SLOT_KIND), Ok);
+    let spec = Box::new(TaskSpec::new(kind.map_err(|error| Box::new(error.into()))?, vec![lane]));
+    Ok(Box::new(Full { spec, payload: None, has_kind: false, is_plain: true }))
+}
+
+/// The kind of tasks that exist only as long as the program that asked: closures and slots.
+pub(crate) const SLOT_KIND: &str = "laneway.slot";
+
+/// Whether tasks of this kind are slots, here or at another replica.
+pub(crate) fn is_slot(kind: &Name) -> bool {
+    kind.as_str() == SLOT_KIND || crate::replica::ReplicaId::of_kind(kind).is_some()
+}
+
+/// The same as a name, which all share.
+pub(crate) fn slot_kind() -> Option<&'static Name> {
+    static KIND: LazyLock<Option<Name>> = LazyLock::new(|| Name::new(SLOT_KIND).ok());
+    KIND.as_ref()
+}
+
+/// A length that is not zero stays so.
+fn at_least_one(length: Duration) -> Millis {
+    if length.is_zero() { Millis(0) } else { millis(length).max(Millis(1)) }
+}

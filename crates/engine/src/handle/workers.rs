@@ -1,0 +1,202 @@
+//! Work that is done elsewhere: the pending list, claims, signs of life, completions.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{
+    BlobId, Command, Fence, LaneName, Name, Outcome, Pattern, Reply, StopReason, TaskId, TaskView, Timestamp,
+};
+use tokio::sync::oneshot;
+
+use crate::driver::clock::millis;
+use crate::driver::mailbox::{Ask, Wants};
+use crate::error::{Error, Failure};
+use crate::handle::Handle;
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ClaimRequest {
+    worker: Result<Name, Error>,
+    lanes: Result<Vec<Pattern>, Error>,
+    kinds: Result<Vec<Name>, Error>,
+    /// These and no others.
+    these: Vec<TaskId>,
+    max: u32,
+    lease: Option<Duration>,
+}
+
+/// A task that is a worker's now, until its lease lapses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which task.
+    pub task: TaskId,
+    /// To be shown with everything that the worker reports.
+    pub fence: Fence,
+    /// Which attempt, counted from one.
+    pub attempt: u32,
+    /// What sort of work it is.
+    pub kind: Name,
+    /// The lanes that it named, the home lane first.
+    pub lanes: Vec<LaneName>,
+    /// What to do, as JSON.
+    pub payload: Option<Bytes>,
+    /// When the lease lapses without a sign of life.
+    pub lease_until: Timestamp,
+    /// When the attempt will have taken too long.
+    pub timeout_at: Option<Timestamp>,
+    pub(crate) blob: Option<BlobId>,
+}
+
+impl ClaimRequest {
+    /// One task of any kind from these home lanes (names or patterns).
+    pub fn new(
+        worker: impl Into<std::sync::Arc<str>>,
+        lanes: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> ClaimRequest {
+        let lanes = lanes.into_iter().map(|lane| Pattern::new(lane).map_err(Error::from)).collect();
+        let worker = Name::new(worker).map_err(Error::from);
+        ClaimRequest { worker, lanes, kinds: Ok(Vec::new()), these: Vec::new(), max: 1, lease: None }
+    }
+
+    /// These tasks, whoever stands before them: those of them that may run now. At most 1000.
+    pub fn these(worker: impl Into<std::sync::Arc<str>>, tasks: Vec<TaskId>) -> ClaimRequest {
+        let lanes: [&str; 0] = [];
+        ClaimRequest { these: tasks, ..ClaimRequest::new(worker, lanes) }
+    }
+
+    /// Only tasks of this kind, or of another that was named so.
+    pub fn kind(mut self, kind: impl Into<std::sync::Arc<str>>) -> ClaimRequest {
+        match (&mut self.kinds, Name::new(kind)) {
+            (Ok(kinds), Ok(kind)) => kinds.push(kind),
+            (kinds, Err(error)) => *kinds = Err(error.into()),
+            (Err(_), Ok(_)) => {}
+        }
+        self
+    }
+
+    /// At most so many.
+    pub fn max(mut self, max: u32) -> ClaimRequest {
+        self.max = max;
+        self
+    }
+
+    /// For how long without a sign of life. Default: the home lane's lease.
+    pub fn lease(mut self, lease: Duration) -> ClaimRequest {
+        self.lease = Some(lease);
+        self
+    }
+
+    fn command(self) -> Result<Command, Error> {
+        let lease = self.lease.map(millis);
+        let (worker, lanes, kinds) = (self.worker?, self.lanes?, self.kinds?);
+        match self.these.is_empty() {
+            true => Ok(Command::Claim { worker, lanes, kinds, max: self.max, lease }),
+            false => Ok(Command::ClaimThese { worker, tasks: self.these, lease }),
+        }
+    }
+}
+
+impl Handle {
+    /// The tasks that a worker could claim now or later, in the order of the line.
+    pub async fn pending(&self) -> Result<Vec<TaskView>, Error> {
+        self.look(|lanes| lanes.pending_external()).await
+    }
+
+    /// Hands the best external tasks that may run now to a worker; none if there are none.
+    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, Error> {
+        let (answer, claims) = oneshot::channel();
+        self.send(Ask::new(request.command()?, Wants::Claim(answer))).await?;
+        let mut claims = claims.await.map_err(|_| Error::Closed)??;
+        for claim in &mut claims {
+            if let Some(blob) = claim.blob {
+                claim.payload = self.journal()?.payload(blob).await?;
+            }
+        }
+        Ok(claims)
+    }
+
+    /// Hands out work like [`claim`](Handle::claim), and waits for some if there is none.
+    pub async fn claim_when_there_is(&self, request: ClaimRequest) -> Result<Vec<Claim>, Error> {
+        self.claim_until(request, std::future::pending()).await
+    }
+
+    /// Hands out work like [`claim_when_there_is`](Handle::claim_when_there_is), or nothing once `given_up` is ready. A
+    /// claim that is being decided by then is heard to its end: what it takes is handed out, and not left to its lease.
+    pub async fn claim_until(
+        &self,
+        request: ClaimRequest,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Vec<Claim>, Error> {
+        tokio::pin!(given_up);
+        loop {
+            let offered = self.offered();
+            tokio::pin!(offered);
+            // From here on no offer is missed.
+            offered.as_mut().enable();
+            let claims = self.claim(request.clone()).await?;
+            if !claims.is_empty() {
+                return Ok(claims);
+            }
+            tokio::select! {
+                biased;
+                () = offered => {}
+                () = self.closed() => return Err(Error::Closed),
+                () = given_up.as_mut() => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    /// A worker's sign of life: renews the lease. Says until when, and whether to stop.
+    pub async fn heartbeat(
+        &self,
+        task: TaskId,
+        fence: Fence,
+    ) -> Result<(Timestamp, Option<StopReason>), Error> {
+        match self.ask(Command::Heartbeat { task, fence }).await? {
+            Reply::Renewed { until, stopping } => Ok((until, stopping)),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// A worker is done, with this result (JSON).
+    pub async fn complete(&self, task: TaskId, fence: Fence, result: Option<Bytes>) -> Result<(), Error> {
+        self.finish(task, fence, Outcome::Success, result).await
+    }
+
+    /// A worker could not do it.
+    pub async fn fail(&self, task: TaskId, fence: Fence, failure: Failure) -> Result<(), Error> {
+        let Failure { error, retryable } = failure;
+        self.finish(task, fence, Outcome::Failure { error: error.into(), retryable }, None).await
+    }
+
+    /// A worker that was told to stop has.
+    pub async fn stopped(&self, task: TaskId, fence: Fence) -> Result<(), Error> {
+        self.finish(task, fence, Outcome::Stopped, None).await
+    }
+
+    /// What a task is to do, if that is to be remembered when it has ended.
+    async fn work_of(&self, task: TaskId) -> Result<Option<Bytes>, Error> {
+        let max = self.payloads_kept_max();
+        if max == 0 {
+            return Ok(None);
+        }
+        let Some(payload) = self.task(task).await?.and_then(|view| view.payload) else { return Ok(None) };
+        Ok(self.journal()?.payload(payload).await?.filter(|work| work.len() <= max))
+    }
+
+    async fn finish(
+        &self,
+        task: TaskId,
+        fence: Fence,
+        outcome: Outcome,
+        result: Option<Bytes>,
+    ) -> Result<(), Error> {
+        let (answer, reply) = oneshot::channel();
+        let mut ask = Ask::new(Command::Finish { task, fence, outcome }, Wants::Reply(answer));
+        ask.result = result;
+        ask.work = self.work_of(task).await?;
+        self.send(ask).await?;
+        reply.await.map_err(|_| Error::Closed)?.map(drop)
+    }
+}

@@ -1,0 +1,173 @@
+//! Named handlers: who runs tasks of a kind, and how one attempt is run.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{BlobId, Name, Outcome};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::driver::effects::Payload;
+use crate::driver::mailbox::Report;
+use crate::error::Failure;
+use crate::journal::Journal;
+use crate::runs::context::Context;
+use crate::runs::panic::catch;
+use crate::runs::stop::Stopped;
+
+pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
+
+/// Runs tasks of one kind.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    work: Arc<dyn Fn(Context, Bytes) -> Work + Send + Sync>,
+    /// How long it may go on when it was told to stop, if it knows that better than the engine.
+    grace: Option<Duration>,
+    /// Whether its tasks only hold a slot for somebody else, so that nobody would be there for a second life of theirs.
+    is_holder: bool,
+}
+
+impl Handler {
+    pub(crate) fn new(work: impl Fn(Context, Bytes) -> Work + Send + Sync + 'static) -> Handler {
+        Handler { work: Arc::new(work), grace: None, is_holder: false }
+    }
+
+    pub(crate) fn with_grace(self, grace: Duration) -> Handler {
+        Handler { grace: Some(grace), ..self }
+    }
+
+    pub(crate) fn for_holding(self) -> Handler {
+        Handler { is_holder: true, ..self }
+    }
+
+    /// Starts the work on a payload.
+    pub(crate) fn start(&self, context: Context, payload: Bytes) -> Work {
+        (self.work)(context, payload)
+    }
+}
+
+/// All handlers of a program, by kind.
+#[derive(Default)]
+pub(crate) struct Handlers(Mutex<HashMap<Name, Handler>>);
+
+impl Handlers {
+    /// Takes the place of an earlier handler of the kind.
+    pub(crate) fn insert(&self, kind: Name, handler: Handler) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, handler);
+    }
+
+    /// How long a run that was told to stop may take to do so, whichever handler it is of.
+    pub(crate) fn longest_grace(&self, usual: Duration) -> Duration {
+        let handlers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        handlers.values().filter_map(|handler| handler.grace).fold(usual, Duration::max)
+    }
+
+    /// Whether tasks of this kind only hold a slot for somebody else.
+    pub(crate) fn is_holder(&self, kind: &Name) -> bool {
+        self.get(kind).is_some_and(|handler| handler.is_holder)
+    }
+
+    pub(crate) fn remove(&self, kind: &Name) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
+    }
+
+    pub(crate) fn get(&self, kind: &Name) -> Option<Handler> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+}
+
+/// Wraps a function of typed values into one of bytes. A payload that does not fit is hopeless.
+pub(crate) fn typed<P, R, F, Fut>(function: F) -> Handler
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+    F: Fn(Context, P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, Failure>> + Send + 'static,
+{
+    let function = Arc::new(function);
+    Handler::new(move |context, payload| {
+        let function = Arc::clone(&function);
+        Box::pin(async move {
+            let payload: P = serde_json::from_slice(&payload)
+                .map_err(|error| Failure::fatal(format!("the payload does not fit: {error}")))?;
+            let result = function(context, payload).await?;
+            let result = serde_json::to_vec(&result)
+                .map_err(|error| Failure::fatal(format!("the result cannot be written: {error}")))?;
+            Ok(result.into())
+        })
+    })
+}
+
+/// Runs one attempt to its end and reports that. Whoever is told to stop is given `grace` to do so by itself; then
+/// its future is dropped, and only then the slot is free.
+pub(crate) async fn run(
+    handler: Handler,
+    context: Context,
+    journal: Journal,
+    payload: Payload,
+    grace: Duration,
+    kept_max: usize,
+) {
+    let (handle, stop) = (context.handle().clone(), context.stop().clone());
+    let (task, fence) = (context.task(), context.fence());
+    let grace = handler.grace.unwrap_or(grace);
+    let kept = OnceLock::new();
+    let (outcome, result) = {
+        let kept = &kept;
+        let work = async move {
+            let has_payload = !matches!(payload, Payload::Stored(None));
+            let payload = match payload {
+                Payload::Ready(payload) => payload,
+                Payload::Stored(payload) => load(&journal, payload).await?,
+            };
+            if has_payload && payload.len() <= kept_max {
+                kept.get_or_init(|| payload.clone());
+            }
+            handler.start(context, payload).await
+        };
+        let mut work = std::pin::pin!(work);
+        let ended = tokio::select! {
+            biased;
+            ended = catch(work.as_mut()) => Some(ended),
+            _ = stop.wait() => tokio::time::timeout(grace, catch(work.as_mut())).await.ok(),
+        };
+        match ended {
+            None => (Outcome::Stopped, None),
+            Some(Ok(Ok(result))) => (Outcome::Success, Some(result)),
+            // It failed because it was stopped; what it says of that is not the task's own.
+            Some(_) if stop.reason() == Some(Stopped::Shutdown) => (Outcome::Stopped, None),
+            Some(Ok(Err(failure))) => {
+                let Failure { error, retryable } = failure;
+                (Outcome::Failure { error: error.into(), retryable }, None)
+            }
+            Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
+        }
+    };
+    if let Some(voice) = &handle.toolbox().voice {
+        voice.has_ended(task).await;
+    }
+    handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
+}
+
+/// How long to wait before a payload is asked for again, at first and at most.
+const LOAD_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// The payload, as soon as the store can be reached; nothing is read as `null`.
+async fn load(journal: &Journal, payload: Option<BlobId>) -> Result<Bytes, Failure> {
+    let Some(id) = payload else { return Ok(Bytes::from_static(b"null")) };
+    let (mut pause, longest) = LOAD_PAUSES;
+    loop {
+        match journal.payload(id).await {
+            Ok(Some(payload)) => return Ok(payload),
+            Ok(None) => return Err(Failure::fatal("its payload is missing in the store")),
+            Err(error) if error.kind() == laneway_store::ErrorKind::Corrupt => {
+                return Err(Failure::fatal(error));
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(longest);
+    }
+}

@@ -1,0 +1,92 @@
+//! How a run learns that it should stop.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use laneway_core::{CancelReason, End, StopReason};
+use tokio::sync::Notify;
+
+use crate::runs::turn_payload::SteeringMessage;
+
+/// Why a run should stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It took too long.
+    Timeout,
+    /// Its task was cancelled.
+    Cancelled(CancelReason),
+    /// Its lease is gone: whatever it reports counts no more.
+    Revoked,
+    /// The program ends.
+    Shutdown,
+}
+
+impl Stopped {
+    /// How the task of a run that stops for this reason ends, if nothing follows.
+    pub(crate) fn end(self) -> End {
+        match self {
+            Stopped::Timeout => End::TimedOut,
+            Stopped::Cancelled(reason) => End::Cancelled { reason },
+            Stopped::Revoked | Stopped::Shutdown => End::Lost,
+        }
+    }
+}
+
+impl From<StopReason> for Stopped {
+    fn from(reason: StopReason) -> Stopped {
+        match reason {
+            StopReason::Timeout => Stopped::Timeout,
+            StopReason::Cancelled(reason) => Stopped::Cancelled(reason),
+        }
+    }
+}
+
+/// Told once that a run should stop. Clones hear the same.
+#[derive(Clone, Debug, Default)]
+pub struct StopSignal(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    reason: OnceLock<Stopped>,
+    told: Notify,
+    /// Messages that the run is about to take. They are here, where clones of a context meet, so that nothing is lost
+    /// with a call that is dropped.
+    on_the_way: Mutex<Vec<SteeringMessage>>,
+}
+
+impl StopSignal {
+    /// Says so; only the first reason counts.
+    pub(crate) fn tell(&self, reason: Stopped) {
+        if self.0.reason.set(reason).is_ok() {
+            self.0.told.notify_waiters();
+        }
+    }
+
+    /// Whether anybody could hear it beside the engine and the slot that gives itself back.
+    pub(crate) fn has_listeners(&self) -> bool {
+        Arc::strong_count(&self.0) > 2
+    }
+
+    /// The messages that the run is about to take: at most as many as a turn is offered at once.
+    pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
+        self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why to stop, if it was told.
+    pub fn reason(&self) -> Option<Stopped> {
+        self.0.reason.get().copied()
+    }
+
+    /// Waits until it is told.
+    pub async fn wait(&self) -> Stopped {
+        loop {
+            let told = self.0.told.notified();
+            tokio::pin!(told);
+            // From here on nothing that is told is missed.
+            told.as_mut().enable();
+            match self.reason() {
+                Some(reason) => return reason,
+                None => told.await,
+            }
+        }
+    }
+}

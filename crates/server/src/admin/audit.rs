@@ -1,0 +1,272 @@
+//! Who did what: a log that only grows, each line chained to the one before by a hash, so that an edit shows.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use laneway_core::Timestamp;
+use laneway_protocol::{At, AuditEntry, Code};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::admin::files;
+use crate::admin::tokens::hex;
+use crate::http::error::{Answer, Refusal};
+
+/// How many of the newest entries are listed by the API; the file holds all of them.
+const LISTED_MAX: usize = 10_000;
+
+/// What comes before the first line.
+const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The audit log. Clones are the same log.
+#[derive(Clone)]
+pub(crate) struct Audit(Arc<Mutex<Log>>);
+
+struct Log {
+    file: Option<File>,
+    /// Where it is said how far the file goes.
+    end: PathBuf,
+    last: String,
+    next: u64,
+    listed: VecDeque<AuditEntry>,
+}
+
+/// Something that was done.
+pub(crate) struct Deed<'a> {
+    pub(crate) actor: &'a str,
+    pub(crate) event_type: &'a str,
+    pub(crate) action: &'a str,
+    pub(crate) severity: &'a str,
+    pub(crate) target: String,
+    pub(crate) details: Value,
+}
+
+impl Audit {
+    /// The log in a file, which need not be there yet; `None`: it is forgotten with the process.
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Audit, String> {
+        let mut log = Log {
+            file: None,
+            end: path.as_deref().map(end_of).unwrap_or_default(),
+            last: BEGINNING.to_owned(),
+            next: 1,
+            listed: VecDeque::new(),
+        };
+        if let Some(path) = path {
+            let cannot = |error: std::io::Error| format!("cannot open {}: {error}", path.display());
+            let good = mend(&path).map_err(cannot)?;
+            for entry in verify_text(&path, &good)? {
+                log.last.clone_from(&entry.hash);
+                log.next = entry.id + 1;
+                log.list(entry);
+            }
+            log.file = Some(files::append_to(&path).map_err(cannot)?);
+        }
+        Ok(Audit(Arc::new(Mutex::new(log))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records something that was done. It is on the disk when this returns.
+    pub(crate) async fn record(&self, at: Timestamp, deed: Deed<'_>) -> Answer<()> {
+        let entry = AuditEntry {
+            id: 0,
+            at: At(at).to_string(),
+            actor: deed.actor.to_owned(),
+            event_type: deed.event_type.to_owned(),
+            action: deed.action.to_owned(),
+            severity: deed.severity.to_owned(),
+            target: deed.target,
+            details: deed.details,
+            prev: String::new(),
+            hash: String::new(),
+        };
+        let audit = self.clone();
+        let written = tokio::task::spawn_blocking(move || audit.lock().add(entry)).await;
+        if let Ok(Ok(())) = written {
+            return Ok(());
+        }
+        tracing::error!("the audit log cannot be written");
+        Err(Refusal::new(Code::StoreUnavailable, "it was done, but the audit log could not be written"))
+    }
+
+    /// The newest entries before `before`, the newest first.
+    pub(crate) fn list(&self, before: Option<u64>, max: usize) -> Vec<AuditEntry> {
+        let log = self.lock();
+        let older = log.listed.iter().rev().filter(|entry| before.is_none_or(|before| entry.id < before));
+        older.take(max).cloned().collect()
+    }
+}
+
+impl Log {
+    fn add(&mut self, mut entry: AuditEntry) -> std::io::Result<()> {
+        entry.id = self.next;
+        entry.prev.clone_from(&self.last);
+        entry.hash = hash_of(&entry);
+        if let Some(file) = &mut self.file {
+            let mut line = serde_json::to_vec(&entry)?;
+            line.push(b'\n');
+            file.write_all(&line)?;
+            file.sync_data()?;
+            files::replace(&self.end, format!("{} {}\n", entry.id, entry.hash).as_bytes())?;
+        }
+        self.last.clone_from(&entry.hash);
+        self.next += 1;
+        self.list(entry);
+        Ok(())
+    }
+
+    fn list(&mut self, entry: AuditEntry) {
+        if self.listed.len() >= LISTED_MAX {
+            self.listed.pop_front();
+        }
+        self.listed.push_back(entry);
+    }
+}
+
+/// The whole lines of the file. A last line without its end was being written when the process died, and nobody was told
+/// that it was there: it goes.
+fn mend(path: &Path) -> std::io::Result<String> {
+    let Some(text) = files::read(path)? else { return Ok(String::new()) };
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    if whole < text.len() {
+        let file = File::options().write(true).open(path)?;
+        file.set_len(whole as u64)?;
+        file.sync_all()?;
+    }
+    Ok(text[..whole].to_owned())
+}
+
+fn hash_of(entry: &AuditEntry) -> String {
+    let mut hasher = Sha256::new();
+    let details = entry.details.to_string();
+    let id = entry.id.to_string();
+    let parts = [
+        &entry.prev,
+        &id,
+        &entry.at,
+        &entry.actor,
+        &entry.event_type,
+        &entry.action,
+        &entry.severity,
+        &entry.target,
+        &details,
+    ];
+    for part in parts {
+        // With its length, so that no two entries run together in the same way.
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hex(&hasher.finalize())
+}
+
+/// The file that says how far the log goes: how many lines it has had, and the hash of the last of them.
+fn end_of(log: &Path) -> PathBuf {
+    log.with_extension("end")
+}
+
+/// Checks the chain of a log and returns how many lines it has.
+pub fn verify(path: &Path) -> Result<u64, String> {
+    let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    match text {
+        Some(text) => verify_text(path, &text).map(|entries| entries.len() as u64),
+        None => Err(format!("there is no audit log {}", path.display())),
+    }
+}
+
+fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, String> {
+    let name = path.display();
+    let mut last = BEGINNING.to_owned();
+    let mut entries = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let place = number as u64 + 1;
+        let broken = |what: &str| format!("{name}, line {place}: {what}");
+        let entry: AuditEntry = serde_json::from_str(line).map_err(|_| broken("cannot be read"))?;
+        if entry.id != place {
+            return Err(broken(&format!("has number {}: a line is missing or too many", entry.id)));
+        }
+        if entry.prev != last {
+            return Err(broken("does not follow the line before it: something was changed or taken out"));
+        }
+        if entry.hash != hash_of(&entry) {
+            return Err(broken("was changed"));
+        }
+        last.clone_from(&entry.hash);
+        entries.push(entry);
+    }
+    check_end(path, &entries)?;
+    Ok(entries)
+}
+
+/// A log that was cut off at a line is a whole chain: only how far it went tells.
+fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), String> {
+    let end = end_of(path);
+    let said = files::read(&end).map_err(|error| format!("cannot read {}: {error}", end.display()))?;
+    // A log of an older program has none until something is added.
+    let Some(said) = said else { return Ok(()) };
+    let (count, hash) = said.trim().split_once(' ').unwrap_or_default();
+    let count: u64 = count.parse().map_err(|_| format!("{} cannot be read", end.display()))?;
+    // The line is written first, so that there may be one more after a crash.
+    match entries.iter().find(|entry| entry.id == count) {
+        Some(entry) if entry.hash == hash => Ok(()),
+        Some(_) => Err(format!("{}, line {count}: was changed", path.display())),
+        None => Err(format!(
+            "{} has {} lines and had {count}: its end was taken out",
+            path.display(),
+            entries.len()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deed(target: &str) -> Deed<'_> {
+        Deed {
+            actor: "ann",
+            event_type: "agent_queue",
+            action: "clear_queue",
+            severity: "info",
+            target: target.to_owned(),
+            details: serde_json::json!({ "cleared_count": 2 }),
+        }
+    }
+
+    #[tokio::test]
+    async fn any_edit_of_the_file_shows_and_a_torn_last_line_does_not_hurt() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        let audit = Audit::open(Some(path.clone())).unwrap();
+        for target in ["a", "b", "c"] {
+            audit.record(Timestamp(7), deed(target)).await.unwrap();
+        }
+        assert_eq!(verify(&path), Ok(3));
+        let good = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = good.lines().collect();
+        let edits = [
+            good.replace("\"b\"", "\"x\""),
+            good.replacen("ann", "bob", 1),
+            format!("{}\n{}\n", lines[0], lines[2]),
+            format!("{}\n{}\n{}\n", lines[1], lines[0], lines[2]),
+            good.replace(":2}", ":3}"),
+            format!("{}\n{}\n", lines[0], lines[1]),
+            String::new(),
+        ];
+        for edited in edits {
+            assert_ne!(edited, good);
+            std::fs::write(&path, edited).unwrap();
+            assert!(verify(&path).is_err());
+            assert!(Audit::open(Some(path.clone())).is_err());
+        }
+        std::fs::write(&path, format!("{good}{{\"id\":4,\"at")).unwrap();
+        let audit = Audit::open(Some(path.clone())).unwrap();
+        audit.record(Timestamp(8), deed("d")).await.unwrap();
+        assert_eq!(verify(&path), Ok(4));
+        assert_eq!(audit.list(Some(4), 2).iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Bearer tokens: `id.secret`, of which only a hash of the secret is kept.
+//!
+//! They live in a file of their own, so that `laneway token create` works whether the server runs or not; a server that
+//! runs notices within a second.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use laneway_core::Timestamp;
+use laneway_protocol::{At, CreatedToken, NewToken, Scope, TokenView};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::admin::files;
+
+/// How many tokens there can be.
+const TOKENS_MAX: usize = 10_000;
+/// How often to look whether the file has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// All tokens.
+pub struct Tokens {
+    path: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: Vec<Token>,
+    changed: Option<SystemTime>,
+    looked: Option<Instant>,
+}
+
+/// One token as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Token {
+    id: String,
+    subject: String,
+    scopes: Vec<Scope>,
+    #[serde(default)]
+    speaks_for_others: bool,
+    created_ms: u64,
+    /// SHA-256 of the secret, in hex.
+    hash: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: u32,
+    tokens: Vec<Token>,
+}
+
+/// Who is behind a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Bearer {
+    pub(crate) id: String,
+    pub(crate) subject: String,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) speaks_for_others: bool,
+}
+
+impl Tokens {
+    /// The tokens in a file, which need not be there yet; `None`: tokens are forgotten with the process.
+    pub fn open(path: Option<PathBuf>) -> Result<Tokens, String> {
+        let tokens = Tokens { path, state: Mutex::default() };
+        tokens.reload(&mut tokens.lock())?;
+        Ok(tokens)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reload(&self, state: &mut State) -> Result<(), String> {
+        let Some(path) = &self.path else { return Ok(()) };
+        state.looked = Some(Instant::now());
+        let changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        if changed == state.changed && changed.is_some() {
+            return Ok(());
+        }
+        state.tokens = load(path)?;
+        state.changed = changed;
+        Ok(())
+    }
+
+    /// The tokens as they are now. A file that cannot be read leaves them as they were.
+    fn fresh(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY)
+            && let Err(error) = self.reload(&mut state)
+        {
+            tracing::error!(error, "the tokens stay as they were");
+        }
+        state
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.fresh().tokens.is_empty()
+    }
+
+    /// Whether there is a token with this id.
+    pub(crate) fn holds(&self, id: &str) -> bool {
+        self.fresh().tokens.iter().any(|token| token.id == id)
+    }
+
+    /// Who shows this token. Takes the same time whichever of its secret is wrong.
+    pub(crate) fn bearer(&self, shown: &str) -> Option<Bearer> {
+        let (id, secret) = shown.split_once('.')?;
+        let hash = hash(secret);
+        let state = self.fresh();
+        let token = state.tokens.iter().find(|token| token.id == id)?;
+        let is_right: bool = token.hash.as_bytes().ct_eq(hash.as_bytes()).into();
+        is_right.then(|| Bearer {
+            id: token.id.clone(),
+            subject: token.subject.clone(),
+            scopes: token.scopes.clone(),
+            speaks_for_others: token.speaks_for_others,
+        })
+    }
+
+    /// Makes a token. Its secret is told here and never again.
+    pub fn create(&self, new: &NewToken, now: Timestamp) -> Result<CreatedToken, String> {
+        laneway_core::Name::new(new.subject.as_str()).map_err(|error| format!("subject: {error}"))?;
+        if new.scopes.is_empty() {
+            return Err("scopes must name at least one of read, submit, worker, admin".to_owned());
+        }
+        let (id, secret) = (random_hex(8)?, random_hex(32)?);
+        let mut scopes = new.scopes.clone();
+        scopes.sort_unstable();
+        scopes.dedup();
+        let token = Token {
+            id: format!("lw_{id}"),
+            subject: new.subject.clone(),
+            scopes,
+            speaks_for_others: new.speaks_for_others,
+            created_ms: now.0,
+            hash: hash(&secret),
+        };
+        let view = token.view();
+        self.change(|tokens| match tokens.len() < TOKENS_MAX {
+            true => {
+                tokens.push(token);
+                Ok(())
+            }
+            false => Err(format!("there can be {TOKENS_MAX} tokens at most")),
+        })?;
+        Ok(CreatedToken { token: format!("{}.{secret}", view.id), view })
+    }
+
+    /// Takes a token away; says whether there was one.
+    pub fn remove(&self, id: &str) -> Result<bool, String> {
+        let mut found = false;
+        self.change(|tokens| {
+            let before = tokens.len();
+            tokens.retain(|token| token.id != id);
+            found = tokens.len() < before;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// All tokens, without their secrets.
+    pub fn list(&self) -> Vec<TokenView> {
+        self.fresh().tokens.iter().map(Token::view).collect()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Token>) -> Result<(), String>) -> Result<(), String> {
+        let mut state = self.lock();
+        self.reload(&mut state)?;
+        let mut tokens = state.tokens.clone();
+        change(&mut tokens)?;
+        if let Some(path) = &self.path {
+            let kept = Kept { version: 1, tokens: tokens.clone() };
+            let text = serde_json::to_vec_pretty(&kept).map_err(|error| error.to_string())?;
+            files::replace(path, &text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            state.changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        }
+        state.tokens = tokens;
+        Ok(())
+    }
+}
+
+impl Token {
+    fn view(&self) -> TokenView {
+        TokenView {
+            id: self.id.clone(),
+            subject: self.subject.clone(),
+            scopes: self.scopes.clone(),
+            speaks_for_others: self.speaks_for_others,
+            created_at: At(Timestamp(self.created_ms)),
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Vec<Token>, String> {
+    let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let kept: Kept = serde_json::from_str(&text)
+        .map_err(|error| format!("{} cannot be read as tokens (line {})", path.display(), error.line()))?;
+    match kept.version {
+        1 => Ok(kept.tokens),
+        version => Err(format!("{} has version {version}; this program knows 1", path.display())),
+    }
+}
+
+fn hash(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn random_hex(bytes: usize) -> Result<String, String> {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
+    Ok(hex(&random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_token(scopes: &[Scope]) -> NewToken {
+        NewToken { subject: "ann".to_owned(), scopes: scopes.to_vec(), speaks_for_others: false }
+    }
+
+    #[test]
+    fn only_the_whole_token_opens_and_the_file_holds_no_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.json");
+        let tokens = Tokens::open(Some(path.clone())).unwrap();
+        let made = tokens.create(&new_token(&[Scope::Read]), Timestamp(0)).unwrap();
+        let (id, secret) = made.token.split_once('.').unwrap();
+        assert_eq!(tokens.bearer(&made.token).unwrap().subject, "ann");
+        for wrong in [id, secret, "", ".", &format!("{id}."), &format!("{id}.{secret}0"), &secret[1..]] {
+            assert!(tokens.bearer(wrong).is_none());
+        }
+        assert!(!std::fs::read_to_string(&path).unwrap().contains(secret));
+        let again = Tokens::open(Some(path)).unwrap();
+        assert!(again.bearer(&made.token).is_some());
+        assert!(again.remove(id).unwrap());
+        assert!(again.bearer(&made.token).is_none());
+        assert!(!again.remove(id).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_told_and_never_taken_as_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.json");
+        for text in ["", "{", "{\"version\": 9, \"tokens\": []}"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Tokens::open(Some(path.clone())).is_err());
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! How agents and handlers do their work: programs and HTTP upstreams.
+
+pub(crate) mod handlers;
+pub(crate) mod program;
+pub(crate) mod upstream;

@@ -1,0 +1,163 @@
+//! Programs that run a turn: a child process in a group of its own, ended with the run.
+
+use laneway_config::Program as Configured;
+use laneway_engine::Failure;
+use laneway_process::jsonl::{self, Answer, Said, Speech};
+use laneway_process::{Exit, News, Program, Running, Text};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::agents::handlers::Run;
+
+/// How much a program may write before it is stopped.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+fn program(configured: &Configured, run: &Run) -> Result<Program, Failure> {
+    let mut program = Program::new(configured.command.iter()).map_err(Failure::fatal)?;
+    if let Some(allowed) = &configured.env {
+        program = program.allow(allowed.iter());
+    }
+    if let Some(dir) = &configured.cwd {
+        program = program.dir(dir);
+    }
+    if let Some(trace) = &run.envelope.traceparent {
+        program = program.variable("TRACEPARENT", trace);
+    }
+    if let Some(turn) = &run.turn {
+        program = program.variable("LANEWAY_AGENT", &turn.agent);
+    }
+    Ok(program
+        .variable("LANEWAY_TASK_ID", run.context.task().to_string())
+        .variable("LANEWAY_FENCE", run.context.fence().0.to_string())
+        .variable("LANEWAY_URL", &run.url))
+}
+
+/// The message on stdin; what it writes to stdout is the response.
+pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Failure> {
+    let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
+    feed(&mut running, run.input().into_bytes());
+    let mut decoder = Text::default();
+    let mut answer = String::new();
+    let mut is_too_long = false;
+    let exit = loop {
+        match next(&mut running, &run).await {
+            News::Output(bytes) => {
+                let mut piece = String::new();
+                decoder.push(&bytes, &mut piece);
+                if answer.len() + piece.len() > OUTPUT_BYTES_MAX {
+                    is_too_long = true;
+                    running.stop();
+                } else if !piece.is_empty() {
+                    answer.push_str(&piece);
+                    run.context.delta(piece);
+                }
+            }
+            News::Ended { exit, stderr } => break told(exit, &stderr, &run),
+        }
+    };
+    if is_too_long {
+        return Err(Failure::fatal(format!("the program wrote more than {OUTPUT_BYTES_MAX} bytes")));
+    }
+    succeeded(&exit)?;
+    Ok(run.output(answer))
+}
+
+/// Writes what goes in and closes, beside the reading: a program may answer before it has read all.
+fn feed(running: &mut Running, bytes: Vec<u8>) {
+    if let Some(mut input) = running.input() {
+        tokio::spawn(async move {
+            // A program that does not read is free not to.
+            drop(input.write(&bytes).await);
+        });
+    }
+}
+
+/// What the program does next; one that was told to stop is asked to.
+async fn next(running: &mut Running, run: &Run) -> News {
+    if run.context.stop().reason().is_some() {
+        running.stop();
+        return running.next().await;
+    }
+    let stop = run.context.stop().clone();
+    tokio::select! {
+        news = running.next() => return news,
+        _ = stop.wait() => {}
+    }
+    running.stop();
+    running.next().await
+}
+
+/// What a program says on stderr goes to the log of whoever looks for it, never to callers.
+fn told(exit: Exit, stderr: &str, run: &Run) -> Exit {
+    if !stderr.is_empty() {
+        tracing::debug!(task = %run.context.task(), bytes = stderr.len(), "the program wrote to stderr");
+    }
+    exit
+}
+
+fn succeeded(exit: &Exit) -> Result<(), Failure> {
+    match exit.is_success() {
+        true => Ok(()),
+        false => Err(Failure::new(format!("the program ended with {exit}"))),
+    }
+}
+
+/// A JSON object on each line, both ways: see [`laneway_process::jsonl`].
+pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Failure> {
+    let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
+    let mut input = running.input().map(jsonl::writer);
+    if let Some(input) = &input {
+        // There is room for one, and this is the first.
+        drop(input.try_send(jsonl::first_line(run.body())));
+    }
+    let mut speech = Speech::new(OUTPUT_BYTES_MAX);
+    let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
+    if is_turn {
+        // One that cannot be told is one that is over already.
+        drop(run.context.set_steering(true).await);
+    }
+    let exit = loop {
+        let news = tokio::select! {
+            news = next(&mut running, &run) => news,
+            () = pass_steering(input.as_ref().filter(|_| is_turn), &run) => continue,
+        };
+        match news {
+            News::Output(bytes) => {
+                for said in speech.hear(&bytes).map_err(Failure::fatal)? {
+                    match said {
+                        Said::Delta(text) => run.context.delta(text),
+                        Said::Progress(how_far) => run.context.progress(how_far),
+                    }
+                }
+                if speech.is_over() {
+                    // Its input ends, so that it can end by itself.
+                    input = None;
+                }
+            }
+            News::Ended { exit, stderr } => break told(exit, &stderr, &run),
+        }
+    };
+    match speech.answer() {
+        Answer::Error { error, retryable } => Err(Failure { error, retryable }),
+        Answer::Result(result) => succeeded(&exit).map(|()| result),
+        Answer::Text(text) => succeeded(&exit).map(|()| run.output(text)),
+    }
+}
+
+/// Passes on what is said to the run. It is taken only when it can be passed on.
+async fn pass_steering(input: Option<&mpsc::Sender<String>>, run: &Run) {
+    let Some(input) = input else { return std::future::pending().await };
+    let Ok(room) = input.reserve().await else { return std::future::pending().await };
+    match run.context.next_steering().await {
+        Ok(messages) => room.send(steer_lines(&messages)),
+        // The run is over, which it will hear.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn steer_lines(messages: &[laneway_engine::SteeringMessage]) -> String {
+    let line = |message: &laneway_engine::SteeringMessage| {
+        format!("{}\n", json!({ "type": "steer", "text": message.text, "sender_name": message.sender_name }))
+    };
+    messages.iter().map(line).collect()
+}

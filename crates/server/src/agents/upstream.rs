@@ -1,0 +1,200 @@
+//! Agents behind an HTTP address: asked with a POST, streamed through, given up with the run.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use laneway_engine::Failure;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::Value;
+
+use crate::agents::handlers::Run;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may be.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The way to all upstreams.
+pub(crate) struct Upstream(reqwest::Client);
+
+impl Upstream {
+    pub(crate) fn new() -> Result<Upstream, String> {
+        // Another part of the program may have chosen already; either choice will do.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("laneway/", env!("CARGO_PKG_VERSION")));
+        client.build().map(Upstream).map_err(|error| format!("cannot make an HTTP client: {error}"))
+    }
+
+    /// Asks. Dropping the future closes the connection, which is how the upstream learns that nobody waits; the run's
+    /// own timeout does the same.
+    pub(crate) async fn ask(&self, url: &str, run: Run) -> Result<Value, Failure> {
+        let stop = run.context.stop().clone();
+        tokio::select! {
+            biased;
+            answer = self.exchange(url, &run) => answer,
+            _ = stop.wait() => Err(Failure::new("it was told to stop")),
+        }
+    }
+
+    async fn exchange(&self, url: &str, run: &Run) -> Result<Value, Failure> {
+        let mut request = self
+            .0
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json, text/plain")
+            .header("x-laneway-task-id", run.context.task().to_string())
+            .header("x-laneway-fence", run.context.fence().0)
+            .body(run.body().to_string());
+        if let Some(trace) = &run.envelope.traceparent {
+            request = request.header("traceparent", trace);
+        }
+        let answer = request.send().await.map_err(|error| unreachable(&error))?;
+        let status = answer.status();
+        if !status.is_success() {
+            let failure = format!("the upstream answered {}", status.as_u16());
+            let again = status.is_server_error() || status.as_u16() == 429;
+            return Err(Failure { error: failure, retryable: again });
+        }
+        let form = answer.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
+        let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let mut reading = Reading::of(&form);
+        let mut body = answer.bytes_stream();
+        let mut length = 0;
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(|_| Failure::new("the upstream broke off"))?;
+            length += piece.len();
+            if length > ANSWER_BYTES_MAX {
+                return Err(Failure::fatal(format!("the upstream sent more than {ANSWER_BYTES_MAX} bytes")));
+            }
+            reading.push(&piece, run)?;
+        }
+        reading.finish()
+    }
+}
+
+fn unreachable(error: &reqwest::Error) -> Failure {
+    Failure::new(if error.is_connect() { "the upstream cannot be reached" } else { "the upstream broke off" })
+}
+
+/// An answer as it comes in.
+enum Reading {
+    Json(Vec<u8>),
+    Text { decoder: laneway_process::Text, text: String },
+    Events { rest: Vec<u8>, event: String, data: String, text: String, result: Option<Value> },
+}
+
+impl Reading {
+    fn of(form: &str) -> Reading {
+        match form {
+            "text/event-stream" => Reading::Events {
+                rest: Vec::new(),
+                event: String::new(),
+                data: String::new(),
+                text: String::new(),
+                result: None,
+            },
+            form if form == "application/json" || form.ends_with("+json") => Reading::Json(Vec::new()),
+            _ => Reading::Text { decoder: laneway_process::Text::default(), text: String::new() },
+        }
+    }
+
+    fn push(&mut self, piece: &[u8], run: &Run) -> Result<(), Failure> {
+        match self {
+            Reading::Json(bytes) => bytes.extend_from_slice(piece),
+            Reading::Text { decoder, text } => {
+                let mut more = String::new();
+                decoder.push(piece, &mut more);
+                if !more.is_empty() {
+                    text.push_str(&more);
+                    run.context.delta(more);
+                }
+            }
+            Reading::Events { rest, event, data, text, result } => {
+                rest.extend_from_slice(piece);
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let line = String::from_utf8_lossy(&line);
+                    let line = line.trim_end_matches(['\n', '\r']);
+                    if let Some(name) = line.strip_prefix("event:") {
+                        *event = name.trim().to_owned();
+                    } else if let Some(more) = line.strip_prefix("data:") {
+                        if !data.is_empty() {
+                            data.push('\n');
+                        }
+                        data.push_str(more.strip_prefix(' ').unwrap_or(more));
+                    } else if line.is_empty() {
+                        if let Some(failure) = failure(event, data) {
+                            return Err(failure);
+                        }
+                        if !data.is_empty() {
+                            hear(event, data, text, result, run);
+                        }
+                        event.clear();
+                        data.clear();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Value, Failure> {
+        match self {
+            Reading::Json(bytes) => {
+                let answer: Value = serde_json::from_slice(&bytes)
+                    .map_err(|_| Failure::fatal("the upstream's answer is not the JSON that it says"))?;
+                Ok(answer.get("response").cloned().unwrap_or(answer))
+            }
+            Reading::Text { text, .. } => Ok(Value::String(text)),
+            Reading::Events { text, result, .. } => Ok(result.unwrap_or(Value::String(text))),
+        }
+    }
+}
+
+/// What an event of the upstream says went wrong; `None`: nothing. The names are those of a Laneway's own events.
+fn failure(event: &str, data: &str) -> Option<Failure> {
+    if !matches!(event, "failed" | "error" | "cancelled" | "timed_out" | "expired") {
+        return None;
+    }
+    let said: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(event != "cancelled");
+    let error = words_of(&said).unwrap_or_else(|| match said.get("reason").and_then(Value::as_str) {
+        Some(reason) => format!("the upstream says {event} ({reason})"),
+        None => format!("the upstream says {event}"),
+    });
+    Some(Failure { error, retryable })
+}
+
+/// The sentence in what an upstream says of an error: all of it, or where errors have theirs.
+fn words_of(said: &Value) -> Option<String> {
+    let words = [said.get("detail"), said.get("error"), said.pointer("/error/message"), said.get("message")];
+    let words = words.into_iter().flatten().chain([said]);
+    words.filter_map(Value::as_str).find(|words| !words.is_empty()).map(str::to_owned)
+}
+
+/// One event of the upstream: text is passed on as it comes, and the last word may be a result.
+fn hear(event: &str, data: &str, text: &mut String, result: &mut Option<Value>, run: &Run) {
+    let value: Option<Value> = serde_json::from_str(data).ok();
+    let field = |name: &str| value.as_ref().and_then(|value| value.get(name)).cloned();
+    match event {
+        "completed" | "result" | "done" => {
+            if let Some(said) = field("result").or_else(|| field("response")) {
+                *result = Some(said);
+            }
+        }
+        "progress" => run.context.progress(value.unwrap_or_else(|| data.into())),
+        _ if data == "[DONE]" => {}
+        _ => {
+            let piece = match (field("text").or_else(|| field("delta")), &value) {
+                (Some(Value::String(piece)), _) => piece,
+                (_, Some(Value::String(piece))) => piece.clone(),
+                (_, Some(Value::Object(_))) => return run.context.progress(value.unwrap_or_default()),
+                _ => data.to_owned(),
+            };
+            text.push_str(&piece);
+            run.context.delta(piece);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Who asks, and may they? Decided before anything else of a request is looked at.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, header};
+use laneway_protocol::{Code, Scope};
+
+use crate::app::App;
+use crate::http::error::{Answer, Refusal};
+use crate::http::limits::Underway;
+use crate::http::router::{Access, access_of};
+
+/// Who is behind a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// The token's id; `None`: there are no tokens, and everybody who can reach the server may do everything.
+    pub(crate) token: Option<String>,
+    pub(crate) subject: Cow<'static, str>,
+    scopes: Vec<Scope>,
+    pub(crate) speaks_for_others: bool,
+}
+
+impl Caller {
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.token.is_none() || self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+
+    /// Whether this caller may change a task of that owner.
+    pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
+        self.may(Scope::Admin) || (owner.is_some() && self.token.as_deref() == owner)
+    }
+
+    /// The agent whose token this is: one with the subject `agent:<name>`.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.subject.strip_prefix("agent:").filter(|name| laneway_core::Name::new(*name).is_ok())
+    }
+
+    /// Tells the same key of two callers apart.
+    pub(crate) fn key_space(&self) -> &str {
+        self.token.as_deref().unwrap_or("local")
+    }
+
+    /// A schedule asks by itself.
+    pub(crate) fn schedule(name: &str) -> Caller {
+        Caller { subject: format!("schedule:{name}").into(), ..Caller::local() }
+    }
+
+    fn local() -> Caller {
+        Caller { token: None, subject: Cow::Borrowed("local"), scopes: Vec::new(), speaks_for_others: true }
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Answer<Caller> {
+        parts.extensions.get::<Caller>().cloned().ok_or_else(unauthorized)
+    }
+}
+
+fn unauthorized() -> Refusal {
+    Refusal::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
+}
+
+/// Lets a request through, with who asks among its extensions, or says why not. What comes back counts as long as it is
+/// held.
+pub(crate) fn admit(app: &App, request: &mut Request) -> Answer<Option<Underway>> {
+    check_host(app, request.headers(), request.uri().authority())?;
+    check_origin(app, request.headers())?;
+    let path = request.extensions().get::<MatchedPath>();
+    let access = path.map_or(Access::Known, |path| access_of(request.method(), path.as_str()));
+    if access == Access::Public {
+        return Ok(None);
+    }
+    let caller = identify(app, request.headers(), request.uri().query())?;
+    if let Access::Scope(scope) = access
+        && !caller.may(scope)
+    {
+        return Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
+    }
+    let underway = within_limits(app, &caller, request)?;
+    if request.headers().contains_key(header::UPGRADE) {
+        request.extensions_mut().insert(underway.clone());
+    }
+    request.extensions_mut().insert(caller);
+    Ok(Some(underway))
+}
+
+fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Underway> {
+    let Some(token) = &caller.token else { return Ok(Underway::WITHOUT_TOKEN) };
+    let limits = app.limits();
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    // A body of unknown length counts as the longest that there can be.
+    let unknown = if matches!(*request.method(), Method::GET | Method::DELETE | Method::HEAD) {
+        0
+    } else {
+        limits.body_bytes_max as u64
+    };
+    app.callers.admit(token, length.unwrap_or(unknown), app.now(), &limits)
+}
+
+fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Caller> {
+    if app.is_open() {
+        return Ok(Caller::local());
+    }
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    // A browser cannot set headers on a WebSocket or an event source.
+    let in_query =
+        query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("access_token=")));
+    let bearer = shown.or(in_query).and_then(|shown| app.tokens.bearer(shown)).ok_or_else(unauthorized)?;
+    Ok(Caller {
+        token: Some(bearer.id),
+        subject: bearer.subject.into(),
+        scopes: bearer.scopes,
+        speaks_for_others: bearer.speaks_for_others,
+    })
+}
+
+/// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
+/// own.
+fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> Answer<()> {
+    // Whoever stands before us may have gone by another of them.
+    if headers.get_all(header::HOST).iter().nth(1).is_some() {
+        return Err(Refusal::invalid("the request has more than one Host header: send one"));
+    }
+    let text = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let written = text.map(|text| text.parse::<Authority>().ok());
+    let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);
+    let Some(host) = host else { return Err(Refusal::invalid("the request needs a Host header")) };
+    // A request for a proxy names one in its first line too.
+    let asked = authority.map(Authority::host);
+    match is_known_host(app, host) && asked.is_none_or(|asked| is_known_host(app, asked)) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "this server does not answer to that Host; name it in server { hosts = [...] }",
+        )),
+    }
+}
+
+fn is_known_host(app: &App, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().ok();
+    if address.is_some_and(|address| address.is_loopback()) || bare.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let config = app.config();
+    let is_named = config.server.hosts.iter().any(|known| known.eq_ignore_ascii_case(bare))
+        || config.listen.host.eq_ignore_ascii_case(host);
+    // An address cannot be made to mean another server by whoever owns a name; a token guards the rest.
+    let is_remote = !config.listen.is_loopback() && config.server.hosts.is_empty();
+    is_named || is_remote
+}
+
+/// Whether the pages of this origin may ask and read the answers.
+pub(crate) fn is_named_origin(app: &App, origin: &str) -> bool {
+    app.config().server.origins.iter().any(|known| known == origin)
+}
+
+fn check_origin(app: &App, headers: &HeaderMap) -> Answer<()> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_same = origin.split_once("://").is_some_and(|(_, rest)| !host.is_empty() && rest == host);
+    match is_same || is_named_origin(app, origin) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "pages of that origin may not ask this server; name it in server { origins = [...] }",
+        )),
+    }
+}
+
+impl App {
+    /// Whether everybody who can reach the server may do everything: there are no tokens, and only this machine can.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_loopback && self.tokens.is_empty()
+    }
+
+    /// Whether whoever was let in with this token, or with none, still would be.
+    pub(crate) fn is_welcome(&self, token: Option<&str>) -> bool {
+        match token {
+            Some(id) => self.tokens.holds(id),
+            None => self.is_open(),
+        }
+    }
+}

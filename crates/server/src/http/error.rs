@@ -1,0 +1,225 @@
+//! Refusals as HTTP answers: one shape for everything that is not done.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use laneway_core::{End, Rejection};
+use laneway_engine::Error;
+use laneway_protocol::{Code, Problem, cancel_reason};
+use laneway_store::{Damage, Durability, StoreError};
+
+/// Something that is not done, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal(pub(crate) Box<Problem>);
+
+/// Says of an answer that it is a refusal, for whoever counts them.
+#[derive(Clone)]
+pub(crate) struct Refused {
+    pub(crate) lane: Option<String>,
+    pub(crate) code: Code,
+}
+
+pub(crate) type Answer<T> = Result<T, Refusal>;
+
+pub(crate) const TASK_ID: HeaderName = HeaderName::from_static("x-laneway-task-id");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+impl Refusal {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Refusal {
+        let problem = Problem::new(code, detail);
+        // What may be tried again at once is still better tried a little later.
+        match code {
+            Code::StoreUnavailable | Code::Draining => Refusal(Box::new(problem.retry_after_ms(5000))),
+            _ => Refusal(Box::new(problem)),
+        }
+    }
+
+    pub(crate) fn invalid(detail: impl Into<String>) -> Refusal {
+        Refusal::new(Code::Invalid, detail)
+    }
+
+    pub(crate) fn not_found(what: &str) -> Refusal {
+        Refusal::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Refusal {
+        Refusal::new(Code::Forbidden, detail)
+    }
+
+    /// The same refusal under another HTTP status.
+    pub(crate) fn status(mut self, status: StatusCode) -> Refusal {
+        self.0.status = status.as_u16();
+        self
+    }
+
+    /// Says which agent was asked.
+    pub(crate) fn of_agent(mut self, agent: &str) -> Refusal {
+        self.0.agent = Some(agent.to_owned());
+        // What a token has waiting says nothing of an agent.
+        let is_callers = self
+            .0
+            .lane
+            .as_deref()
+            .is_some_and(|lane| lane.starts_with(crate::service::submission::TOKEN_LANE));
+        if self.0.code == Code::AtCapacity && !is_callers {
+            self.0.error = "Agent queue is full".to_owned();
+            let waiting = self.0.queue_length.unwrap_or(0);
+            let secs = self.0.retry_after.unwrap_or(1);
+            let current = self.0.current_task_id.as_ref();
+            let running = current.map_or(String::new(), |task| format!(" It runs task {task}."));
+            let detail = match waiting {
+                0 => format!("Agent '{agent}' is busy.{running} Retry in {secs} s."),
+                1 => format!("Agent '{agent}' is busy with 1 queued request.{running} Retry in {secs} s."),
+                _ => format!(
+                    "Agent '{agent}' is busy with {waiting} queued requests.{running} Retry in {secs} s."
+                ),
+            };
+            self.0 = Box::new(self.0.detailed(detail));
+        }
+        self
+    }
+
+    /// Says which task it would have been, or is.
+    pub(crate) fn of_task(mut self, task: laneway_core::TaskId) -> Refusal {
+        self.0 = Box::new(self.0.task(task.to_string()));
+        self
+    }
+
+    /// What became of a task that did not complete.
+    pub(crate) fn ended(task: laneway_core::TaskId, end: &End) -> Refusal {
+        let (code, detail, reason) = match end {
+            End::Completed => (Code::Internal, "it completed".to_owned(), None),
+            End::Failed { error } => (Code::RunFailed, format!("the run failed: {error}"), None),
+            End::TimedOut => (Code::RunTimedOut, "the run took too long and was stopped".to_owned(), None),
+            End::Cancelled { reason } => {
+                let word = cancel_reason(*reason);
+                (Code::Cancelled, format!("the task was cancelled ({word})"), Some(word))
+            }
+            End::Expired => (Code::Expired, "its deadline passed while it waited".to_owned(), None),
+            End::WaitTimeout => {
+                (Code::WaitTimeout, "it waited for longer than it was allowed to".to_owned(), None)
+            }
+            End::Lost => (Code::Lost, "whoever ran it is gone, and it may not run again".to_owned(), None),
+        };
+        let mut problem = Problem::new(code, detail).task(task.to_string());
+        if !matches!(end, End::Expired | End::WaitTimeout) {
+            problem = problem.of_the_run();
+        }
+        if let Some(reason) = reason {
+            problem.reason = reason.to_owned();
+        }
+        Refusal(Box::new(problem))
+    }
+
+    /// Why nobody can wait for the end of a task any more. One that is kept must not be asked for again.
+    pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> Refusal {
+        if error != Error::Closed || durability == Durability::Memory {
+            return Refusal::from(error).of_task(task);
+        }
+        let detail = format!(
+            "the server is shutting down; the task is kept and runs after the restart: do not ask again, look at \
+             GET /api/tasks/{task}"
+        );
+        let problem = Problem::new(Code::Draining, detail).task(task.to_string());
+        Refusal(Box::new(Problem { retryable: false, ..problem }))
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        match error {
+            Error::Rejected(rejection) => rejection.into(),
+            Error::Name(error) => Refusal::invalid(error.to_string()),
+            Error::NotForClosures(what) => Refusal::invalid(format!("a slot cannot have {what}")),
+            Error::NoHandler { .. } => Refusal::invalid(
+                "nothing here runs tasks of that kind: give it a handler block, or a home lane that hands its work \
+                 to workers",
+            ),
+            Error::ExternalLane { lane } => Refusal::invalid(format!(
+                "lane {lane} hands its work to workers; a slot needs another home lane"
+            )),
+            Error::Json(_) => Refusal::invalid("not readable as JSON"),
+            Error::Unavailable(_) => {
+                let detail = "the store cannot be reached; what was asked may or may not have happened, and asking \
+                              again under an Idempotency-Key is safe";
+                Refusal::new(Code::StoreUnavailable, detail)
+            }
+            Error::Broken(StoreError::Corrupt { damage: Damage::UnknownFormat { .. }, .. }) => {
+                let detail = "a newer version of Laneway has written to the store, and this server stops instead of \
+                              guessing what it says; ask another one, and upgrade this one";
+                Refusal::new(Code::StoreUnavailable, detail)
+            }
+            Error::Broken(_) => {
+                Refusal::new(Code::StoreUnavailable, "the store holds something that cannot be read")
+            }
+            Error::Closed => Refusal::new(Code::Draining, "the server is shutting down"),
+            _ => Refusal::new(Code::Internal, "something unexpected went wrong"),
+        }
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Refusal {
+        let code = Code::from_text(rejection.code()).unwrap_or(Code::Invalid);
+        let mut problem = Problem::new(code, rejection.to_string());
+        if let Some(wait) = rejection.retry_after() {
+            problem = problem.retry_after_ms(wait.0);
+        }
+        match &rejection {
+            Rejection::LaneFull(full) => {
+                problem.lane = Some(full.lane.to_string());
+                problem.running = Some(full.running);
+                problem.max_concurrency = full.max_concurrency;
+                problem.queue_length = Some(full.waiting);
+                problem.max_queued = Some(full.max_queued);
+                problem.current_task_id = full.current.map(|task| task.to_string());
+            }
+            Rejection::LaneDraining { lane } => problem.lane = Some(lane.to_string()),
+            Rejection::WouldDeadlock { lane, holder } => {
+                problem.lane = Some(lane.to_string());
+                problem.current_task_id = Some(holder.to_string());
+            }
+            Rejection::SessionBusy { turn, .. } => {
+                problem.current_task_id = turn.map(|turn| turn.to_string());
+            }
+            Rejection::NotLive { task }
+            | Rejection::NotWaiting { task }
+            | Rejection::StaleLease { task, .. }
+            | Rejection::KeyConflict { task }
+            | Rejection::ParentNotRunning { task } => problem = problem.task(task.to_string()),
+            Rejection::BadSetting(error) => {
+                // The name of an unknown setting is the caller's own word.
+                let known = laneway_core::SETTING_KEYS.contains(&error.setting.as_str());
+                let setting = if known { error.setting.as_str() } else { "one of the keys" };
+                problem = problem.detailed(format!("{setting} {}", error.expected));
+            }
+            _ => {}
+        }
+        Refusal(Box::new(problem))
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let problem = self.0;
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&*problem).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        response.extensions_mut().insert(Refused { lane: problem.lane.clone(), code: problem.code });
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let (Some(secs), Some(millis)) = (problem.retry_after, problem.retry_after_ms) {
+            headers.insert(header::RETRY_AFTER, secs.into());
+            headers.insert(RETRY_AFTER_MS, millis.into());
+        }
+        let again = if problem.retryable { "true" } else { "false" };
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static(again));
+        if let Some(task) = problem.task_id.as_deref().and_then(|task| HeaderValue::from_str(task).ok()) {
+            headers.insert(TASK_ID, task);
+        }
+        if problem.code == Code::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

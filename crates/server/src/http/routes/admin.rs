@@ -1,0 +1,115 @@
+//! Tokens and the audit log.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use laneway_protocol::{AuditEntry, CreatedToken, Me, NewToken, Page, Scope, TokenView};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+
+use crate::admin::audit::Deed;
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::{Body, Query};
+use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
+
+/// Who asks, and what they may do; a page shows only the buttons that would work.
+#[utoipa::path(get, path = "/api/me", tag = "operations", responses((status = 200, body = Me)))]
+pub(crate) async fn me(caller: Caller) -> Json<Me> {
+    let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).collect();
+    Json(Me { subject: caller.subject.into_owned(), scopes })
+}
+
+/// All tokens, without their secrets.
+#[utoipa::path(get, path = "/api/tokens", tag = "operations", responses((status = 200, body = Page<TokenView>)))]
+pub(crate) async fn tokens(State(app): State<Arc<App>>) -> Answer<Json<Page<TokenView>>> {
+    Ok(Json(Page { items: app.tokens.list(), next_cursor: None }))
+}
+
+/// Makes a token. Its secret is told here and never again.
+#[utoipa::path(
+    post, path = "/api/tokens", tag = "operations", request_body = NewToken,
+    responses((status = 201, body = CreatedToken))
+)]
+pub(crate) async fn create_token(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Body(new): Body<NewToken>,
+) -> Answer<(StatusCode, Json<CreatedToken>)> {
+    let created = app.tokens.create(&new, app.now()).map_err(Refusal::invalid)?;
+    let scopes: Vec<&str> = created.view.scopes.iter().map(|scope| scope.as_str()).collect();
+    let details = json!({ "subject": created.view.subject, "scopes": scopes });
+    record(&app, &caller, "create_token", &created.view.id, details).await?;
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// Which token.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TokenQuery {
+    /// The part before the dot.
+    id: String,
+}
+
+/// Takes a token away.
+#[utoipa::path(
+    delete, path = "/api/tokens", tag = "operations", params(TokenQuery),
+    responses((status = 204, description = "it is gone"))
+)]
+pub(crate) async fn remove_token(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Query(query): Query<TokenQuery>,
+) -> Answer<StatusCode> {
+    let is_last = app.tokens.list().iter().all(|token| token.id == query.id);
+    if is_last && !app.tokens.is_empty() && !app.config().listen.is_loopback() {
+        return Err(Refusal::invalid("the last token stays while the server can be reached from elsewhere"));
+    }
+    match app.tokens.remove(&query.id).map_err(Refusal::invalid)? {
+        false => Err(Refusal::not_found("token")),
+        true => {
+            record(&app, &caller, "remove_token", &query.id, json!({})).await?;
+            Ok(StatusCode::NO_CONTENT)
+        }
+    }
+}
+
+async fn record(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    token: &str,
+    details: serde_json::Value,
+) -> Answer<()> {
+    let deed = Deed {
+        actor: &caller.subject,
+        event_type: "token",
+        action,
+        severity: "warning",
+        target: token.to_owned(),
+        details,
+    };
+    app.audit.record(app.now(), deed).await
+}
+
+/// Who did what, the newest first.
+#[utoipa::path(
+    get, path = "/api/audit", tag = "operations", params(PageQuery),
+    responses((status = 200, body = Page<AuditEntry>))
+)]
+pub(crate) async fn audit(
+    State(app): State<Arc<App>>,
+    Query(query): Query<PageQuery>,
+) -> Answer<Json<Page<AuditEntry>>> {
+    let max = page_size(query.limit)?;
+    let before = query.cursor.as_deref().map(str::parse).transpose().map_err(|_| bad_cursor())?;
+    let items = app.audit.list(before, max);
+    let next_cursor =
+        items.last().filter(|last| items.len() == max && last.id > 1).map(|last| last.id.to_string());
+    Ok(Json(Page { items, next_cursor }))
+}

@@ -1,0 +1,129 @@
+//! Points for charts, as clients ask for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use laneway_core::Timestamp;
+use laneway_protocol::{At, HistoryPoint, HistoryPoints};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::Query;
+use crate::telemetry::charts::{Numbers, Range};
+
+/// Which points.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ChartQuery {
+    /// `running` (the default) and `waiting`: the most since the point before. `started`, `completed`, `failed` and
+    /// `refused`: counted from the beginning. `wait_p50` and `wait_p99`: how long those waited that started since the
+    /// point before, in milliseconds; where nobody started there is no point.
+    metric: Option<String>,
+    /// Of which lane. Default `global`, which is everything.
+    lane: Option<String>,
+    /// How far back: `5m`, `1h` or `24h`, the longer the coarser. Default: as far as `since` says, else `1h`.
+    range: Option<String>,
+    /// Milliseconds since 1970, or an RFC 3339 time. Default: all of the range.
+    since: Option<String>,
+    #[param(ignore)]
+    #[serde(rename = "access_token")]
+    _access_token: Option<String>,
+}
+
+type Measure = fn(&Numbers) -> Option<f64>;
+
+const METRICS: [(&str, Measure); 8] = [
+    ("running", |numbers| Some(f64::from(numbers.running))),
+    ("waiting", |numbers| Some(f64::from(numbers.waiting))),
+    ("started", |numbers| Some(numbers.started as f64)),
+    ("completed", |numbers| Some(numbers.completed as f64)),
+    ("failed", |numbers| Some(numbers.failed as f64)),
+    ("wait_p50", |numbers| numbers.wait.map(|(p50, _)| p50 as f64)),
+    ("wait_p99", |numbers| numbers.wait.map(|(_, p99)| p99 as f64)),
+    ("refused", |numbers| Some(numbers.refused.values().sum::<u64>() as f64)),
+];
+
+/// Points for charts, of the last day.
+#[utoipa::path(
+    get, path = "/api/history", tag = "lanes", params(ChartQuery),
+    responses((status = 200, body = HistoryPoints))
+)]
+pub(crate) async fn history(
+    State(app): State<Arc<App>>,
+    Query(query): Query<ChartQuery>,
+) -> Answer<Json<HistoryPoints>> {
+    let asked = query.metric.as_deref().unwrap_or("running");
+    let found = METRICS.into_iter().find(|(name, _)| *name == asked);
+    let (metric, measure) = found.ok_or_else(|| {
+        let names = METRICS.map(|(name, _)| name).join(", ");
+        Refusal::invalid(format!("metric must be one of {names}"))
+    })?;
+    let lane = crate::service::submission::lane(query.lane.as_deref().unwrap_or("global"))?;
+    let since = query.since.as_deref().map(moment).transpose()?;
+    let range = match query.range.as_deref() {
+        Some(word) => named(word)?,
+        None => since.map_or(Range::Hour, |since| reaching(app.now().since(since).0)),
+    };
+    let mut points = app.charts.points(&lane, range);
+    points.retain(|(at, _)| since.is_none_or(|since| *at >= since));
+    let is_gauge = ["running", "waiting"].contains(&metric);
+    let value = |numbers: &Option<Numbers>| match numbers {
+        Some(numbers) => measure(numbers),
+        // A lane that is not there is empty, and nobody knows its counters.
+        None => is_gauge.then_some(0.0),
+    };
+    let by_code = if metric == "refused" { by_code(&points) } else { BTreeMap::new() };
+    let points = points.iter().filter_map(|(at, numbers)| Some(point(*at, value(numbers)?))).collect();
+    let (range, step_ms) = (range.as_str().to_owned(), range.step());
+    Ok(Json(HistoryPoints {
+        metric: metric.to_owned(),
+        lane: lane.to_string(),
+        range,
+        step_ms,
+        points,
+        by_code,
+    }))
+}
+
+fn point(at: Timestamp, value: f64) -> HistoryPoint {
+    HistoryPoint { at: At(at), value }
+}
+
+/// The refusals of each code that there was, at every point.
+fn by_code(points: &[(Timestamp, Option<Numbers>)]) -> BTreeMap<String, Vec<HistoryPoint>> {
+    let known = || points.iter().filter_map(|(at, numbers)| Some((*at, numbers.as_ref()?)));
+    let mut codes: Vec<_> = known().flat_map(|(_, numbers)| numbers.refused.keys().copied()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let counted = |code| {
+        let count = move |numbers: &Numbers| numbers.refused.get(&code).copied().unwrap_or(0) as f64;
+        known().map(|(at, numbers)| point(at, count(numbers))).collect()
+    };
+    codes.into_iter().map(|code| (code.as_str().to_owned(), counted(code))).collect()
+}
+
+fn named(word: &str) -> Answer<Range> {
+    let range = Range::ALL.into_iter().find(|range| range.as_str() == word);
+    range.ok_or_else(|| Refusal::invalid("range must be 5m, 1h or 24h"))
+}
+
+/// The finest that reaches back so many milliseconds.
+fn reaching(back: u64) -> Range {
+    Range::ALL.into_iter().find(|range| range.length() >= back).unwrap_or(Range::Day)
+}
+
+fn moment(text: &str) -> Answer<Timestamp> {
+    if let Ok(millis) = text.parse::<u64>() {
+        return Ok(Timestamp(millis));
+    }
+    let parsed: Option<jiff::Timestamp> = text.parse().ok();
+    let millis = parsed.and_then(|at| u64::try_from(at.as_millisecond()).ok());
+    millis
+        .map(Timestamp)
+        .ok_or_else(|| Refusal::invalid("since must be an RFC 3339 time or milliseconds since 1970"))
+}

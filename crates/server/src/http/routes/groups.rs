@@ -1,0 +1,142 @@
+//! Tasks that belong together: groups and batches of tool calls.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use laneway_core::{CancelReason, End, Name, Selector};
+use laneway_engine::{Error, Handle, HistoryFilter, RunError, ToolCalls, ToolResult, ToolUse};
+use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, Problem};
+use laneway_store::Durability;
+
+use crate::app::App;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::{Body, Path};
+use crate::service::envelope::Envelope;
+use crate::service::submission;
+
+/// How much of the history is counted at a time.
+const COUNTED_MAX: u32 = 1000;
+
+/// Counts the tasks of a group, live and over.
+pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, laneway_engine::Error> {
+    let which = Selector { group: Some(group.clone()), ..Selector::default() };
+    let live = handle.read(move |lanes| lanes.page(&which, None, 0, usize::MAX).0.len()).await?;
+    let mut view = GroupView { total: live as u64, ..GroupView::default() };
+    let mut filter =
+        HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
+    loop {
+        let found = handle.history(filter.clone()).await?;
+        let count = found.items.len() as u64;
+        let failed = found.items.iter().filter(|finished| finished.end != End::Completed).count() as u64;
+        (view.total, view.done, view.failed) = (view.total + count, view.done + count, view.failed + failed);
+        filter.after = found.next;
+        if filter.after.is_none() {
+            return Ok(view);
+        }
+    }
+}
+
+/// How tasks with one label stand.
+#[utoipa::path(
+    get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
+    responses((status = 200, body = GroupView))
+)]
+pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>) -> Answer<Json<GroupView>> {
+    let group = Name::new(group).map_err(|_| Refusal::not_found("group"))?;
+    app.bus.caught_up().await;
+    if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
+        return Ok(Json(view));
+    }
+    let view = count(&app.handle, &group).await?;
+    match view.total {
+        0 => Err(Refusal::not_found("group")),
+        _ => Ok(Json(view)),
+    }
+}
+
+/// Runs the tool calls of one model turn: reads side by side, the rest one after another, results in call order.
+/// Takes no Idempotency-Key.
+#[utoipa::path(
+    post, path = "/api/tasks/batch", tag = "tasks", request_body = BatchRequest,
+    responses((status = 200, body = BatchAnswer))
+)]
+pub(crate) async fn batch(
+    State(app): State<Arc<App>>,
+    caller: crate::http::auth::Caller,
+    headers: HeaderMap,
+    Body(request): Body<BatchRequest>,
+) -> Answer<Json<BatchAnswer>> {
+    if headers.contains_key(submission::KEY) {
+        return Err(Refusal::invalid(
+            "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
+        ));
+    }
+    if app.draining.is_given() {
+        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
+    }
+    if request.session.is_empty() {
+        return Err(Refusal::invalid("session must not be empty"));
+    }
+    let mut tools = app.handle.tools(request.session);
+    if let Some(configured) = &app.config().tools {
+        for (tool, lane) in &configured.tools {
+            tools = tools.tool(tool, *lane);
+        }
+    }
+    if let Some(group) = request.group {
+        tools = tools.group(submission::name("group", group)?);
+    }
+    if let Some(lane) = submission::token_lane(&app, &caller) {
+        tools = tools.asker(lane);
+    }
+    let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
+    let mut calls = Vec::with_capacity(request.calls.len());
+    for call in request.calls {
+        if app.runners.agent_of(&call.tool).is_some() {
+            let detail = "a tool cannot be an agent: ask it with POST /api/agents/{agent}/chat";
+            return Err(Refusal::invalid(detail));
+        }
+        let envelope = Envelope::new(call.payload, caller.token.clone(), None);
+        let sealed = serde_json::to_value(envelope).unwrap_or_default();
+        calls.push(ToolUse::new(submission::name("tool", call.tool)?.as_str(), sealed));
+    }
+    if calls.is_empty() {
+        return Err(Refusal::invalid("calls must hold at least one call"));
+    }
+    let results = tools.batch(calls, |_| async { Ok(()) }).await?;
+    let results = names.into_iter().zip(results).map(|(tool, result)| told(&app, tool, result)).collect();
+    Ok(Json(BatchAnswer { results }))
+}
+
+fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
+    let (result, error) = match result {
+        ToolResult::Done(value) => (Some(value), None),
+        ToolResult::Failed(RunError::Refused(Error::Closed)) if keeps_calls(app) => {
+            let detail = format!(
+                "the server is shutting down; the call is kept and runs after the restart: do not ask again, look at \
+                 GET /api/tasks?kind={tool}"
+            );
+            (None, Some(Problem { retryable: false, ..Problem::new(Code::Draining, detail) }))
+        }
+        ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
+        ToolResult::Refused(why) => (None, Some(*Refusal::new(Code::Forbidden, why).0)),
+        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*Refusal::from(error).0)),
+        ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
+        _ => (None, Some(*Refusal::new(Code::Internal, "something unexpected went wrong").0)),
+    };
+    BatchResult { tool, success: error.is_none(), result, error }
+}
+
+/// Whether calls that wait when the server stops run after its restart.
+fn keeps_calls(app: &App) -> bool {
+    app.handle.durability() > Durability::Memory && !matches!(*app.handle.tool_calls(), ToolCalls::Direct)
+}
+
+/// What became of a call, whose id nobody was told.
+fn ended(end: &End) -> Problem {
+    let mut problem = *Refusal::ended(laneway_core::TaskId(0), end).0;
+    (problem.task_id, problem.task_id_camel) = (None, None);
+    problem
+}

@@ -1,0 +1,295 @@
+//! Work that is done elsewhere: pending, claimed, alive, complete.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use laneway_core::{Fence, MessageId, TaskId};
+use laneway_engine::{Claim, ClaimRequest, Failure, SteeringMessage};
+use laneway_protocol::{
+    At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
+    HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
+};
+
+use crate::app::App;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::{Body, Path, Query, task_id};
+use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
+use crate::service::envelope::Envelope;
+use crate::service::slots;
+use crate::service::submission;
+use crate::service::task_view;
+
+const CLAIM_MAX: u32 = 1000;
+const WAIT_MS_MAX: u64 = 60_000;
+/// How many messages a worker may name at once: more than a turn can be offered.
+const STEERED_MAX: usize = 1000;
+
+/// Hands the best tasks that may run now to a worker.
+#[utoipa::path(
+    post, path = "/api/claim", tag = "workers", request_body = ClaimBody,
+    responses((status = 200, body = ClaimAnswer))
+)]
+pub(crate) async fn claim(
+    State(app): State<Arc<App>>,
+    Body(body): Body<ClaimBody>,
+) -> Answer<Json<ClaimAnswer>> {
+    let wait = body.wait_ms.unwrap_or(0);
+    if wait > WAIT_MS_MAX {
+        return Err(Refusal::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
+    }
+    let request = claim_request(body)?;
+    let claims = match wait {
+        _ if app.draining.is_given() => Vec::new(),
+        0 => app.handle.claim(request).await?,
+        wait => {
+            let given_up = async {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+                    () = app.draining.given() => {}
+                }
+            };
+            app.handle.claim_until(request, given_up).await?
+        }
+    };
+    let now = app.now();
+    Ok(Json(ClaimAnswer { tasks: claims.into_iter().map(|claim| claimed(claim, now)).collect() }))
+}
+
+fn claim_request(body: ClaimBody) -> Answer<ClaimRequest> {
+    if body.lease_ms == Some(0) {
+        return Err(Refusal::invalid("lease_ms must be at least 1"));
+    }
+    let worker = submission::name("worker", body.worker)?;
+    let mut request = if body.ids.is_empty() {
+        let max = body.max.unwrap_or(1);
+        if !(1..=CLAIM_MAX).contains(&max) {
+            return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
+        }
+        if body.lanes.is_empty() {
+            return Err(Refusal::invalid("lanes must name at least one lane or pattern, or ids a task"));
+        }
+        ClaimRequest::new(worker.as_str(), &body.lanes).max(max)
+    } else {
+        if !body.lanes.is_empty() || !body.kinds.is_empty() || body.max.is_some() {
+            return Err(Refusal::invalid("ids say which tasks: leave lanes, kinds and max out"));
+        }
+        if body.ids.len() > CLAIM_MAX as usize {
+            return Err(Refusal::invalid(format!("ids must be at most {CLAIM_MAX}")));
+        }
+        let ids = body.ids.iter().map(|id| task_id(id)).collect::<Answer<Vec<TaskId>>>();
+        let ids = ids.map_err(|_| Refusal::invalid("ids must be ids of tasks"))?;
+        ClaimRequest::these(worker.as_str(), ids)
+    };
+    for kind in body.kinds {
+        request = request.kind(submission::name("kind", kind)?.as_str());
+    }
+    if let Some(lease) = body.lease_ms {
+        request = request.lease(Duration::from_millis(lease));
+    }
+    Ok(request)
+}
+
+fn claimed(claim: Claim, now: laneway_core::Timestamp) -> ClaimedTask {
+    let envelope = claim.payload.as_deref().map(Envelope::open).unwrap_or_default();
+    let remaining = claim.timeout_at.map(|at| at.since(now).0);
+    ClaimedTask {
+        id: claim.task.to_string(),
+        session: task_view::session_of(&claim.lanes),
+        lane: claim.lanes.first().map_or_else(|| "main".to_owned(), |lane| lane.to_string()),
+        kind: claim.kind.to_string(),
+        payload: envelope.payload,
+        attempt: claim.attempt,
+        fence: claim.fence.0,
+        lease_until: At(claim.lease_until),
+        timeout_ms: remaining,
+        remaining_ms: remaining,
+        traceparent: envelope.traceparent,
+    }
+}
+
+/// A sign of life: renews the lease.
+#[utoipa::path(
+    post, path = "/api/tasks/{id}/heartbeat", tag = "workers", params(("id" = String, Path)),
+    request_body = HeartbeatBody, responses((status = 200, body = HeartbeatAnswer))
+)]
+pub(crate) async fn heartbeat(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Body(body): Body<HeartbeatBody>,
+) -> Answer<Json<HeartbeatAnswer>> {
+    let task = task_id(&id)?;
+    let fence = Fence(body.fence);
+    let (until, cancel_requested, steer) = match slots::renew(&app, task, fence).await? {
+        Some(until) => (until, is_stopping(&app, task).await?, Vec::new()),
+        None => alive(&app, task, fence, body.takes_steering, body.steered).await?,
+    };
+    if let Some(progress) = body.progress {
+        app.handle.tell_progress(task, fence, progress).await?;
+    }
+    let steering: Vec<SteeringView> = steer.into_iter().map(steering_view).collect();
+    let steer = steering.iter().map(|message| message.text.clone()).collect();
+    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer, steering }))
+}
+
+async fn alive(
+    app: &App,
+    task: TaskId,
+    fence: Fence,
+    takes_steering: Option<bool>,
+    steered: Option<Vec<String>>,
+) -> Answer<(laneway_core::Timestamp, bool, Vec<SteeringMessage>)> {
+    let steered = steered.map(|ids| message_ids(&ids)).transpose()?;
+    let Some(takes_steering) = takes_steering else {
+        let (until, stopping) = app.handle.heartbeat(task, fence).await?;
+        app.handle.took_steering(task, fence, steered.unwrap_or_default()).await?;
+        return Ok((until, stopping.is_some(), Vec::new()));
+    };
+    let heard = app.handle.heartbeat_of_turn(task, fence, takes_steering, steered).await?;
+    Ok((heard.until, heard.stopping.is_some(), heard.steer))
+}
+
+fn steering_view(message: SteeringMessage) -> SteeringView {
+    SteeringView { id: message.id, text: message.text, sender_name: message.sender_name }
+}
+
+fn message_ids(ids: &[String]) -> Answer<Vec<MessageId>> {
+    if ids.len() > STEERED_MAX {
+        return Err(Refusal::invalid(format!("steered must be at most {STEERED_MAX}")));
+    }
+    let ids = ids.iter().map(|id| task_id(id).map(|id| MessageId(id.0))).collect::<Answer<Vec<MessageId>>>();
+    ids.map_err(|_| Refusal::invalid("steered must be ids of messages"))
+}
+
+async fn is_stopping(app: &App, task: TaskId) -> Answer<bool> {
+    let view = app.handle.task(task).await?;
+    Ok(view.and_then(|view| view.running).is_some_and(|running| running.stopping))
+}
+
+/// An attempt is over.
+#[utoipa::path(
+    post, path = "/api/tasks/{id}/complete", tag = "workers", params(("id" = String, Path)),
+    request_body = CompleteBody, responses((status = 200, body = laneway_protocol::TaskView))
+)]
+pub(crate) async fn complete(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Body(body): Body<CompleteBody>,
+) -> Answer<Json<laneway_protocol::TaskView>> {
+    let task = task_id(&id)?;
+    if body.success && body.error.is_some() {
+        return Err(Refusal::invalid("a success has no error"));
+    }
+    if !body.success && body.result.is_some() {
+        return Err(Refusal::invalid("only a success has a result"));
+    }
+    if let Some(ended) = slots::end(&app, task, &body).await {
+        ended?;
+        return crate::http::routes::tasks::get(State(app), Path(id)).await;
+    }
+    finish(&app, task, body).await?;
+    crate::http::routes::tasks::get(State(app), Path(id)).await
+}
+
+async fn report(
+    app: &App,
+    task: TaskId,
+    body: CompleteBody,
+    steered: Vec<MessageId>,
+) -> Result<(), laneway_engine::Error> {
+    let fence = Fence(body.fence);
+    // Before the end, which returns whatever was not taken.
+    app.handle.took_steering(task, fence, steered).await?;
+    match body.success {
+        true => {
+            let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
+            app.handle.complete(task, fence, Some(result.into())).await
+        }
+        false => {
+            let error = body.error.unwrap_or_else(|| "the worker says it failed".to_owned());
+            app.handle.fail(task, fence, Failure { error, retryable: body.retryable.unwrap_or(true) }).await
+        }
+    }
+}
+
+async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
+    let steered = message_ids(&body.steered)?;
+    let Err(error) = report(app, task, body, steered).await else { return Ok(()) };
+    // One that has ended meanwhile is as stale as one that was given to another.
+    let is_over = app.handle.finished(task).await?.is_some();
+    match error.code() {
+        "NOT_FOUND" if is_over => {
+            Err(Refusal::new(Code::StaleLease, "the task has ended already").of_task(task))
+        }
+        _ => Err(error.into()),
+    }
+}
+
+/// The tasks that wait for a worker, in the order of the line.
+#[utoipa::path(
+    get, path = "/api/external-tasks", tag = "workers", params(PageQuery),
+    responses((status = 200, body = Page<ExternalTask>))
+)]
+pub(crate) async fn external_tasks(
+    State(app): State<Arc<App>>,
+    Query(query): Query<PageQuery>,
+) -> Answer<Json<Page<ExternalTask>>> {
+    let max = page_size(query.limit)?;
+    let skip = match query.cursor.as_deref() {
+        None => 0,
+        Some(text) => text.parse::<usize>().map_err(|_| bad_cursor())?,
+    };
+    let (pending, total) = app
+        .handle
+        .read(move |lanes| {
+            let pending = lanes.pending_external();
+            let total = pending.len();
+            (pending.into_iter().skip(skip).take(max).collect::<Vec<_>>(), total)
+        })
+        .await?;
+    let now = app.now();
+    let mut items = Vec::with_capacity(pending.len());
+    for view in pending {
+        let envelope = task_view::envelope_of(&app.handle, &view).await?;
+        items.push(ExternalTask {
+            id: view.id.to_string(),
+            session: task_view::session_of(&view.lanes),
+            lane: view.lanes.first().map_or_else(|| "main".to_owned(), |lane| lane.to_string()),
+            kind: view.kind.to_string(),
+            payload: envelope.payload,
+            timeout_ms: view.timeout.map(|length| length.0),
+            remaining_ms: view.wait_until.map(|until| until.since(now).0),
+            attempt: view.attempts + 1,
+        });
+    }
+    let next = skip + items.len();
+    Ok(Json(Page { items, next_cursor: (next < total).then(|| next.to_string()) }))
+}
+
+/// The workers that have work.
+#[utoipa::path(get, path = "/api/workers", tag = "workers", responses((status = 200, body = Page<WorkerView>)))]
+pub(crate) async fn workers(State(app): State<Arc<App>>) -> Answer<Json<Page<WorkerView>>> {
+    let claimed = app.handle.read(|lanes| lanes.claimed()).await?;
+    let mut workers: BTreeMap<String, WorkerView> = BTreeMap::new();
+    for view in claimed {
+        let Some(running) = view.running else { continue };
+        let Some(name) = running.worker else { continue };
+        let (lease_until, last_heartbeat) = (At(running.lease_until), At(running.heard));
+        let worker = workers.entry(name.to_string()).or_insert_with(|| WorkerView {
+            worker: name.to_string(),
+            tasks: Vec::new(),
+            lease_until,
+            last_heartbeat,
+            leases: Vec::new(),
+        });
+        let task = view.id.to_string();
+        worker.tasks.push(task.clone());
+        worker.lease_until = worker.lease_until.min(lease_until);
+        worker.last_heartbeat = worker.last_heartbeat.max(last_heartbeat);
+        let (kind, started_at) = (view.kind.to_string(), At(running.started));
+        worker.leases.push(LeaseView { task, kind, started_at, last_heartbeat, lease_until });
+    }
+    Ok(Json(Page { items: workers.into_values().collect(), next_cursor: None }))
+}

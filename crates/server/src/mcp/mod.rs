@@ -1,0 +1,184 @@
+//! MCP over Streamable HTTP at `/mcp`: tools in front of the same queue as every other transport.
+//!
+//! The current revision of the protocol has no sessions: each request says all there is to say, and whoever closes the
+//! answer cancels the call. Clients of older revisions begin with a handshake and get a session, which lives in this
+//! process and belongs to their token.
+//!
+//! | question | file |
+//! |---|---|
+//! | which tools are there, and who may use them? | `tools.rs`, `schema.rs` |
+//! | from a call to an answer | `handler.rs`, `reply.rs` |
+//! | what is no call at all | `refusal.rs` |
+//! | asking an agent: waiting, progress, the end | `chat.rs` |
+//! | calls that became tasks of the protocol | `tasks.rs` |
+
+pub(crate) mod chat;
+pub(crate) mod handler;
+pub(crate) mod refusal;
+pub(crate) mod reply;
+pub(crate) mod schema;
+pub(crate) mod tasks;
+pub(crate) mod tools;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use laneway_protocol::Code;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{Answer, Refusal};
+use crate::http::extract::{self, header_text};
+use crate::mcp::handler::Tools;
+
+/// How many sessions of older clients there may be at once.
+const SESSIONS_MAX: usize = 1024;
+/// After how long a session that nobody uses is over.
+const SESSION_IDLE: Duration = Duration::from_secs(3600);
+/// When to come back if there is no room for another session.
+const SESSION_RETRY_MS: u64 = 5000;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Answers `/mcp`.
+#[derive(Clone)]
+struct Mcp {
+    service: StreamableHttpService<Tools, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    open: Arc<Mutex<HashMap<String, Session>>>,
+}
+
+/// A session of an older client.
+struct Session {
+    /// Whose it is: another token cannot go on with it.
+    owner: String,
+    over: SessionOver,
+}
+
+/// Tells the calls of a session that their client has ended it.
+#[derive(Clone, Default)]
+struct SessionOver(CancellationToken);
+
+/// What is to be known of a message before it is read by the protocol.
+#[derive(Default, Deserialize)]
+struct Head {
+    method: Option<String>,
+    #[serde(default)]
+    id: Value,
+}
+
+impl Head {
+    /// What is no message at all: why, in the words of JSON-RPC.
+    fn read(bytes: &[u8]) -> Result<Head, (i32, &'static str)> {
+        let Ok(message) = serde_json::from_slice(bytes) else {
+            return Err((refusal::PARSE_ERROR, "the body is no JSON"));
+        };
+        match message {
+            Value::Object(_) => Ok(serde_json::from_value(message).unwrap_or_default()),
+            Value::Array(_) => {
+                Err((refusal::INVALID_REQUEST, "batches are not taken: send each message by itself"))
+            }
+            _ => Err((refusal::INVALID_REQUEST, "a message of JSON-RPC is an object")),
+        }
+    }
+}
+
+/// The route `/mcp`.
+pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SESSION_IDLE);
+    let sessions = Arc::new(sessions);
+    // Host and Origin are looked at where those of every route are, and so is how long a body may be.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(usize::MAX)
+        .with_cancellation_token(app.closing.token());
+    let tools = Tools::new(Arc::clone(app));
+    let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::clone(&sessions), config);
+    let mcp = Mcp { service, sessions, open: Arc::default() };
+    let serve = move |State(app): State<Arc<App>>, caller: Caller, request: Request| {
+        let mcp = mcp.clone();
+        async move { mcp.serve(&app, &caller, request).await }
+    };
+    get(serve.clone()).post(serve.clone()).delete(serve)
+}
+
+impl Mcp {
+    async fn serve(&self, app: &App, caller: &Caller, request: Request) -> Answer<Response> {
+        let session = self.session(caller, request.headers())?;
+        let is_post = *request.method() == Method::POST;
+        let is_farewell = *request.method() == Method::DELETE;
+        let (mut parts, body) = request.into_parts();
+        if let Some(over) = session {
+            if is_farewell {
+                over.0.cancel();
+            }
+            parts.extensions.insert(over);
+        }
+        let head = Request::from_parts(parts.clone(), body);
+        let bytes = if is_post { extract::read(head, app).await? } else { Default::default() };
+        let head = if is_post { Head::read(&bytes) } else { Ok(Head::default()) };
+        let head = match head {
+            Ok(head) => head,
+            Err((code, why)) => return Ok(refusal::of(StatusCode::BAD_REQUEST, Value::Null, code, why)),
+        };
+        let is_handshake = head.method.as_deref() == Some("initialize");
+        if is_handshake {
+            self.check_room().await?;
+        }
+        let mut response = self.service.handle(Request::from_parts(parts, Body::from(bytes))).await;
+        if is_farewell && response.status() == StatusCode::ACCEPTED {
+            // It has ended; some clients take anything else for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        if is_handshake && let Some(session) = header_text(response.headers(), &SESSION_ID)? {
+            self.remember(session.to_owned(), caller).await;
+        }
+        match response.status().is_client_error() {
+            true => Ok(refusal::told_as_json(response.map(Body::new), head.id).await),
+            false => Ok(response.map(Body::new)),
+        }
+    }
+
+    /// The session that a request belongs to. To anybody but its owner it is not there.
+    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<Option<SessionOver>> {
+        let Some(id) = header_text(headers, &SESSION_ID)? else { return Ok(None) };
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get(id) {
+            Some(session) if session.owner == caller.key_space() => Ok(Some(session.over.clone())),
+            Some(_) => Err(Refusal::not_found("session")),
+            None => Ok(None),
+        }
+    }
+
+    async fn check_room(&self) -> Answer<()> {
+        if self.sessions.sessions.read().await.len() < SESSIONS_MAX {
+            return Ok(());
+        }
+        let refusal = Refusal::new(
+            Code::RateLimited,
+            format!("there are {SESSIONS_MAX} MCP sessions; clients of the current revision need none"),
+        );
+        Err(Refusal(Box::new(refusal.0.retry_after_ms(SESSION_RETRY_MS))))
+    }
+
+    async fn remember(&self, session: String, caller: &Caller) {
+        let live = self.sessions.sessions.read().await;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|id, _| live.contains_key(id.as_str()));
+        let owner = caller.key_space().to_owned();
+        open.insert(session, Session { owner, over: SessionOver::default() });
+    }
+}

@@ -1,0 +1,182 @@
+//! What Prometheus reads. Everything but refusals is what the scheduler itself has counted.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use laneway_core::{Histogram, LaneName, LaneStats};
+use laneway_protocol::Code;
+
+use crate::app::App;
+use crate::http::error::Answer;
+
+/// Refusals, by lane label and code. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Refusals(Arc<Mutex<BTreeMap<(String, Code), u64>>>);
+
+/// How many labels there can be, so that nobody fills the memory by being refused.
+const LABELS_MAX: usize = 10_000;
+
+impl Refusals {
+    pub(crate) fn count(&self, label: String, code: Code) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() < LABELS_MAX || counts.contains_key(&(label.clone(), code)) {
+            *counts.entry((label, code)).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<(String, Code), u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl App {
+    /// Counts a refusal under the label of its lane.
+    pub(crate) async fn count_refusal(&self, lane: Option<String>, code: Code) {
+        let name = lane.and_then(|lane| LaneName::new(lane).ok());
+        let label = match name {
+            None => String::new(),
+            Some(name) => {
+                let look = move |lanes: &laneway_core::Scheduler| {
+                    lanes.lane(&name).map_or_else(|| "*".to_owned(), |view| view.label.to_owned())
+                };
+                self.handle.read(look).await.unwrap_or_else(|_| "*".to_owned())
+            }
+        };
+        self.refusals.count(label, code);
+    }
+}
+
+/// What the lanes under one label have now.
+#[derive(Default)]
+struct Now {
+    running: u64,
+    waiting: u64,
+    limit: Option<u32>,
+    oldest_ms: u64,
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "around",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Answer<Response> {
+    let look = |lanes: &laneway_core::Scheduler| {
+        let mut now: BTreeMap<String, Now> = BTreeMap::new();
+        for view in lanes.lanes() {
+            let entry = now.entry(view.label.to_owned()).or_default();
+            entry.running += u64::from(view.running);
+            entry.waiting += u64::from(view.waiting);
+            entry.limit = view.settings.max_concurrency;
+            let oldest = lanes.oldest_waiting(&view.name).map_or(0, |at| lanes.now().since(at).0);
+            entry.oldest_ms = entry.oldest_ms.max(oldest);
+        }
+        let stats: Vec<(String, LaneStats)> =
+            lanes.stats().map(|(label, stats)| (label.to_owned(), stats.clone())).collect();
+        (now, stats)
+    };
+    let (now, stats) = app.handle.read(look).await?;
+    let text = render(&now, &stats, &app.refusals.all());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}
+
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a text cannot fail.
+        let _infallible = self.0.write_fmt(line);
+    }
+}
+
+fn render(
+    now: &BTreeMap<String, Now>,
+    stats: &[(String, LaneStats)],
+    refusals: &BTreeMap<(String, Code), u64>,
+) -> String {
+    let mut page = Page(String::new());
+    page.family("laneway_tasks_total", "counter", "Tasks that ended, by lane and outcome.");
+    for (label, stats) in stats {
+        let lane = escape(label);
+        let outcomes = [
+            ("completed", stats.completed),
+            ("failed", stats.failed),
+            ("cancelled", stats.cancelled),
+            ("timed_out_waiting", stats.timed_out_waiting),
+            ("lost", stats.lost),
+        ];
+        for (outcome, count) in outcomes {
+            page.line(format_args!("laneway_tasks_total{{lane=\"{lane}\",outcome=\"{outcome}\"}} {count}\n"));
+        }
+    }
+    gauge(&mut page, now, "laneway_running", "Slots taken.", |now| Some(now.running as f64));
+    gauge(&mut page, now, "laneway_waiting", "Tasks waiting.", |now| Some(now.waiting as f64));
+    gauge(&mut page, now, "laneway_limit", "Slots of each lane.", |now| now.limit.map(f64::from));
+    let oldest = |now: &Now| Some(now.oldest_ms as f64 / 1000.0);
+    gauge(&mut page, now, "laneway_oldest_waiting_seconds", "How long the first in line has waited.", oldest);
+    page.family("laneway_rejected_total", "counter", "Requests that were refused, by lane and code.");
+    let mut stale = 0;
+    for ((label, code), count) in refusals {
+        let (lane, code_text) = (escape(label), code.as_str());
+        page.line(format_args!("laneway_rejected_total{{lane=\"{lane}\",code=\"{code_text}\"}} {count}\n"));
+        if *code == Code::StaleLease {
+            stale += count;
+        }
+    }
+    page.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
+    page.line(format_args!("laneway_stale_total {stale}\n"));
+    summary(&mut page, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
+        &stats.wait
+    });
+    summary(&mut page, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
+    page.0
+}
+
+fn gauge(
+    page: &mut Page,
+    now: &BTreeMap<String, Now>,
+    name: &str,
+    help: &str,
+    value: impl Fn(&Now) -> Option<f64>,
+) {
+    page.family(name, "gauge", help);
+    for (label, now) in now {
+        if let Some(value) = value(now) {
+            page.line(format_args!("{name}{{lane=\"{}\"}} {value}\n", escape(label)));
+        }
+    }
+}
+
+fn summary(
+    page: &mut Page,
+    stats: &[(String, LaneStats)],
+    name: &str,
+    help: &str,
+    of: impl Fn(&LaneStats) -> &Histogram,
+) {
+    page.family(name, "summary", help);
+    for (label, stats) in stats {
+        let (lane, histogram) = (escape(label), of(stats));
+        for percent in [50, 90, 99] {
+            if let Some(length) = histogram.percentile(percent) {
+                let (quantile, secs) = (f64::from(percent) / 100.0, length.0 as f64 / 1000.0);
+                page.line(format_args!("{name}{{lane=\"{lane}\",quantile=\"{quantile}\"}} {secs}\n"));
+            }
+        }
+        let sum = histogram.sum().0 as f64 / 1000.0;
+        page.line(format_args!("{name}_sum{{lane=\"{lane}\"}} {sum}\n"));
+        page.line(format_args!("{name}_count{{lane=\"{lane}\"}} {}\n", histogram.samples()));
+    }
+}
+
+fn escape(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

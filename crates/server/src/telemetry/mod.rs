@@ -1,0 +1,6 @@
+//! Metrics, traces and charts.
+
+pub(crate) mod charts;
+pub(crate) mod metrics;
+pub(crate) mod otlp;
+pub(crate) mod otlp_spans;

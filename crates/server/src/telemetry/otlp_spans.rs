@@ -1,0 +1,161 @@
+//! What is remembered of a task as spans of OpenTelemetry, in the JSON encoding of its protocol (OTLP 1).
+
+use laneway_core::{End, LaneName, TaskId, Timestamp};
+use laneway_engine::TaskRecord;
+use laneway_protocol::{end_word, source_word};
+use serde_json::{Value, json};
+
+/// The span that asked for a task, in another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parent {
+    trace: u128,
+    span: u64,
+    is_sampled: bool,
+}
+
+impl Parent {
+    /// Reads a `traceparent`: version, trace, span, flags.
+    pub(crate) fn parse(text: &str) -> Option<Parent> {
+        let mut parts = text.split('-');
+        let (_version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let trace = u128::from_str_radix(trace, 16).ok().filter(|trace| *trace != 0)?;
+        let span = u64::from_str_radix(span, 16).ok().filter(|span| *span != 0)?;
+        Some(Parent { trace, span, is_sampled: u8::from_str_radix(flags, 16).ok()? & 1 == 1 })
+    }
+}
+
+/// One span's id: made from the task's, so that whoever tells of the task again tells of the same spans.
+fn span_id(task: TaskId, number: u64) -> String {
+    // An odd factor keeps all numbers apart.
+    let id = (task.0 as u64) ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!("{:016x}", id.max(1))
+}
+
+/// The spans of a task that is over: the whole of it, each wait and each attempt. None, if its caller's trace is not kept.
+pub(crate) fn spans(record: &TaskRecord, parent: Option<Parent>) -> Vec<Value> {
+    let Some(finished) = &record.finished else { return Vec::new() };
+    if parent.is_some_and(|parent| !parent.is_sampled) {
+        return Vec::new();
+    }
+    let trace = format!("{:032x}", parent.map_or(finished.task.0, |parent| parent.trace));
+    let whole = span_id(finished.task, 0);
+    let mut spans = vec![span(&Span {
+        trace: &trace,
+        id: whole.clone(),
+        parent: parent.map(|parent| format!("{:016x}", parent.span)),
+        name: format!("task {}", finished.kind),
+        times: (finished.submitted, finished.ended),
+        problem: problem(&finished.end),
+        attributes: json!([
+            text("laneway.task.id", &finished.task.to_string()),
+            text("laneway.kind", finished.kind.as_str()),
+            text("laneway.lane", finished.lanes.first().unwrap_or(&LaneName::main()).as_str()),
+            text("laneway.source", source_word(finished.source)),
+            text("laneway.outcome", end_word(&finished.end)),
+            number("laneway.attempts", finished.attempts.into()),
+        ]),
+    })];
+    let mut add = |name: &str, times: (Timestamp, Timestamp), problem: Option<&'static str>, attributes| {
+        let id = span_id(finished.task, spans.len() as u64);
+        let (trace, parent, name) = (trace.as_str(), Some(whole.clone()), name.to_owned());
+        spans.push(span(&Span { trace, id, parent, name, times, problem, attributes }));
+    };
+    let mut free = finished.submitted;
+    let attempts = crate::service::attempt_view::of(record);
+    for attempt in &attempts {
+        let ended = attempt.ended_at.map_or(finished.ended, |at| at.0);
+        let started = attempt.started_at.map_or(ended, |at| at.0);
+        add("waiting", (free, started), None, json!([]));
+        let worker = attempt.worker.as_deref().map(|worker| text("laneway.worker", worker));
+        let which = number("laneway.attempt", attempt.number.into());
+        let attributes = json!(worker.into_iter().chain([which]).collect::<Vec<_>>());
+        let problem = (attempt.outcome != "completed").then_some("it did not succeed");
+        add("running", (started, ended), problem, attributes);
+        free = ended;
+    }
+    if free < finished.ended || attempts.is_empty() {
+        add("waiting", (free, finished.ended), None, json!([]));
+    }
+    spans
+}
+
+/// What is sent to a collector.
+pub(crate) fn request(spans: Vec<Value>) -> Value {
+    let resource =
+        json!([text("service.name", "laneway"), text("service.version", env!("CARGO_PKG_VERSION"))]);
+    let scope = json!({ "name": "laneway", "version": env!("CARGO_PKG_VERSION") });
+    json!({ "resourceSpans": [{
+        "resource": { "attributes": resource },
+        "scopeSpans": [{ "scope": scope, "spans": spans }],
+    }] })
+}
+
+struct Span<'a> {
+    trace: &'a str,
+    id: String,
+    parent: Option<String>,
+    name: String,
+    times: (Timestamp, Timestamp),
+    problem: Option<&'static str>,
+    attributes: Value,
+}
+
+/// Inside one program, which is the kind 1; a status of 1 is well, 2 is not.
+fn span(span: &Span<'_>) -> Value {
+    let nanos = |at: Timestamp| (u128::from(at.0) * 1_000_000).to_string();
+    let status = match span.problem {
+        None => json!({ "code": 1 }),
+        Some(problem) => json!({ "code": 2, "message": problem }),
+    };
+    let mut made = json!({
+        "traceId": span.trace,
+        "spanId": span.id,
+        "name": span.name,
+        "kind": 1,
+        "startTimeUnixNano": nanos(span.times.0),
+        "endTimeUnixNano": nanos(span.times.1.max(span.times.0)),
+        "attributes": span.attributes,
+        "status": status,
+    });
+    if let Some(parent) = &span.parent {
+        made["parentSpanId"] = json!(parent);
+    }
+    made
+}
+
+fn problem(end: &End) -> Option<&'static str> {
+    (*end != End::Completed).then(|| end_word(end))
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+/// Numbers of 64 bits are texts in this encoding.
+fn number(key: &str, value: u64) -> Value {
+    json!({ "key": key, "value": { "intValue": value.to_string() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceparent_is_read_and_nonsense_is_not() {
+        let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let parent = Parent::parse(text).unwrap();
+        assert_eq!(format!("{:032x}-{:016x}", parent.trace, parent.span), text[3..52]);
+        assert!(parent.is_sampled);
+        assert!(!Parent::parse(&text.replace("-01", "-00")).unwrap().is_sampled);
+        for wrong in ["", "00", "00-0-1-01", "00-1-0-01", "00-x-1-01", "00-1-1-zz"] {
+            assert_eq!(Parent::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn spans_of_one_task_have_ids_of_their_own() {
+        let ids: std::collections::BTreeSet<String> =
+            (0..1000).map(|number| span_id(TaskId(7), number)).collect();
+        assert_eq!(ids.len(), 1000);
+    }
+}

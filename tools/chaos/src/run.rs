@@ -1,0 +1,271 @@
+//! Starts replicas, does to them what happens to processes and networks, and looks at what is left.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io::Write;
+use std::process::ChildStdin;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use laneway_core::TaskId;
+use laneway_store::{Batch, Head, Log};
+use laneway_test_services::{Process, Proxy, Signal};
+
+use crate::LEASE_MS;
+use crate::check::{Findings, check};
+use crate::engine::{Engine, Kind, open};
+
+/// How long to wait between two faults.
+const PAUSE: Duration = Duration::from_millis(700);
+/// Everything has ended so long after the last fault.
+const DRAINED_WITHIN: Duration = Duration::from_secs(60);
+/// How many sorts of faults there are.
+const SORTS: u64 = 8;
+
+/// What was done, and what the log shows.
+#[derive(Debug)]
+pub struct Summary {
+    kind: Kind,
+    replicas: usize,
+    kills: u32,
+    stops: u32,
+    cuts: u64,
+    lost_replies: u32,
+    outages: u32,
+    restarts: u32,
+    away: usize,
+    accepted: usize,
+    batches: usize,
+    drained: Duration,
+    /// What the log shows.
+    pub findings: Findings,
+}
+
+struct Member {
+    number: u64,
+    process: Process,
+    lines: Receiver<String>,
+    input: Option<ChildStdin>,
+    proxy: Proxy,
+    /// When it goes on, or is let through again.
+    until: Option<Instant>,
+}
+
+struct Run<'a> {
+    program: &'a str,
+    engine: Engine,
+    members: Vec<Member>,
+    started: u64,
+    said: Vec<String>,
+    summary: Summary,
+    /// For the choice of faults.
+    seed: u64,
+}
+
+/// Runs so many replicas for so long. `program` is the path of `laneway-chaos-replica`.
+pub fn run(program: &str, kind: Kind, replicas: usize, length: Duration, seed: u64) -> Summary {
+    let engine = Engine::start(kind);
+    let summary = Summary {
+        kind,
+        replicas,
+        kills: 0,
+        stops: 0,
+        cuts: 0,
+        lost_replies: 0,
+        outages: 0,
+        restarts: 0,
+        away: 0,
+        accepted: 0,
+        batches: 0,
+        drained: Duration::ZERO,
+        findings: Findings::default(),
+    };
+    let (members, said) = (Vec::new(), Vec::new());
+    let mut run = Run { program, engine, members, started: 0, said, summary, seed };
+    for _ in 0..replicas {
+        let proxy = Proxy::to(run.engine.port());
+        let member = run.member(proxy);
+        run.members.push(member);
+    }
+    let end = Instant::now() + length;
+    let mut sort = seed;
+    while Instant::now() < end {
+        std::thread::sleep(PAUSE);
+        run.mend(false);
+        run.fault(sort % SORTS);
+        sort += 1;
+    }
+    run.mend(true);
+    run.finish()
+}
+
+impl Run<'_> {
+    fn member(&mut self, proxy: Proxy) -> Member {
+        self.started += 1;
+        let (url, number) = (self.engine.url_at(proxy.port()), self.started);
+        let (process, lines, input) = Process::talk(self.program, &[&url, &number.to_string()]).unwrap();
+        Member { number, process, lines, input, proxy, until: None }
+    }
+
+    /// A number below `below` that follows from the seed.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % below
+    }
+
+    fn fault(&mut self, sort: u64) {
+        let one = self.chance(self.members.len() as u64) as usize;
+        match sort {
+            0 => self.replace(one),
+            1 => {
+                self.members[one].process.signal(Signal::Stop);
+                self.members[one].until = Some(Instant::now() + Duration::from_millis(LEASE_MS * 3 / 2));
+                self.summary.stops += 1;
+            }
+            2 => self.members[one].proxy.cut(),
+            3 => {
+                self.members[one].proxy.lose_replies(1);
+                self.summary.lost_replies += 1;
+            }
+            4 => {
+                self.members[one].proxy.refuse();
+                let away = 200 + self.chance(LEASE_MS * 2);
+                self.members[one].until = Some(Instant::now() + Duration::from_millis(away));
+                self.summary.outages += 1;
+            }
+            5 => {
+                self.engine.restart();
+                self.summary.restarts += 1;
+            }
+            6 => self.engine.forget(),
+            _ => {
+                let delay = self.chance(20);
+                self.members[one].proxy.delay(Duration::from_millis(delay));
+            }
+        }
+    }
+
+    /// Kills a replica and starts another in its place.
+    fn replace(&mut self, one: usize) {
+        let mut dead = self.members.remove(one);
+        dead.process.kill();
+        self.summary.kills += 1;
+        self.said.extend(dead.lines.iter());
+        dead.proxy.let_through();
+        dead.proxy.delay(Duration::ZERO);
+        let member = self.member(dead.proxy);
+        self.members.push(member);
+    }
+
+    /// Lets those go on whose time has come, or everybody.
+    fn mend(&mut self, is_everybody: bool) {
+        for member in &mut self.members {
+            if is_everybody || member.until.is_some_and(|until| until <= Instant::now()) {
+                member.until = None;
+                member.process.signal(Signal::Continue);
+                member.proxy.let_through();
+                member.proxy.lose_replies(0);
+                member.proxy.delay(Duration::ZERO);
+            }
+        }
+    }
+
+    /// Lets everything come to its end, and looks at what happened.
+    fn finish(mut self) -> Summary {
+        for member in &mut self.members {
+            let asked = member.input.as_mut().map(|input| writeln!(input, "enough"));
+            assert!(matches!(asked, Some(Ok(()))), "replica {} listens", member.number);
+        }
+        for member in &self.members {
+            let idle = member.lines.iter().take_while(|line| line != "idle");
+            self.said.extend(idle);
+        }
+        let began = Instant::now();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = self.engine.url_at(self.engine.port());
+        let log = runtime.block_on(drained(&url, began));
+        self.summary.drained = began.elapsed();
+        for mut member in self.members.drain(..) {
+            // The end of its input is the end of it.
+            drop(member.input.take());
+            member.process.wait();
+            self.said.extend(member.lines.iter());
+            self.summary.cuts += member.proxy.cuts();
+        }
+        let accepted: Vec<TaskId> = self.said.iter().filter_map(|line| task_in(line, "accepted ")).collect();
+        let done: HashSet<(TaskId, u64)> = self.said.iter().filter_map(|line| done_in(line)).collect();
+        self.summary.away = self.said.iter().filter(|line| *line == "away").count();
+        (self.summary.accepted, self.summary.batches) = (accepted.len(), log.len());
+        self.summary.findings = check(&log, &accepted, &done);
+        self.complain();
+        self.summary
+    }
+
+    /// What the replicas said that they should not say.
+    fn complain(&mut self) {
+        let known = ["ready", "idle", "away"];
+        let is_known = |line: &&String| {
+            known.contains(&line.as_str()) || line.starts_with("accepted ") || line.starts_with("done ")
+        };
+        let strange = self.said.iter().filter(|line| !is_known(line)).take(20);
+        let strange: Vec<String> = strange.map(|line| format!("a replica said: {line}")).collect();
+        self.summary.findings.violations.extend(strange);
+    }
+}
+
+/// The whole log, as soon as nothing is live any more.
+async fn drained(url: &str, began: Instant) -> Vec<Batch> {
+    let log = Log::new(Arc::clone(&open(url).await.unwrap()));
+    loop {
+        let (head, scheduler) = log.restore(0).await.unwrap();
+        let left = scheduler.live_tasks();
+        if left == 0 {
+            break;
+        }
+        assert!(began.elapsed() < DRAINED_WITHIN, "{left} tasks have not ended");
+        // An engine that has just been started again may be away for a moment.
+        drop(log.store().tail(head.version).await);
+    }
+    let (mut all, mut head) = (Vec::new(), Head::EMPTY);
+    loop {
+        let some = log.read(head).await.unwrap();
+        let Some((last, _)) = some.last() else { return all };
+        head = *last;
+        all.extend(some.into_iter().map(|(_, batch)| batch));
+    }
+}
+
+fn task_in(line: &str, word: &str) -> Option<TaskId> {
+    line.strip_prefix(word)?.split(' ').next()?.parse().ok().map(TaskId)
+}
+
+fn done_in(line: &str) -> Option<(TaskId, u64)> {
+    let task = task_in(line, "done ")?;
+    Some((task, line.rsplit(' ').next()?.parse().ok()?))
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Findings { tasks, completed, lost, lapsed, stale, running_most, violations } = &self.findings;
+        writeln!(f, "{} replicas on {:?}", self.replicas, self.kind)?;
+        writeln!(
+            f,
+            "  tasks {tasks} (completed {completed}, lost {lost}), told accepted {}, batches {}",
+            self.accepted, self.batches
+        )?;
+        writeln!(
+            f,
+            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, engine restarts {}",
+            self.kills, self.stops, self.cuts, self.lost_replies, self.outages, self.restarts
+        )?;
+        writeln!(
+            f,
+            "  refused as away {}, leases lapsed {lapsed}, stale completions refused {stale}, most at once {running_most}, \
+             drained in {:?}",
+            self.away, self.drained
+        )?;
+        write!(f, "  violations: {}", violations.len())?;
+        violations.iter().take(20).try_for_each(|violation| write!(f, "\n    {violation}"))
+    }
+}
