@@ -14,7 +14,7 @@ use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
 use crate::events::hub::Bus;
 use crate::events::signal::Signal;
-use crate::http::error::Refusal;
+use crate::http::error::ApiError;
 use crate::http::limits::{Callers, Limits};
 use crate::schedules::Schedules;
 use crate::service::slots::Slots;
@@ -65,8 +65,8 @@ impl App {
     }
 
     /// Why nobody can wait for the end of a task any more.
-    pub(crate) fn unfinished(&self, task: TaskId, error: laneway_engine::Error) -> Refusal {
-        Refusal::unfinished(task, error, self.handle.durability())
+    pub(crate) fn unfinished(&self, task: TaskId, error: laneway_engine::Error) -> ApiError {
+        ApiError::unfinished(task, error, self.handle.durability())
     }
 
     /// Waits for the end of a task and tells how it went, for whoever has no handle of it.

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::audit::Audit;
+use crate::admin::audit::{Audit, AuditRecord};
 use crate::admin::config_drift::{differences, in_words};
 use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
@@ -374,15 +374,9 @@ impl Reloader {
             let keys = held.join(", ");
             tracing::warn!(keys, "these take effect with a restart only; they stay as they were");
         }
-        let deed = crate::admin::audit::Deed {
-            actor: "signal",
-            event_type: "config",
-            action: "reload",
-            severity: "info",
-            target: path.display().to_string(),
-            details: serde_json::json!({ "needs_restart": held }),
-        };
-        app.audit.record(app.now(), deed).await.map_err(|refusal| refusal.0.detail.clone())
+        let details = serde_json::json!({ "needs_restart": held });
+        let record = AuditRecord::new("config", "reload", path.display().to_string(), details);
+        app.audit.record(app.now(), "signal", record).await.map_err(|error| error.0.detail.clone())
     }
 }
 

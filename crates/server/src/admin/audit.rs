@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 
 use crate::admin::files;
 use crate::admin::tokens::hex;
-use crate::http::error::{Answer, Refusal};
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{ApiError, ApiResult};
 
 /// How many of the newest entries are listed by the API; the file holds all of them.
 const LISTED_MAX: usize = 10_000;
@@ -34,14 +36,36 @@ struct Log {
     listed: VecDeque<AuditEntry>,
 }
 
-/// Something that was done.
-pub(crate) struct Deed<'a> {
-    pub(crate) actor: &'a str,
-    pub(crate) event_type: &'a str,
-    pub(crate) action: &'a str,
-    pub(crate) severity: &'a str,
-    pub(crate) target: String,
-    pub(crate) details: Value,
+/// Something that a caller changed.
+pub(crate) struct AuditRecord {
+    event_type: &'static str,
+    action: &'static str,
+    severity: &'static str,
+    target: String,
+    details: Value,
+}
+
+impl AuditRecord {
+    /// A change of severity `info`.
+    pub(crate) fn new(
+        event_type: &'static str,
+        action: &'static str,
+        target: impl Into<String>,
+        details: Value,
+    ) -> AuditRecord {
+        AuditRecord { event_type, action, severity: "info", target: target.into(), details }
+    }
+
+    pub(crate) fn severity(self, severity: &'static str) -> AuditRecord {
+        AuditRecord { severity, ..self }
+    }
+}
+
+impl App {
+    /// Records what a caller changed. The record is on the disk when this returns.
+    pub(crate) async fn record(&self, caller: &Caller, record: AuditRecord) -> ApiResult<()> {
+        self.audit.record(self.now(), &caller.subject, record).await
+    }
 }
 
 impl Audit {
@@ -71,17 +95,17 @@ impl Audit {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records something that was done. It is on the disk when this returns.
-    pub(crate) async fn record(&self, at: Timestamp, deed: Deed<'_>) -> Answer<()> {
+    /// Records a change. The record is on the disk when this returns.
+    pub(crate) async fn record(&self, at: Timestamp, actor: &str, record: AuditRecord) -> ApiResult<()> {
         let entry = AuditEntry {
             id: 0,
             at: At(at).to_string(),
-            actor: deed.actor.to_owned(),
-            event_type: deed.event_type.to_owned(),
-            action: deed.action.to_owned(),
-            severity: deed.severity.to_owned(),
-            target: deed.target,
-            details: deed.details,
+            actor: actor.to_owned(),
+            event_type: record.event_type.to_owned(),
+            action: record.action.to_owned(),
+            severity: record.severity.to_owned(),
+            target: record.target,
+            details: record.details,
             prev: String::new(),
             hash: String::new(),
         };
@@ -91,7 +115,7 @@ impl Audit {
             return Ok(());
         }
         tracing::error!("the audit log cannot be written");
-        Err(Refusal::new(Code::StoreUnavailable, "it was done, but the audit log could not be written"))
+        Err(ApiError::new(Code::StoreUnavailable, "it was done, but the audit log could not be written"))
     }
 
     /// The newest entries before `before`, the newest first.
@@ -226,15 +250,8 @@ fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn deed(target: &str) -> Deed<'_> {
-        Deed {
-            actor: "ann",
-            event_type: "agent_queue",
-            action: "clear_queue",
-            severity: "info",
-            target: target.to_owned(),
-            details: serde_json::json!({ "cleared_count": 2 }),
-        }
+    fn cleared(target: &str) -> AuditRecord {
+        AuditRecord::new("agent_queue", "clear_queue", target, serde_json::json!({ "cleared_count": 2 }))
     }
 
     #[tokio::test]
@@ -243,7 +260,7 @@ mod tests {
         let path = dir.path().join("audit.jsonl");
         let audit = Audit::open(Some(path.clone())).unwrap();
         for target in ["a", "b", "c"] {
-            audit.record(Timestamp(7), deed(target)).await.unwrap();
+            audit.record(Timestamp(7), "ann", cleared(target)).await.unwrap();
         }
         assert_eq!(verify(&path), Ok(3));
         let good = std::fs::read_to_string(&path).unwrap();
@@ -265,7 +282,7 @@ mod tests {
         }
         std::fs::write(&path, format!("{good}{{\"id\":4,\"at")).unwrap();
         let audit = Audit::open(Some(path.clone())).unwrap();
-        audit.record(Timestamp(8), deed("d")).await.unwrap();
+        audit.record(Timestamp(8), "ann", cleared("d")).await.unwrap();
         assert_eq!(verify(&path), Ok(4));
         assert_eq!(audit.list(Some(4), 2).iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2]);
     }

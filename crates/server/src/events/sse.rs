@@ -22,8 +22,8 @@ use crate::app::App;
 use crate::events::client_event::{Happening, end_data, end_name};
 use crate::events::hub::{Filter, Watch};
 use crate::events::pump::place_data;
-use crate::http::error::Answer;
-use crate::http::limits::Underway;
+use crate::http::error::ApiResult;
+use crate::http::limits::InFlight;
 
 /// How often a quiet stream shows that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -193,7 +193,7 @@ impl App {
     }
 
     /// How a task stands, as the events that would have told of it. For whoever comes later.
-    pub(crate) async fn story_of(&self, task: TaskId) -> Answer<Option<Vec<Happening>>> {
+    pub(crate) async fn story_of(&self, task: TaskId) -> ApiResult<Option<Vec<Happening>>> {
         // Live first: a task that ends between the two looks is found by the second.
         let look = move |lanes: &laneway_core::Scheduler| {
             lanes.task(task).map(|view| (view, laneway_engine::Standing::of(lanes, task)))
@@ -219,13 +219,13 @@ impl App {
 }
 
 /// A body that counts as under way until it has ended. A stream ends when its caller is not welcome any more.
-pub(crate) fn guarded(app: &Arc<App>, body: Body, underway: Underway) -> Body {
+pub(crate) fn guarded(app: &Arc<App>, body: Body, in_flight: InFlight) -> Body {
     let is_stream = body.size_hint().exact().is_none();
-    if !is_stream && underway.token().is_none() {
+    if !is_stream && in_flight.token().is_none() {
         return body;
     }
     let looks = is_stream.then(|| (Arc::clone(app), looks()));
-    Body::new(Guarded { body, underway, looks })
+    Body::new(Guarded { body, in_flight, looks })
 }
 
 /// When to look whether a caller is still welcome.
@@ -237,7 +237,7 @@ pub(crate) fn looks() -> Interval {
 
 struct Guarded {
     body: Body,
-    underway: Underway,
+    in_flight: InFlight,
     looks: Option<(Arc<App>, Interval)>,
 }
 
@@ -246,7 +246,7 @@ impl Guarded {
         let Some((app, looks)) = &mut self.looks else { return true };
         // The tick after the last one wakes whoever reads.
         while looks.poll_tick(context).is_ready() {
-            if !app.is_welcome(self.underway.token()) {
+            if !app.is_welcome(self.in_flight.token()) {
                 return false;
             }
         }

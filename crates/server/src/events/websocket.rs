@@ -18,12 +18,12 @@ use crate::app::App;
 use crate::events::hub::{Filter, From};
 use crate::events::sse::{Telling, Told};
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Query, task_id};
-use crate::http::limits::Underway;
+use crate::http::limits::InFlight;
 use crate::http::routes::chat::agent_named;
 use crate::http::routes::events::{EventsQuery, filter};
-use crate::service::submission::{self, Form, Manner};
+use crate::service::submission::{self, Form, RequestOptions};
 
 /// How often a quiet socket is asked whether it is alive, and when it is taken for dead.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -47,16 +47,16 @@ pub(crate) async fn upgrade(
     State(app): State<Arc<App>>,
     caller: Caller,
     Query(query): Query<EventsQuery>,
-    manner: Answer<Manner>,
-    underway: Underway,
+    options: ApiResult<RequestOptions>,
+    in_flight: InFlight,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let first = query.filter()?;
     let upgrade = upgrade.map_err(|_| {
-        Refusal::invalid("this is a WebSocket: the request must ask for an upgrade")
+        ApiError::invalid("this is a WebSocket: the request must ask for an upgrade")
             .status(axum::http::StatusCode::UPGRADE_REQUIRED)
     })?;
-    let traceparent = manner?.traceparent;
+    let traceparent = options?.traceparent;
     let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
     let most = app.limits().body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
@@ -77,7 +77,7 @@ pub(crate) async fn upgrade(
         };
         client.serve(telling).await;
         // It counts until it is closed.
-        drop((underway, connection));
+        drop((in_flight, connection));
     }))
 }
 
@@ -143,7 +143,7 @@ impl Client {
                     }
                     Some(Ok(Message::Binary(bytes))) => {
                         let admitted = self.admit(bytes.len());
-                        let problem = admitted.err().unwrap_or(Refusal::invalid("frames are texts in JSON"));
+                        let problem = admitted.err().unwrap_or(ApiError::invalid("frames are texts in JSON"));
                         self.refuse(problem, None).await
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
@@ -195,10 +195,10 @@ impl Client {
     }
 
     /// Lets a frame in as a request is let in: if the token still holds, and within its limits.
-    fn admit(&mut self, bytes: usize) -> Answer<()> {
+    fn admit(&mut self, bytes: usize) -> ApiResult<()> {
         self.look();
         if !self.is_welcome {
-            return Err(Refusal::new(Code::Unauthorized, NOT_WELCOME));
+            return Err(ApiError::new(Code::Unauthorized, NOT_WELCOME));
         }
         let Some(token) = &self.caller.token else { return Ok(()) };
         self.app.callers.count(token, bytes as u64, self.app.now(), &self.app.limits())
@@ -240,7 +240,7 @@ impl Client {
         }
     }
 
-    async fn refuse(&mut self, refusal: Refusal, reference: Option<String>) -> bool {
+    async fn refuse(&mut self, refusal: ApiError, reference: Option<String>) -> bool {
         let Problem { lane, code, .. } = &*refusal.0;
         self.app.count_refusal(lane.clone(), *code).await;
         let mut data = serde_json::to_value(&*refusal.0).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Client {
             "steer" => self.steer(frame.data).await,
             "cancel" => self.cancel(frame.data).await,
             "subscribe" => self.subscribe(frame.data),
-            _ => Err(Refusal::invalid("event must be one of submit, message, cancel, steer, subscribe")),
+            _ => Err(ApiError::invalid("event must be one of submit, message, cancel, steer, subscribe")),
         };
         match done {
             Ok(None) => true,
@@ -280,10 +280,12 @@ impl Client {
         }
     }
 
-    fn check(&self, scope: Scope) -> Answer<()> {
+    fn check(&self, scope: Scope) -> ApiResult<()> {
         match self.caller.may(scope) {
             true => Ok(()),
-            false => Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
+            false => {
+                Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str())))
+            }
         }
     }
 
@@ -292,18 +294,18 @@ impl Client {
         &mut self,
         mut data: Value,
         reference: Option<String>,
-    ) -> Answer<Option<(EventName, Value)>> {
+    ) -> ApiResult<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
         if self.runs.len() >= RUNS_MAX {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 Code::RateLimited,
                 format!("a socket has at most {RUNS_MAX} runs at once"),
             ));
         }
-        let object = data.as_object_mut().ok_or_else(|| Refusal::invalid("data must be an object"))?;
+        let object = data.as_object_mut().ok_or_else(|| ApiError::invalid("data must be an object"))?;
         let take = |object: &mut serde_json::Map<String, Value>, key: &str| object.remove(key);
         let name = take(object, "agent").and_then(|name| Some(name.as_str()?.to_owned()));
-        let name = name.ok_or_else(|| Refusal::invalid("data.agent must be the name of an agent"))?;
+        let name = name.ok_or_else(|| ApiError::invalid("data.agent must be the name of an agent"))?;
         let detach = take(object, "detach").and_then(|detach| detach.as_bool()).unwrap_or(false);
         let key = take(object, "idempotency_key").and_then(|key| Some(key.as_str()?.to_owned()));
         let form = match take(object, "parallel").and_then(|parallel| parallel.as_bool()) {
@@ -313,8 +315,8 @@ impl Client {
         let request: ChatRequest = crate::http::extract::decode(data.to_string().as_bytes())?;
         let agent = agent_named(&self.app, &name)?;
         let traceparent = self.traceparent.clone();
-        let manner = Manner { key, detach, traceparent, ..Manner::default() };
-        let asked = submission::turn(&self.app, &self.caller, &agent, form, request, &manner)?;
+        let options = RequestOptions { key, detach, traceparent, ..RequestOptions::default() };
+        let asked = submission::turn(&self.app, &self.caller, &agent, form, request, &options)?;
         let asked = if detach { asked } else { asked.at_home(&self.app) };
         let task = submission::submit(&self.app, asked).await.map_err(|refusal| refusal.of_agent(&name))?;
         let (id, joined) = (task.id(), task.joined());
@@ -338,22 +340,22 @@ impl Client {
     }
 
     /// A message to a session, with the session's key.
-    async fn message(&mut self, mut data: Value) -> Answer<Option<(EventName, Value)>> {
+    async fn message(&mut self, mut data: Value) -> ApiResult<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
-        let object = data.as_object_mut().ok_or_else(|| Refusal::invalid("data must be an object"))?;
+        let object = data.as_object_mut().ok_or_else(|| ApiError::invalid("data must be an object"))?;
         let key = object.remove("session").and_then(|key| Some(key.as_str()?.to_owned()));
-        let key = key.ok_or_else(|| Refusal::invalid("data.session must be the key of a session"))?;
+        let key = key.ok_or_else(|| ApiError::invalid("data.session must be the key of a session"))?;
         let request = crate::http::extract::decode(data.to_string().as_bytes())?;
         let message = crate::http::routes::messages::message(&self.app, &self.caller, &key, request)?;
         let answer = crate::http::routes::messages::send_message(&self.app, message).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
-    async fn steer(&mut self, data: Value) -> Answer<Option<(EventName, Value)>> {
+    async fn steer(&mut self, data: Value) -> ApiResult<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
         let field = |name: &str| data.get(name).and_then(Value::as_str);
         let (Some(key), Some(text)) = (field("session"), field("text")) else {
-            return Err(Refusal::invalid("data must hold session and text"));
+            return Err(ApiError::invalid("data must hold session and text"));
         };
         let answer =
             crate::http::routes::messages::steer_session(&self.app, &self.caller, key, text.to_owned())
@@ -361,7 +363,7 @@ impl Client {
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
-    async fn cancel(&mut self, data: Value) -> Answer<Option<(EventName, Value)>> {
+    async fn cancel(&mut self, data: Value) -> ApiResult<Option<(EventName, Value)>> {
         self.check(Scope::Submit)?;
         let id = data.get("task_id").and_then(Value::as_str).unwrap_or_default();
         let task = task_id(id)?;
@@ -372,7 +374,7 @@ impl Client {
         Ok(Some((EventName::Progress, json!({ "task_id": task.to_string(), "cancel": status }))))
     }
 
-    fn subscribe(&mut self, data: Value) -> Answer<Option<(EventName, Value)>> {
+    fn subscribe(&mut self, data: Value) -> ApiResult<Option<(EventName, Value)>> {
         self.check(Scope::Read)?;
         let field = |name: &str| data.get(name).and_then(Value::as_str);
         let filter = filter(field("lane"), field("session"), field("task"))?;
@@ -380,7 +382,7 @@ impl Client {
             self.subscriptions.clear();
         }
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            return Err(Refusal::invalid(format!("a socket has at most {SUBSCRIPTIONS_MAX} subscriptions")));
+            return Err(ApiError::invalid(format!("a socket has at most {SUBSCRIPTIONS_MAX} subscriptions")));
         }
         self.subscriptions.push(filter);
         Ok(None)

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, Method, header};
 use laneway_protocol::{Code, Scope};
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
-use crate::http::limits::Underway;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::limits::InFlight;
 use crate::http::router::{Access, access_of};
 
 /// Who is behind a request.
@@ -56,20 +56,20 @@ impl Caller {
 }
 
 impl FromRequestParts<Arc<App>> for Caller {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Answer<Caller> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> ApiResult<Caller> {
         parts.extensions.get::<Caller>().cloned().ok_or_else(unauthorized)
     }
 }
 
-fn unauthorized() -> Refusal {
-    Refusal::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
+fn unauthorized() -> ApiError {
+    ApiError::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
 }
 
 /// Lets a request through, with who asks among its extensions, or says why not. What comes back counts as long as it is
 /// held.
-pub(crate) fn admit(app: &App, request: &mut Request) -> Answer<Option<Underway>> {
+pub(crate) fn admit(app: &App, request: &mut Request) -> ApiResult<Option<InFlight>> {
     check_host(app, request.headers(), request.uri().authority())?;
     check_origin(app, request.headers())?;
     let path = request.extensions().get::<MatchedPath>();
@@ -81,18 +81,18 @@ pub(crate) fn admit(app: &App, request: &mut Request) -> Answer<Option<Underway>
     if let Access::Scope(scope) = access
         && !caller.may(scope)
     {
-        return Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
+        return Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
     }
-    let underway = within_limits(app, &caller, request)?;
+    let in_flight = within_limits(app, &caller, request)?;
     if request.headers().contains_key(header::UPGRADE) {
-        request.extensions_mut().insert(underway.clone());
+        request.extensions_mut().insert(in_flight.clone());
     }
     request.extensions_mut().insert(caller);
-    Ok(Some(underway))
+    Ok(Some(in_flight))
 }
 
-fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Underway> {
-    let Some(token) = &caller.token else { return Ok(Underway::WITHOUT_TOKEN) };
+fn within_limits(app: &App, caller: &Caller, request: &Request) -> ApiResult<InFlight> {
+    let Some(token) = &caller.token else { return Ok(InFlight::WITHOUT_TOKEN) };
     let limits = app.limits();
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -105,7 +105,7 @@ fn within_limits(app: &App, caller: &Caller, request: &Request) -> Answer<Underw
     app.callers.admit(token, length.unwrap_or(unknown), app.now(), &limits)
 }
 
-fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Caller> {
+fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> ApiResult<Caller> {
     if app.is_open() {
         return Ok(Caller::local());
     }
@@ -128,20 +128,20 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> Answer<Calle
 
 /// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
 /// own.
-fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> Answer<()> {
+fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> ApiResult<()> {
     // Whoever stands before us may have gone by another of them.
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
-        return Err(Refusal::invalid("the request has more than one Host header: send one"));
+        return Err(ApiError::invalid("the request has more than one Host header: send one"));
     }
     let text = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let written = text.map(|text| text.parse::<Authority>().ok());
     let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);
-    let Some(host) = host else { return Err(Refusal::invalid("the request needs a Host header")) };
+    let Some(host) = host else { return Err(ApiError::invalid("the request needs a Host header")) };
     // A request for a proxy names one in its first line too.
     let asked = authority.map(Authority::host);
     match is_known_host(app, host) && asked.is_none_or(|asked| is_known_host(app, asked)) {
         true => Ok(()),
-        false => Err(Refusal::forbidden(
+        false => Err(ApiError::forbidden(
             "this server does not answer to that Host; name it in server { hosts = [...] }",
         )),
     }
@@ -166,14 +166,14 @@ pub(crate) fn is_named_origin(app: &App, origin: &str) -> bool {
     app.config().server.origins.iter().any(|known| known == origin)
 }
 
-fn check_origin(app: &App, headers: &HeaderMap) -> Answer<()> {
+fn check_origin(app: &App, headers: &HeaderMap) -> ApiResult<()> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_same = origin.split_once("://").is_some_and(|(_, rest)| !host.is_empty() && rest == host);
     match is_same || is_named_origin(app, origin) {
         true => Ok(()),
-        false => Err(Refusal::forbidden(
+        false => Err(ApiError::forbidden(
             "pages of that origin may not ask this server; name it in server { origins = [...] }",
         )),
     }

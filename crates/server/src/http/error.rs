@@ -9,51 +9,51 @@ use laneway_store::{Damage, Durability, StoreError};
 
 /// Something that is not done, and why.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal(pub(crate) Box<Problem>);
+pub(crate) struct ApiError(pub(crate) Box<Problem>);
 
 /// Says of an answer that it is a refusal, for whoever counts them.
 #[derive(Clone)]
-pub(crate) struct Refused {
+pub(crate) struct ErrorLabels {
     pub(crate) lane: Option<String>,
     pub(crate) code: Code,
 }
 
-pub(crate) type Answer<T> = Result<T, Refusal>;
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 pub(crate) const TASK_ID: HeaderName = HeaderName::from_static("x-laneway-task-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-impl Refusal {
-    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Refusal {
+impl ApiError {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> ApiError {
         let problem = Problem::new(code, detail);
         // What may be tried again at once is still better tried a little later.
         match code {
-            Code::StoreUnavailable | Code::Draining => Refusal(Box::new(problem.retry_after_ms(5000))),
-            _ => Refusal(Box::new(problem)),
+            Code::StoreUnavailable | Code::Draining => ApiError(Box::new(problem.retry_after_ms(5000))),
+            _ => ApiError(Box::new(problem)),
         }
     }
 
-    pub(crate) fn invalid(detail: impl Into<String>) -> Refusal {
-        Refusal::new(Code::Invalid, detail)
+    pub(crate) fn invalid(detail: impl Into<String>) -> ApiError {
+        ApiError::new(Code::Invalid, detail)
     }
 
-    pub(crate) fn not_found(what: &str) -> Refusal {
-        Refusal::new(Code::NotFound, format!("there is no such {what}"))
+    pub(crate) fn not_found(what: &str) -> ApiError {
+        ApiError::new(Code::NotFound, format!("there is no such {what}"))
     }
 
-    pub(crate) fn forbidden(detail: impl Into<String>) -> Refusal {
-        Refusal::new(Code::Forbidden, detail)
+    pub(crate) fn forbidden(detail: impl Into<String>) -> ApiError {
+        ApiError::new(Code::Forbidden, detail)
     }
 
     /// The same refusal under another HTTP status.
-    pub(crate) fn status(mut self, status: StatusCode) -> Refusal {
+    pub(crate) fn status(mut self, status: StatusCode) -> ApiError {
         self.0.status = status.as_u16();
         self
     }
 
     /// Says which agent was asked.
-    pub(crate) fn of_agent(mut self, agent: &str) -> Refusal {
+    pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
         self.0.agent = Some(agent.to_owned());
         // What a token has waiting says nothing of an agent.
         let is_callers = self
@@ -80,13 +80,13 @@ impl Refusal {
     }
 
     /// Says which task it would have been, or is.
-    pub(crate) fn of_task(mut self, task: laneway_core::TaskId) -> Refusal {
+    pub(crate) fn of_task(mut self, task: laneway_core::TaskId) -> ApiError {
         self.0 = Box::new(self.0.task(task.to_string()));
         self
     }
 
     /// What became of a task that did not complete.
-    pub(crate) fn ended(task: laneway_core::TaskId, end: &End) -> Refusal {
+    pub(crate) fn ended(task: laneway_core::TaskId, end: &End) -> ApiError {
         let (code, detail, reason) = match end {
             End::Completed => (Code::Internal, "it completed".to_owned(), None),
             End::Failed { error } => (Code::RunFailed, format!("the run failed: {error}"), None),
@@ -108,58 +108,58 @@ impl Refusal {
         if let Some(reason) = reason {
             problem.reason = reason.to_owned();
         }
-        Refusal(Box::new(problem))
+        ApiError(Box::new(problem))
     }
 
     /// Why nobody can wait for the end of a task any more. One that is kept must not be asked for again.
-    pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> Refusal {
+    pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> ApiError {
         if error != Error::Closed || durability == Durability::Memory {
-            return Refusal::from(error).of_task(task);
+            return ApiError::from(error).of_task(task);
         }
         let detail = format!(
             "the server is shutting down; the task is kept and runs after the restart: do not ask again, look at \
              GET /api/tasks/{task}"
         );
         let problem = Problem::new(Code::Draining, detail).task(task.to_string());
-        Refusal(Box::new(Problem { retryable: false, ..problem }))
+        ApiError(Box::new(Problem { retryable: false, ..problem }))
     }
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Refusal {
+impl From<Error> for ApiError {
+    fn from(error: Error) -> ApiError {
         match error {
             Error::Rejected(rejection) => rejection.into(),
-            Error::Name(error) => Refusal::invalid(error.to_string()),
-            Error::NotForClosures(what) => Refusal::invalid(format!("a slot cannot have {what}")),
-            Error::NoHandler { .. } => Refusal::invalid(
+            Error::Name(error) => ApiError::invalid(error.to_string()),
+            Error::NotForClosures(what) => ApiError::invalid(format!("a slot cannot have {what}")),
+            Error::NoHandler { .. } => ApiError::invalid(
                 "nothing here runs tasks of that kind: give it a handler block, or a home lane that hands its work \
                  to workers",
             ),
-            Error::ExternalLane { lane } => Refusal::invalid(format!(
+            Error::ExternalLane { lane } => ApiError::invalid(format!(
                 "lane {lane} hands its work to workers; a slot needs another home lane"
             )),
-            Error::Json(_) => Refusal::invalid("not readable as JSON"),
+            Error::Json(_) => ApiError::invalid("not readable as JSON"),
             Error::Unavailable(_) => {
                 let detail = "the store cannot be reached; what was asked may or may not have happened, and asking \
                               again under an Idempotency-Key is safe";
-                Refusal::new(Code::StoreUnavailable, detail)
+                ApiError::new(Code::StoreUnavailable, detail)
             }
             Error::Broken(StoreError::Corrupt { damage: Damage::UnknownFormat { .. }, .. }) => {
                 let detail = "a newer version of Laneway has written to the store, and this server stops instead of \
                               guessing what it says; ask another one, and upgrade this one";
-                Refusal::new(Code::StoreUnavailable, detail)
+                ApiError::new(Code::StoreUnavailable, detail)
             }
             Error::Broken(_) => {
-                Refusal::new(Code::StoreUnavailable, "the store holds something that cannot be read")
+                ApiError::new(Code::StoreUnavailable, "the store holds something that cannot be read")
             }
-            Error::Closed => Refusal::new(Code::Draining, "the server is shutting down"),
-            _ => Refusal::new(Code::Internal, "something unexpected went wrong"),
+            Error::Closed => ApiError::new(Code::Draining, "the server is shutting down"),
+            _ => ApiError::new(Code::Internal, "something unexpected went wrong"),
         }
     }
 }
 
-impl From<Rejection> for Refusal {
-    fn from(rejection: Rejection) -> Refusal {
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> ApiError {
         let code = Code::from_text(rejection.code()).unwrap_or(Code::Invalid);
         let mut problem = Problem::new(code, rejection.to_string());
         if let Some(wait) = rejection.retry_after() {
@@ -195,17 +195,17 @@ impl From<Rejection> for Refusal {
             }
             _ => {}
         }
-        Refusal(Box::new(problem))
+        ApiError(Box::new(problem))
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = self.0;
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&*problem).unwrap_or_default();
         let mut response = (status, body).into_response();
-        response.extensions_mut().insert(Refused { lane: problem.lane.clone(), code: problem.code });
+        response.extensions_mut().insert(ErrorLabels { lane: problem.lane.clone(), code: problem.code });
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let (Some(secs), Some(millis)) = (problem.retry_after, problem.retry_after_ms) {

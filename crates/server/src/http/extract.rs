@@ -15,7 +15,7 @@ use laneway_protocol::Code;
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 
 /// A body in JSON, read within the limits of size and time. A body that is slow holds no slot: nothing is asked of the
 /// queue before it is here.
@@ -28,16 +28,16 @@ pub(crate) struct Query<T>(pub(crate) T);
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Answer<Body<T>> {
+    async fn from_request(request: Request, app: &Arc<App>) -> ApiResult<Body<T>> {
         check_content_type(request.headers())?;
         let bytes = read(request, app).await?;
         decode(&bytes).map(Body)
     }
 }
 
-fn check_content_type(headers: &HeaderMap) -> Answer<()> {
+fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {
     let given = headers.get(header::CONTENT_TYPE);
     let is_json = given.is_some_and(|value| {
         let value = value.to_str().unwrap_or_default();
@@ -46,15 +46,15 @@ fn check_content_type(headers: &HeaderMap) -> Answer<()> {
     });
     match is_json {
         true => Ok(()),
-        false => Err(Refusal::invalid("the body must be JSON, with Content-Type: application/json")
+        false => Err(ApiError::invalid("the body must be JSON, with Content-Type: application/json")
             .status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE)),
     }
 }
 
-pub(crate) async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
+pub(crate) async fn read(request: Request, app: &App) -> ApiResult<bytes::Bytes> {
     let limits = app.limits();
     let too_large =
-        || Refusal::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));
+        || ApiError::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limits.body_bytes_max as u64) {
@@ -64,8 +64,8 @@ pub(crate) async fn read(request: Request, app: &App) -> Answer<bytes::Bytes> {
     match within(limits.body_timeout, body).await {
         Some(Ok(collected)) => Ok(collected.to_bytes()),
         Some(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
-        Some(Err(_)) => Err(Refusal::invalid("the body broke off")),
-        None => Err(Refusal::invalid(format!(
+        Some(Err(_)) => Err(ApiError::invalid("the body broke off")),
+        None => Err(ApiError::invalid(format!(
             "the body did not arrive within {} s",
             limits.body_timeout.as_secs()
         ))
@@ -93,8 +93,8 @@ async fn within<T>(limit: Duration, something: impl Future<Output = T>) -> Optio
     }
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    serde_json::from_slice(bytes).map_err(|error| Refusal::invalid(blame(&error)))
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(blame(&error)))
 }
 
 /// What is wrong with a text in JSON: where, and what would be right; never what was there.
@@ -134,12 +134,12 @@ fn in_json(expected: &str) -> &str {
 }
 
 impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Answer<Query<T>> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Query<T>> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, app).await;
         query.map(|query| Query(query.0)).map_err(|_| {
-            Refusal::invalid(
+            ApiError::invalid(
                 "a parameter of the query is not one of this request, or its value makes no sense",
             )
         })
@@ -147,17 +147,17 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
 }
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Path<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Answer<Path<T>> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Path<T>> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
-        path.map(|path| Path(path.0)).map_err(|_| Refusal::invalid("the path is not UTF-8"))
+        path.map(|path| Path(path.0)).map_err(|_| ApiError::invalid("the path is not UTF-8"))
     }
 }
 
 /// Reads the id of a task. A text that is no id is the id of nothing.
-pub(crate) fn task_id(text: &str) -> Answer<TaskId> {
-    let missing = || Refusal::not_found("task");
+pub(crate) fn task_id(text: &str) -> ApiResult<TaskId> {
+    let missing = || ApiError::not_found("task");
     let dashes = [8, 13, 18, 23];
     let is_shaped = text.len() == 36
         && text.bytes().enumerate().all(|(place, byte)| match dashes.contains(&place) {
@@ -188,9 +188,9 @@ fn is_zero_quality(parameter: &str) -> bool {
 }
 
 /// A header that must be readable, if it is there.
-pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Answer<Option<&'a str>> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> ApiResult<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text =
-        value.to_str().map_err(|_| Refusal::invalid(format!("the header {name} must be plain ASCII")))?;
+        value.to_str().map_err(|_| ApiError::invalid(format!("the header {name} must be plain ASCII")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

@@ -12,7 +12,7 @@ use laneway_core::{Bucket, Period, RateLimit, Timestamp};
 use laneway_protocol::Code;
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 
 /// What a request may be like, as the configuration that holds says.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ fn take(bucket: &mut Bucket, now: Timestamp, amount: u64, max: u32) -> Result<()
 
 /// One request, stream or socket that is under way. Dropping the last of its clones makes room for another.
 #[derive(Clone)]
-pub(crate) struct Underway(Option<Arc<Place>>);
+pub(crate) struct InFlight(Option<Arc<Place>>);
 
 /// A place among those that a token may have at once.
 struct Place {
@@ -76,9 +76,9 @@ struct Place {
     token: String,
 }
 
-impl Underway {
+impl InFlight {
     /// Who has no token has as many places as there are connections.
-    pub(crate) const WITHOUT_TOKEN: Underway = Underway(None);
+    pub(crate) const WITHOUT_TOKEN: InFlight = InFlight(None);
 
     /// The id of the token that it counts for.
     pub(crate) fn token(&self) -> Option<&str> {
@@ -87,22 +87,22 @@ impl Underway {
 }
 
 /// For a route whose connection outlives its answer: there if the request asks for another protocol.
-impl FromRequestParts<Arc<App>> for Underway {
+impl FromRequestParts<Arc<App>> for InFlight {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Underway, Infallible> {
-        Ok(parts.extensions.remove::<Underway>().unwrap_or(Underway::WITHOUT_TOKEN))
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<InFlight, Infallible> {
+        Ok(parts.extensions.remove::<InFlight>().unwrap_or(InFlight::WITHOUT_TOKEN))
     }
 }
 
-fn limited(what: &str, wait: u64) -> Refusal {
-    let refusal = Refusal::new(Code::RateLimited, format!("this token {what}"));
-    Refusal(Box::new(refusal.0.retry_after_ms(wait)))
+fn limited(what: &str, wait: u64) -> ApiError {
+    let refusal = ApiError::new(Code::RateLimited, format!("this token {what}"));
+    ApiError(Box::new(refusal.0.retry_after_ms(wait)))
 }
 
 impl Usage {
     /// Counts something that is asked, with its bytes, or says when to come back.
-    fn count(&mut self, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<()> {
+    fn count(&mut self, bytes: u64, now: Timestamp, limits: &Limits) -> ApiResult<()> {
         if let Some(max) = limits.token_requests_per_minute {
             let taken = take(&mut self.requests, now, 1, max);
             taken.map_err(|wait| limited(&format!("may ask {max} times a minute"), wait))?;
@@ -121,7 +121,13 @@ impl Callers {
     }
 
     /// Lets a request of a token in, or says when to come back.
-    pub(crate) fn admit(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<Underway> {
+    pub(crate) fn admit(
+        &self,
+        token: &str,
+        bytes: u64,
+        now: Timestamp,
+        limits: &Limits,
+    ) -> ApiResult<InFlight> {
         let mut callers = self.lock();
         let usage = callers.entry(token.to_owned()).or_default();
         if let Some(max) = limits.token_connections
@@ -131,11 +137,11 @@ impl Callers {
         }
         usage.count(bytes, now, limits)?;
         usage.connections += 1;
-        Ok(Underway(Some(Arc::new(Place { callers: self.clone(), token: token.to_owned() }))))
+        Ok(InFlight(Some(Arc::new(Place { callers: self.clone(), token: token.to_owned() }))))
     }
 
     /// The same for what is asked over a connection that counts already.
-    pub(crate) fn count(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> Answer<()> {
+    pub(crate) fn count(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> ApiResult<()> {
         self.lock().entry(token.to_owned()).or_default().count(bytes, now, limits)
     }
 }

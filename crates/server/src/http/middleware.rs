@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use crate::app::App;
 use crate::http::auth::{admit, is_named_origin};
-use crate::http::error::Refused;
+use crate::http::error::ErrorLabels;
 use crate::service::submission;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -61,22 +61,22 @@ where
         if let Some(answer) = page.as_ref().and_then(|page| page.may_ask(&request)) {
             return Box::pin(async { Ok(answer) });
         }
-        let answer = admit(&app, &mut request).map(|underway| (self.route.call(request), underway));
+        let answer = admit(&app, &mut request).map(|in_flight| (self.route.call(request), in_flight));
         Box::pin(async move {
             let mut response = match answer {
                 Err(refusal) => refusal.into_response(),
-                Ok((answer, underway)) => {
+                Ok((answer, in_flight)) => {
                     let response = answer.await?;
                     // A stream counts until it has ended.
-                    match underway {
-                        Some(underway) => {
-                            response.map(|body| crate::events::sse::guarded(&app, body, underway))
+                    match in_flight {
+                        Some(in_flight) => {
+                            response.map(|body| crate::events::sse::guarded(&app, body, in_flight))
                         }
                         None => response,
                     }
                 }
             };
-            if let Some(refused) = response.extensions_mut().remove::<Refused>() {
+            if let Some(refused) = response.extensions_mut().remove::<ErrorLabels>() {
                 app.count_refusal(refused.lane, refused.code).await;
             }
             finish(response.headers_mut(), traceparent);

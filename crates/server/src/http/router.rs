@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::events::websocket;
-use crate::http::error::Refusal;
+use crate::http::error::ApiError;
 use crate::http::middleware::Front;
 use crate::http::routes::{
     admin, agents, charts, chat, dashboard, dead_letters, events, groups, lanes, messages, schedules,
@@ -252,9 +252,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(dashboard::page))
         .route("/ui/{*file}", get(dashboard::file))
         .route("/mcp", mcp::route(&app))
-        .fallback(|| async { Refusal::not_found("route") })
+        .fallback(|| async { ApiError::not_found("route") })
         .method_not_allowed_fallback(|| async {
-            Refusal::invalid("this route knows other methods; see the header Allow")
+            ApiError::invalid("this route knows other methods; see the header Allow")
                 .status(StatusCode::METHOD_NOT_ALLOWED)
         })
         .layer(Front(Arc::clone(&app)))

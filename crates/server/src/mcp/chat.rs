@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::events::board::Reach;
 use crate::events::sse::{Telling, Told};
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::routes::chat::{agent_named, answer, execution, replay};
 use crate::mcp::handler::{Asker, Tools, read};
 use crate::mcp::{reply, tasks};
-use crate::service::submission::{self, Form, Manner};
+use crate::service::submission::{self, Form, RequestOptions};
 
 /// Where a call may carry a key of its own: in the `_meta` of the request.
 pub(crate) const KEY: &str = "laneway/idempotency-key";
@@ -37,17 +37,17 @@ impl Tools {
         arguments: Option<JsonObject>,
         asker: Asker,
         context: RequestContext<RoleServer>,
-    ) -> Answer<CallToolResponse> {
+    ) -> ApiResult<CallToolResponse> {
         let ChatWithAgent { agent_name: name, message, session, parallel } = read(arguments)?;
         let app = &self.app;
         let agent = agent_named(app, &name)?;
-        let manner = manner(&asker, &context)?;
+        let options = options(&asker, &context)?;
         let form = if parallel { Form::Task } else { Form::Chat };
         let request = ChatRequest { message, session, ..ChatRequest::default() };
-        let asked = submission::turn(app, &asker.caller, &agent, form, request, &manner)?;
+        let asked = submission::turn(app, &asker.caller, &agent, form, request, &options)?;
         let progress = context.meta.get_progress_token();
         let expecting = progress.is_some().then(|| app.bus.expect());
-        let task = match manner.detach {
+        let task = match options.detach {
             true => submission::submit(app, asked).await,
             false => submission::submit_held(app, asked.at_home(app)).await,
         };
@@ -78,7 +78,7 @@ impl Tools {
             }
             // Dropping the task leaves it; nobody reads what is said here.
             Waited::Left => {
-                Err(Refusal::new(Code::Cancelled, "the client has cancelled the call").of_task(id))
+                Err(ApiError::new(Code::Cancelled, "the client has cancelled the call").of_task(id))
             }
             Waited::TooLong => {
                 task.detach();
@@ -114,7 +114,7 @@ impl Tools {
         id: TaskId,
         agent: String,
         context: &RequestContext<RoleServer>,
-    ) -> Answer<CallToolResponse> {
+    ) -> ApiResult<CallToolResponse> {
         let knows_tasks = context.client_capabilities().is_some_and(|can| can.supports_tasks());
         if knows_tasks {
             return Ok(CallToolResponse::Task(tasks::created(&self.app, id).await?));
@@ -136,16 +136,16 @@ impl Tools {
 }
 
 /// How the call is meant: the headers of its request, and a key of its own.
-fn manner(asker: &Asker, context: &RequestContext<RoleServer>) -> Answer<Manner> {
-    let manner = Manner::of(&asker.headers)?;
+fn options(asker: &Asker, context: &RequestContext<RoleServer>) -> ApiResult<RequestOptions> {
+    let options = RequestOptions::of(&asker.headers)?;
     let own_key = match context.meta.get(KEY) {
         None => None,
         Some(Value::String(key)) => Some(submission::key(key)?),
-        Some(_) => return Err(Refusal::invalid(format!("{KEY} in _meta must be a text"))),
+        Some(_) => return Err(ApiError::invalid(format!("{KEY} in _meta must be a text"))),
     };
-    let key = own_key.or(manner.key);
+    let key = own_key.or(options.key);
     // The answer is always waited for, and how it is sent is the protocol's affair.
-    Ok(Manner { key, joins_same: true, is_async: false, stream: false, ..manner })
+    Ok(RequestOptions { key, joins_same: true, is_async: false, stream: false, ..options })
 }
 
 /// Tells a client that gave a token where its call stands.

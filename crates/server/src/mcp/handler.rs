@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::Path;
 use crate::http::routes::{agents, tasks as routes};
 use crate::mcp::tools::{self, Listed, Name};
@@ -66,8 +66,8 @@ impl Tools {
     }
 
     /// Tells a refusal and counts it, as every transport does.
-    pub(crate) async fn counted<T>(&self, answer: Answer<T>) -> Answer<T> {
-        if let Err(Refusal(problem)) = &answer {
+    pub(crate) async fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
+        if let Err(ApiError(problem)) = &answer {
             let Problem { lane, code, .. } = &**problem;
             self.app.count_refusal(lane.clone(), *code).await;
         }
@@ -79,12 +79,12 @@ impl Tools {
         name: Name,
         arguments: Option<JsonObject>,
         asker: Asker,
-    ) -> Answer<CallToolResult> {
+    ) -> ApiResult<CallToolResult> {
         let app = State(Arc::clone(&self.app));
         let caller = asker.caller;
         Ok(match name {
             // It may become a task, and is asked for elsewhere.
-            Name::ChatWithAgent => return Err(Refusal::not_found("tool")),
+            Name::ChatWithAgent => return Err(ApiError::not_found("tool")),
             Name::ListAgents => {
                 let OfAll {} = read(arguments)?;
                 reply::done(&agents::list(app).await?.0)
@@ -118,12 +118,12 @@ impl Tools {
 }
 
 /// Reads the arguments of a tool. What does not fit is told without repeating it.
-pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Answer<T> {
+pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
     let arguments = arguments.unwrap_or_default();
     serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| {
         let text = error.to_string();
         let expected = text.rsplit_once("expected ").map(|(_, expected)| expected);
-        Refusal::invalid(match expected {
+        ApiError::invalid(match expected {
             _ if text.starts_with("missing field") => format!("the arguments do not fit: {text}"),
             Some(expected) if text.starts_with("unknown field") => {
                 format!("an argument is none of this tool's; expected {expected}")
@@ -184,7 +184,7 @@ impl ServerHandler for Tools {
         let answer = match listed.name {
             _ if !listed.is_for(&asker.caller) => {
                 let needed = listed.scope.as_str();
-                Err(Refusal::forbidden(format!("this needs a token with the scope {needed}")))
+                Err(ApiError::forbidden(format!("this needs a token with the scope {needed}")))
             }
             Name::ChatWithAgent => self.chat(request.arguments, asker, context).await,
             name => self.answer(name, request.arguments, asker).await.map(CallToolResponse::from),

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{self, header_text};
 use crate::mcp::handler::Tools;
 
@@ -116,7 +116,7 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
 }
 
 impl Mcp {
-    async fn serve(&self, app: &App, caller: &Caller, request: Request) -> Answer<Response> {
+    async fn serve(&self, app: &App, caller: &Caller, request: Request) -> ApiResult<Response> {
         let session = self.session(caller, request.headers())?;
         let is_post = *request.method() == Method::POST;
         let is_farewell = *request.method() == Method::DELETE;
@@ -153,25 +153,25 @@ impl Mcp {
     }
 
     /// The session that a request belongs to. To anybody but its owner it is not there.
-    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Answer<Option<SessionOver>> {
+    fn session(&self, caller: &Caller, headers: &HeaderMap) -> ApiResult<Option<SessionOver>> {
         let Some(id) = header_text(headers, &SESSION_ID)? else { return Ok(None) };
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match open.get(id) {
             Some(session) if session.owner == caller.key_space() => Ok(Some(session.over.clone())),
-            Some(_) => Err(Refusal::not_found("session")),
+            Some(_) => Err(ApiError::not_found("session")),
             None => Ok(None),
         }
     }
 
-    async fn check_room(&self) -> Answer<()> {
+    async fn check_room(&self) -> ApiResult<()> {
         if self.sessions.sessions.read().await.len() < SESSIONS_MAX {
             return Ok(());
         }
-        let refusal = Refusal::new(
+        let refusal = ApiError::new(
             Code::RateLimited,
             format!("there are {SESSIONS_MAX} MCP sessions; clients of the current revision need none"),
         );
-        Err(Refusal(Box::new(refusal.0.retry_after_ms(SESSION_RETRY_MS))))
+        Err(ApiError(Box::new(refusal.0.retry_after_ms(SESSION_RETRY_MS))))
     }
 
     async fn remember(&self, session: String, caller: &Caller) {

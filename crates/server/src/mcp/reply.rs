@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 
 /// An answer: the same as data, and as text for clients that know no data.
 pub(crate) fn done(answer: &impl Serialize) -> CallToolResult {
@@ -27,7 +27,7 @@ pub(crate) fn still_going(going: &StillGoing) -> CallToolResult {
 }
 
 /// A refusal: the text is one sentence with what to do.
-pub(crate) fn refused(refusal: &Refusal) -> CallToolResult {
+pub(crate) fn refused(refusal: &ApiError) -> CallToolResult {
     let problem: &Problem = &refusal.0;
     let mut result = match (&problem.agent, problem.code) {
         (Some(agent), Code::AtCapacity) => said(problem.detail.clone(), &busy(agent, problem)),
@@ -38,7 +38,7 @@ pub(crate) fn refused(refusal: &Refusal) -> CallToolResult {
 }
 
 /// What a tool did, or why not.
-pub(crate) fn of(answer: Answer<CallToolResult>) -> CallToolResult {
+pub(crate) fn of(answer: ApiResult<CallToolResult>) -> CallToolResult {
     answer.unwrap_or_else(|refusal| refused(&refusal))
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Path, task_id};
 use crate::http::routes::chat::answer;
 use crate::mcp::reply;
@@ -22,13 +22,13 @@ use crate::mcp::reply;
 const POLL_MS: u64 = 1000;
 
 /// What a client gets in place of an answer that takes too long.
-pub(crate) async fn created(app: &Arc<App>, id: TaskId) -> Answer<CreateTaskResult> {
+pub(crate) async fn created(app: &Arc<App>, id: TaskId) -> ApiResult<CreateTaskResult> {
     let view = look(app, id).await?;
     Ok(CreateTaskResult::new(task(app, &view)))
 }
 
 /// How a task stands, with what the call would have answered when it is over.
-pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> Answer<GetTaskResult> {
+pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> ApiResult<GetTaskResult> {
     check(caller, Scope::Read)?;
     let id = task_id(id)?;
     let view = look(app, id).await?;
@@ -39,14 +39,14 @@ pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> Answer<Get
     Ok(GetTaskResult::new(DetailedTask::new(task(app, &view), payload)))
 }
 
-pub(crate) async fn cancel(app: &Arc<App>, caller: Caller, id: String) -> Answer<()> {
+pub(crate) async fn cancel(app: &Arc<App>, caller: Caller, id: String) -> ApiResult<()> {
     check(&caller, Scope::Submit)?;
     drop(crate::http::routes::tasks::cancel(State(Arc::clone(app)), caller, Path(id)).await?);
     Ok(())
 }
 
 /// A refusal of a request that is no call of a tool.
-pub(crate) fn error(refusal: &Refusal) -> ErrorData {
+pub(crate) fn error(refusal: &ApiError) -> ErrorData {
     let problem = &refusal.0;
     let data = serde_json::to_value(&**problem).ok();
     match problem.code {
@@ -55,14 +55,14 @@ pub(crate) fn error(refusal: &Refusal) -> ErrorData {
     }
 }
 
-fn check(caller: &Caller, scope: Scope) -> Answer<()> {
+fn check(caller: &Caller, scope: Scope) -> ApiResult<()> {
     match caller.may(scope) {
         true => Ok(()),
-        false => Err(Refusal::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
+        false => Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
     }
 }
 
-async fn look(app: &Arc<App>, id: TaskId) -> Answer<TaskView> {
+async fn look(app: &Arc<App>, id: TaskId) -> ApiResult<TaskView> {
     Ok(crate::http::routes::tasks::get(State(Arc::clone(app)), Path(id.to_string())).await?.0)
 }
 
@@ -78,7 +78,7 @@ fn task(app: &App, view: &TaskView) -> Task {
 }
 
 /// What the call would have answered. A run that failed is an answer that says so; only a cancelled task has none.
-async fn ended(app: &App, id: TaskId, view: &TaskView) -> Answer<TaskPayload> {
+async fn ended(app: &App, id: TaskId, view: &TaskView) -> ApiResult<TaskPayload> {
     let ending = app.handle.ending_of(id).await?;
     if matches!(ending.end, End::Cancelled { .. }) {
         return Ok(TaskPayload::Cancelled);

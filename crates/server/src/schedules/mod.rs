@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::schedules::cron::{Times, millis, moment};
 use crate::schedules::notes::Open;
-use crate::service::submission::{self, Form, Manner};
+use crate::service::submission::{self, Form, RequestOptions};
 
 /// How many schedules there can be beside those of the file.
 pub(crate) const MADE_MAX: usize = 1000;
@@ -99,7 +99,7 @@ pub(crate) async fn run(app: Arc<App>) {
     while !app.draining.is_given() {
         let now = Timestamp::now();
         if now >= settle_at {
-            if let Err(Refusal(problem)) = settle(&app, now).await {
+            if let Err(ApiError(problem)) = settle(&app, now).await {
                 tracing::warn!(error = problem.detail, "firings that were begun cannot be gone on with now");
             }
             settle_at = now + SLEEP_MAX;
@@ -117,7 +117,7 @@ pub(crate) async fn run(app: Arc<App>) {
 
 impl Rounds {
     /// Fires what is due, and says when to look again.
-    async fn visit_all(&mut self, now: Timestamp) -> Answer<Timestamp> {
+    async fn visit_all(&mut self, now: Timestamp) -> ApiResult<Timestamp> {
         let mut wake = now + SLEEP_MAX;
         let looked = notes::look(&self.app.handle, &self.app.config()).await?;
         for (schedule, _) in &looked.schedules {
@@ -126,7 +126,7 @@ impl Rounds {
                 Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
                 // What cannot be written now is tried again soon. The others fire all the same.
                 Err(_) if self.app.draining.is_given() => {}
-                Err(Refusal(problem)) => {
+                Err(ApiError(problem)) => {
                     tracing::warn!(
                         schedule = schedule.name.as_str(),
                         error = problem.detail,
@@ -145,7 +145,7 @@ impl Rounds {
         schedule: &Schedule,
         known: Option<u64>,
         now: Timestamp,
-    ) -> Answer<Option<Timestamp>> {
+    ) -> ApiResult<Option<Timestamp>> {
         let (handle, name) = (&self.app.handle, schedule.name.as_str());
         let Some(times) = Times::read(&schedule.cron, &schedule.timezone).ok().filter(|_| schedule.enabled)
         else {
@@ -191,7 +191,7 @@ impl Rounds {
 
 /// Does as the schedule says about moments that nobody was there for, the latest of which is this. `false`: something has
 /// changed meanwhile.
-async fn make_up(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp) -> Answer<bool> {
+async fn make_up(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp) -> ApiResult<bool> {
     if schedule.catch_up == CatchUp::One {
         return fire_due(app, schedule, last, due, Trigger::CatchUp).await;
     }
@@ -219,7 +219,7 @@ async fn fire_due(
     last: u64,
     due: Timestamp,
     trigger: Trigger,
-) -> Answer<bool> {
+) -> ApiResult<bool> {
     let name = schedule.name.as_str();
     let key = notes::run_key(name, millis(due), "");
     let Some(mut changes) = notes::surplus(&app.handle, name, &key).await? else { return Ok(true) };
@@ -235,7 +235,7 @@ async fn fire_due(
 }
 
 /// Asks for what a firing is to ask for, and writes what came of it.
-async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> Answer<()> {
+async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> ApiResult<()> {
     let due = open.run.due_at.parse::<Timestamp>().unwrap_or_else(|_| Timestamp::now());
     let asked = ask(app, schedule, Some(millis(due).to_string())).await;
     if let Err(refusal) = &asked
@@ -253,7 +253,7 @@ async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> Answer<()
     Ok(())
 }
 
-fn answered(run: &mut ScheduleRun, asked: &Answer<TaskId>) {
+fn answered(run: &mut ScheduleRun, asked: &ApiResult<TaskId>) {
     match asked {
         Ok(task) => run.task_id = Some(task.to_string()),
         Err(refusal) => {
@@ -269,7 +269,7 @@ fn short(error: &str) -> String {
 }
 
 /// Fires because somebody asks for it.
-pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> Answer<ScheduleRun> {
+pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> ApiResult<ScheduleRun> {
     let (name, now) = (schedule.name.as_str(), Timestamp::now());
     let mut run = begun(now, Trigger::Manual);
     let asked = ask(app, schedule, None).await;
@@ -284,7 +284,7 @@ pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> Answer<Sche
     Ok(run)
 }
 
-async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> Answer<TaskId> {
+async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> ApiResult<TaskId> {
     let agent = crate::http::routes::chat::agent_named(app, schedule.agent.as_str())?;
     let request = ChatRequest {
         message: schedule.message.clone(),
@@ -297,9 +297,10 @@ async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> Answer
         metadata: None,
         user: None,
     };
-    let manner = Manner { schedule: Some(schedule.name.to_string()), key, ..Manner::default() };
+    let options =
+        RequestOptions { schedule: Some(schedule.name.to_string()), key, ..RequestOptions::default() };
     let caller = Caller::schedule(schedule.name.as_str());
-    let asked = submission::turn(app, &caller, &agent, Form::Chat, request, &manner)?;
+    let asked = submission::turn(app, &caller, &agent, Form::Chat, request, &options)?;
     let task = submission::submit(app, asked).await?;
     let id = task.id();
     task.detach();
@@ -332,7 +333,7 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     };
     let run = ScheduleRun { status: status.to_owned(), error, ..open.run };
     let ended = notes::run(&open.note.0, &run);
-    if let Err(Refusal(problem)) = notes::change(&handle, vec![open.note], vec![ended]).await {
+    if let Err(ApiError(problem)) = notes::change(&handle, vec![open.note], vec![ended]).await {
         // Whoever looks at what is left undone writes it.
         tracing::warn!(
             schedule = open.schedule,
@@ -343,7 +344,7 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
 }
 
 /// Goes on with what servers have begun that ended meanwhile, this one among them.
-async fn settle(app: &Arc<App>, now: Timestamp) -> Answer<()> {
+async fn settle(app: &Arc<App>, now: Timestamp) -> ApiResult<()> {
     let all = notes::all(&app.handle, &app.config()).await?;
     for open in notes::open_runs(&app.handle).await? {
         let fired = open.run.fired_at.parse::<Timestamp>().unwrap_or(now);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::events::client_event::Happening;
-use crate::http::error::Answer;
+use crate::http::error::ApiResult;
 
 /// How many firings of each schedule are remembered.
 const RUNS_MAX: usize = 100;
@@ -92,7 +92,7 @@ pub(crate) fn run(key: &Arc<str>, run: &ScheduleRun) -> Note {
 }
 
 /// Changes notes, if they are as expected: says whether they were.
-pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<Note>) -> Answer<bool> {
+pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<Note>) -> ApiResult<bool> {
     match handle.note(NoteChange { expected, changes }).await {
         Ok(()) => Ok(true),
         Err(Error::Rejected(Rejection::NoteChanged { .. })) => Ok(false),
@@ -109,7 +109,7 @@ pub(crate) struct Looked {
 }
 
 /// Looks at all schedules, at once: where others share the queue, each look is a question to the store.
-pub(crate) async fn look(handle: &Handle, config: &Config) -> Answer<Looked> {
+pub(crate) async fn look(handle: &Handle, config: &Config) -> ApiResult<Looked> {
     let own = |(key, text): (&Arc<str>, &Arc<str>)| (Arc::clone(key), Arc::clone(text));
     let look = move |lanes: &Scheduler| {
         [MADE, SWITCHED, LAST].map(|prefix| lanes.notes(prefix).map(own).collect::<Vec<_>>())
@@ -134,30 +134,30 @@ pub(crate) async fn look(handle: &Handle, config: &Config) -> Answer<Looked> {
 }
 
 /// All schedules, by name, each with where it comes from.
-pub(crate) async fn all(handle: &Handle, config: &Config) -> Answer<Vec<(Schedule, &'static str)>> {
+pub(crate) async fn all(handle: &Handle, config: &Config) -> ApiResult<Vec<(Schedule, &'static str)>> {
     Ok(look(handle, config).await?.schedules)
 }
 
 /// How many were made.
-pub(crate) async fn made_count(handle: &Handle) -> Answer<usize> {
+pub(crate) async fn made_count(handle: &Handle) -> ApiResult<usize> {
     Ok(handle.read(|lanes| lanes.notes(MADE).count()).await?)
 }
 
 /// All that is kept of the firings of a schedule, and up to when it has fired: as changes that take it away.
-pub(crate) async fn forgotten(handle: &Handle, name: &str) -> Answer<Vec<Note>> {
+pub(crate) async fn forgotten(handle: &Handle, name: &str) -> ApiResult<Vec<Note>> {
     let runs = handle.notes(format!("{RUN}{name}\n")).await?;
     let gone = runs.into_iter().map(|(key, _)| (key, None));
     Ok(gone.chain([last(name, None)]).collect())
 }
 
 /// The firings of a schedule, the newest first.
-pub(crate) async fn runs(handle: &Handle, name: &str) -> Answer<Vec<ScheduleRun>> {
+pub(crate) async fn runs(handle: &Handle, name: &str) -> ApiResult<Vec<ScheduleRun>> {
     let runs = handle.notes(format!("{RUN}{name}\n")).await?;
     Ok(runs.into_iter().rev().filter_map(|(_, text)| serde_json::from_str(&text).ok()).collect())
 }
 
 /// The newest firing of each of these schedules.
-pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> Answer<Vec<Option<ScheduleRun>>> {
+pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> ApiResult<Vec<Option<ScheduleRun>>> {
     let newest = |lanes: &Scheduler, name: &Name| {
         lanes.notes(&format!("{RUN}{name}\n")).last().map(|(_, text)| Arc::clone(text))
     };
@@ -167,7 +167,7 @@ pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> Answer<Vec<Opti
 }
 
 /// The firings that are too many when one more is kept, as changes that take them away; `None`: that one is kept already.
-pub(crate) async fn surplus(handle: &Handle, name: &str, key: &Arc<str>) -> Answer<Option<Vec<Note>>> {
+pub(crate) async fn surplus(handle: &Handle, name: &str, key: &Arc<str>) -> ApiResult<Option<Vec<Note>>> {
     let (prefix, key) = (format!("{RUN}{name}\n"), Arc::clone(key));
     let oldest = move |lanes: &Scheduler| {
         if lanes.note(&key).is_some() {
@@ -188,7 +188,7 @@ pub(crate) struct Open {
 }
 
 /// All firings that are not over.
-pub(crate) async fn open_runs(handle: &Handle) -> Answer<Vec<Open>> {
+pub(crate) async fn open_runs(handle: &Handle) -> ApiResult<Vec<Open>> {
     let runs = handle.notes(RUN).await?;
     Ok(runs.into_iter().filter_map(|(key, text)| open_run(key, text)).collect())
 }

@@ -23,7 +23,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::service::envelope::Envelope;
 use crate::service::submission;
@@ -140,7 +140,7 @@ impl Slots {
     }
 
     /// Renews a slot that was given here; `None`: it was not.
-    fn renew(&self, task: TaskId, fence: Fence) -> Option<Answer<Timestamp>> {
+    fn renew(&self, task: TaskId, fence: Fence) -> Option<ApiResult<Timestamp>> {
         let mut book = self.lock();
         let held = book.held.get_mut(&task)?;
         if held.fence != fence {
@@ -154,7 +154,11 @@ impl Slots {
     }
 
     /// Ends a slot and says who can tell of its end; `None`: it is no slot that is held from elsewhere.
-    pub(crate) async fn end(&self, task: TaskId, body: &CompleteBody) -> Option<Answer<Option<TaskHandle>>> {
+    pub(crate) async fn end(
+        &self,
+        task: TaskId,
+        body: &CompleteBody,
+    ) -> Option<ApiResult<Option<TaskHandle>>> {
         let (signs, end) = {
             let mut book = self.lock();
             let held = book.held.get_mut(&task)?;
@@ -218,12 +222,12 @@ impl Drop for Left<'_> {
     }
 }
 
-fn stale(task: TaskId) -> Refusal {
-    Refusal::new(Code::StaleLease, "the slot has lapsed or was given back").of_task(task)
+fn stale(task: TaskId) -> ApiError {
+    ApiError::new(Code::StaleLease, "the slot has lapsed or was given back").of_task(task)
 }
 
 /// Renews a slot, whichever server gave it; `None`: it is no slot that is held from elsewhere.
-pub(crate) async fn renew(app: &App, task: TaskId, fence: Fence) -> Answer<Option<Timestamp>> {
+pub(crate) async fn renew(app: &App, task: TaskId, fence: Fence) -> ApiResult<Option<Timestamp>> {
     if let Some(renewed) = app.slots.renew(task, fence) {
         return renewed.map(Some);
     }
@@ -252,7 +256,7 @@ fn lease_of(envelope: &Envelope) -> Millis {
 }
 
 /// Ends a slot and waits until that is decided; `None`: it is no slot that is held from elsewhere.
-pub(crate) async fn end(app: &App, task: TaskId, body: &CompleteBody) -> Option<Answer<()>> {
+pub(crate) async fn end(app: &App, task: TaskId, body: &CompleteBody) -> Option<ApiResult<()>> {
     Some(match app.slots.end(task, body).await? {
         // Where its end is not told, it is looked up.
         Ok(end) => {
@@ -283,8 +287,8 @@ pub(crate) async fn give_back(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Query(query): Query<SlotQuery>,
-) -> Answer<StatusCode> {
-    let task = task_id(&id).map_err(|_| Refusal::not_found("slot"))?;
+) -> ApiResult<StatusCode> {
+    let task = task_id(&id).map_err(|_| ApiError::not_found("slot"))?;
     let body = CompleteBody::success(query.fence);
     if let Some(ended) = end(&app, task, &body).await {
         return ended.map(|()| StatusCode::NO_CONTENT);
@@ -296,11 +300,11 @@ pub(crate) async fn give_back(
         return Ok(StatusCode::NO_CONTENT);
     }
     match app.handle.finished(task).await? {
-        Some((finished, _)) if finished.kind.as_str() != KIND => Err(Refusal::not_found("slot")),
+        Some((finished, _)) if finished.kind.as_str() != KIND => Err(ApiError::not_found("slot")),
         // Only its holder completes it.
         Some((finished, _)) if finished.end == End::Completed => Ok(StatusCode::NO_CONTENT),
         Some(_) => Err(stale(task)),
-        None => Err(Refusal::not_found("slot")),
+        None => Err(ApiError::not_found("slot")),
     }
 }
 
@@ -314,9 +318,9 @@ pub(crate) async fn take(
     State(app): State<Arc<App>>,
     caller: Caller,
     Body(request): Body<SlotRequest>,
-) -> Answer<Json<SlotAnswer>> {
+) -> ApiResult<Json<SlotAnswer>> {
     if request.lanes.is_empty() {
-        return Err(Refusal::invalid("lanes must name at least one lane"));
+        return Err(ApiError::invalid("lanes must name at least one lane"));
     }
     let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
     for lane in &request.lanes {
@@ -324,7 +328,7 @@ pub(crate) async fn take(
     }
     if let Some(session) = &request.session {
         let session = LaneName::session(session);
-        lanes.push(session.map_err(|error| Refusal::invalid(format!("session: {error}")))?);
+        lanes.push(session.map_err(|error| ApiError::invalid(format!("session: {error}")))?);
     }
     let home = app.handle.settings(lanes[0].clone()).await?;
     if home.handler == laneway_core::Handler::External {
@@ -332,7 +336,7 @@ pub(crate) async fn take(
     }
     let lease = request.lease_ms.map_or(home.lease, Millis);
     if lease == Millis(0) || lease > Millis::MAX {
-        return Err(Refusal::invalid("lease_ms must be from 1 to ten years"));
+        return Err(ApiError::invalid("lease_ms must be from 1 to ten years"));
     }
     let kind = Name::new(KIND).map_err(laneway_engine::Error::from)?;
     let mut spec = TaskSpec::new(kind, lanes);
@@ -340,7 +344,7 @@ pub(crate) async fn take(
     spec.wait_timeout = request.wait_ms.map(Millis);
     spec.retry = Some(Retry::NONE);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
-    let asked = submission::finish(&app, &caller, &submission::Manner::default(), spec, payload);
+    let asked = submission::finish(&app, &caller, &submission::RequestOptions::default(), spec, payload);
     let mut task = submission::submit_held(&app, asked.at_home(&app)).await?;
     let id = task.id();
     let ended = tokio::select! {
@@ -355,9 +359,9 @@ pub(crate) async fn take(
             Ok(Json(SlotAnswer { id: id.to_string(), fence: fence.0, lease_until: At(until) }))
         }
         Err(ending) => match ending.into_result() {
-            Err(RunError::Ended(end)) => Err(Refusal::ended(id, &end)),
+            Err(RunError::Ended(end)) => Err(ApiError::ended(id, &end)),
             Err(RunError::Refused(error)) => Err(error.into()),
-            _ => Err(Refusal::new(Code::Internal, "the slot was given back before it was taken")),
+            _ => Err(ApiError::new(Code::Internal, "the slot was given back before it was taken")),
         },
     }
 }

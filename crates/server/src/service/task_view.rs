@@ -6,7 +6,7 @@ use laneway_protocol::{At, BlockerView, TaskView, cancel_reason, end_word, sourc
 use laneway_store::Finished;
 use serde_json::Value;
 
-use crate::http::error::Answer;
+use crate::http::error::ApiResult;
 use crate::service::envelope::Envelope;
 
 /// The conversation among a task's lanes, as its key.
@@ -43,7 +43,7 @@ fn texts(lanes: &[LaneName]) -> Vec<String> {
 }
 
 /// What a payload holds, with who asked; nothing if it is gone.
-pub(crate) async fn envelope_of(handle: &Handle, view: &Live) -> Answer<Envelope> {
+pub(crate) async fn envelope_of(handle: &Handle, view: &Live) -> ApiResult<Envelope> {
     let Some(blob) = view.payload else { return Ok(Envelope::default()) };
     let bytes = handle.payload(blob).await?;
     Ok(bytes.map(|bytes| Envelope::open(&bytes)).unwrap_or_default())

@@ -11,7 +11,7 @@ use laneway_core::{Histogram, LaneName, LaneStats};
 use laneway_protocol::Code;
 
 use crate::app::App;
-use crate::http::error::Answer;
+use crate::http::error::ApiResult;
 
 /// Refusals, by lane label and code. Clones are the same.
 #[derive(Clone, Default)]
@@ -64,7 +64,7 @@ struct Now {
     get, path = "/metrics", tag = "around",
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Answer<Response> {
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> ApiResult<Response> {
     let look = |lanes: &laneway_core::Scheduler| {
         let mut now: BTreeMap<String, Now> = BTreeMap::new();
         for view in lanes.lanes() {

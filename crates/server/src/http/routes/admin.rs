@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Query};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 
@@ -26,7 +26,7 @@ pub(crate) async fn me(caller: Caller) -> Json<Me> {
 
 /// All tokens, without their secrets.
 #[utoipa::path(get, path = "/api/tokens", tag = "operations", responses((status = 200, body = Page<TokenView>)))]
-pub(crate) async fn tokens(State(app): State<Arc<App>>) -> Answer<Json<Page<TokenView>>> {
+pub(crate) async fn tokens(State(app): State<Arc<App>>) -> ApiResult<Json<Page<TokenView>>> {
     Ok(Json(Page { items: app.tokens.list(), next_cursor: None }))
 }
 
@@ -39,11 +39,15 @@ pub(crate) async fn create_token(
     State(app): State<Arc<App>>,
     caller: Caller,
     Body(new): Body<NewToken>,
-) -> Answer<(StatusCode, Json<CreatedToken>)> {
-    let created = app.tokens.create(&new, app.now()).map_err(Refusal::invalid)?;
+) -> ApiResult<(StatusCode, Json<CreatedToken>)> {
+    let created = app.tokens.create(&new, app.now()).map_err(ApiError::invalid)?;
     let scopes: Vec<&str> = created.view.scopes.iter().map(|scope| scope.as_str()).collect();
     let details = json!({ "subject": created.view.subject, "scopes": scopes });
-    record(&app, &caller, "create_token", &created.view.id, details).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("token", "create_token", &created.view.id, details).severity("warning"),
+    )
+    .await?;
     Ok((StatusCode::CREATED, Json(created)))
 }
 
@@ -65,36 +69,22 @@ pub(crate) async fn remove_token(
     State(app): State<Arc<App>>,
     caller: Caller,
     Query(query): Query<TokenQuery>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     let is_last = app.tokens.list().iter().all(|token| token.id == query.id);
     if is_last && !app.tokens.is_empty() && !app.config().listen.is_loopback() {
-        return Err(Refusal::invalid("the last token stays while the server can be reached from elsewhere"));
+        return Err(ApiError::invalid("the last token stays while the server can be reached from elsewhere"));
     }
-    match app.tokens.remove(&query.id).map_err(Refusal::invalid)? {
-        false => Err(Refusal::not_found("token")),
+    match app.tokens.remove(&query.id).map_err(ApiError::invalid)? {
+        false => Err(ApiError::not_found("token")),
         true => {
-            record(&app, &caller, "remove_token", &query.id, json!({})).await?;
+            app.record(
+                &caller,
+                AuditRecord::new("token", "remove_token", &query.id, json!({})).severity("warning"),
+            )
+            .await?;
             Ok(StatusCode::NO_CONTENT)
         }
     }
-}
-
-async fn record(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    token: &str,
-    details: serde_json::Value,
-) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "token",
-        action,
-        severity: "warning",
-        target: token.to_owned(),
-        details,
-    };
-    app.audit.record(app.now(), deed).await
 }
 
 /// Who did what, the newest first.
@@ -105,7 +95,7 @@ async fn record(
 pub(crate) async fn audit(
     State(app): State<Arc<App>>,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<AuditEntry>>> {
+) -> ApiResult<Json<Page<AuditEntry>>> {
     let max = page_size(query.limit)?;
     let before = query.cursor.as_deref().map(str::parse).transpose().map_err(|_| bad_cursor())?;
     let items = app.audit.list(before, max);

@@ -11,10 +11,10 @@ use laneway_protocol::{
 };
 use serde_json::json;
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::Answer;
+use crate::http::error::ApiResult;
 use crate::http::extract::Path;
 use crate::http::routes::chat::agent_named;
 use crate::service::submission;
@@ -23,11 +23,11 @@ use crate::service::task_view;
 /// How many waiting turns are listed.
 const LISTED_MAX: usize = 500;
 
-fn lane_of(agent: &Agent) -> Answer<LaneName> {
+fn lane_of(agent: &Agent) -> ApiResult<LaneName> {
     submission::lane(format!("agent:{}", agent.name))
 }
 
-async fn view(app: &App, agent: &Agent) -> Answer<AgentView> {
+async fn view(app: &App, agent: &Agent) -> ApiResult<AgentView> {
     let lane = lane_of(agent)?;
     let look = move |lanes: &laneway_core::Scheduler| {
         let settings = lanes.settings_for(&lane);
@@ -59,7 +59,7 @@ async fn view(app: &App, agent: &Agent) -> Answer<AgentView> {
 
 /// All agents, by name.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = Page<AgentView>)))]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer<Json<Page<AgentView>>> {
+pub(crate) async fn list(State(app): State<Arc<App>>) -> ApiResult<Json<Page<AgentView>>> {
     let mut items = Vec::new();
     for agent in &app.config().agents {
         items.push(view(&app, agent).await?);
@@ -72,7 +72,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Answer<Json<Page<AgentV
     get, path = "/api/agents/{agent}", tag = "agents", params(("agent" = String, Path)),
     responses((status = 200, body = AgentView))
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<AgentView>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -> ApiResult<Json<AgentView>> {
     let agent = agent_named(&app, &name)?;
     Ok(Json(view(&app, &agent).await?))
 }
@@ -82,7 +82,10 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -
     get, path = "/api/agents/{agent}/queue", tag = "agents", params(("agent" = String, Path)),
     responses((status = 200, body = QueueView))
 )]
-pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<QueueView>> {
+pub(crate) async fn queue(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> ApiResult<Json<QueueView>> {
     let agent = agent_named(&app, &name)?;
     let lane = lane_of(&agent)?;
     let look = move |lanes: &laneway_core::Scheduler| {
@@ -109,7 +112,7 @@ pub(crate) async fn queue(State(app): State<Arc<App>>, Path(name): Path<String>)
     }))
 }
 
-async fn execution(app: &App, view: &Live, position: Option<u64>) -> Answer<Execution> {
+async fn execution(app: &App, view: &Live, position: Option<u64>) -> ApiResult<Execution> {
     let envelope = task_view::envelope_of(&app.handle, view).await?;
     let turn = envelope.turn().unwrap_or_default();
     let message = if turn.message.is_empty() { written(app, view).await? } else { turn.message };
@@ -131,7 +134,7 @@ async fn execution(app: &App, view: &Live, position: Option<u64>) -> Answer<Exec
 }
 
 /// What the messages say that a turn of a conversation answers, one a line.
-async fn written(app: &App, view: &Live) -> Answer<String> {
+async fn written(app: &App, view: &Live) -> ApiResult<String> {
     let task = view.id;
     let Some(key) = view.lanes.iter().find_map(|lane| lane.session_key()) else { return Ok(String::new()) };
     let look = move |lanes: &laneway_core::Scheduler| {
@@ -151,11 +154,12 @@ pub(crate) async fn clear(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<ClearedQueue>> {
+) -> ApiResult<Json<ClearedQueue>> {
     let agent = agent_named(&app, &name)?;
     let cleared = app.handle.clear(lane_of(&agent)?).await? as u64;
     let details = json!({ "cleared_count": cleared });
-    record(&app, &caller, "clear_queue", "warning", &name, details).await?;
+    app.record(&caller, AuditRecord::new("agent_queue", "clear_queue", &name, details).severity("warning"))
+        .await?;
     Ok(Json(ClearedQueue { status: "cleared".to_owned(), agent: name, cleared_count: cleared }))
 }
 
@@ -168,11 +172,16 @@ pub(crate) async fn release(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<ReleasedQueue>> {
+) -> ApiResult<Json<ReleasedQueue>> {
     let agent = agent_named(&app, &name)?;
     let released = app.handle.force_release(lane_of(&agent)?).await?;
     let released: Vec<String> = released.iter().map(|task| task.to_string()).collect();
-    record(&app, &caller, "force_release", "critical", &name, json!({ "released": &released })).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("agent_queue", "force_release", &name, json!({ "released": &released }))
+            .severity("critical"),
+    )
+    .await?;
     Ok(Json(ReleasedQueue {
         status: "released".to_owned(),
         agent: name,
@@ -181,23 +190,4 @@ pub(crate) async fn release(
         warning: "The old run was told to stop and may still be going; whatever it reports is refused."
             .to_owned(),
     }))
-}
-
-async fn record(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    severity: &str,
-    agent: &str,
-    details: serde_json::Value,
-) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "agent_queue",
-        action,
-        severity,
-        target: agent.to_owned(),
-        details,
-    };
-    app.audit.record(app.now(), deed).await
 }

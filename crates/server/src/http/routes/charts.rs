@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::Query;
 use crate::telemetry::charts::{Numbers, Range};
 
@@ -56,12 +56,12 @@ const METRICS: [(&str, Measure); 8] = [
 pub(crate) async fn history(
     State(app): State<Arc<App>>,
     Query(query): Query<ChartQuery>,
-) -> Answer<Json<HistoryPoints>> {
+) -> ApiResult<Json<HistoryPoints>> {
     let asked = query.metric.as_deref().unwrap_or("running");
     let found = METRICS.into_iter().find(|(name, _)| *name == asked);
     let (metric, measure) = found.ok_or_else(|| {
         let names = METRICS.map(|(name, _)| name).join(", ");
-        Refusal::invalid(format!("metric must be one of {names}"))
+        ApiError::invalid(format!("metric must be one of {names}"))
     })?;
     let lane = crate::service::submission::lane(query.lane.as_deref().unwrap_or("global"))?;
     let since = query.since.as_deref().map(moment).transpose()?;
@@ -107,9 +107,9 @@ fn by_code(points: &[(Timestamp, Option<Numbers>)]) -> BTreeMap<String, Vec<Hist
     codes.into_iter().map(|code| (code.as_str().to_owned(), counted(code))).collect()
 }
 
-fn named(word: &str) -> Answer<Range> {
+fn named(word: &str) -> ApiResult<Range> {
     let range = Range::ALL.into_iter().find(|range| range.as_str() == word);
-    range.ok_or_else(|| Refusal::invalid("range must be 5m, 1h or 24h"))
+    range.ok_or_else(|| ApiError::invalid("range must be 5m, 1h or 24h"))
 }
 
 /// The finest that reaches back so many milliseconds.
@@ -117,7 +117,7 @@ fn reaching(back: u64) -> Range {
     Range::ALL.into_iter().find(|range| range.length() >= back).unwrap_or(Range::Day)
 }
 
-fn moment(text: &str) -> Answer<Timestamp> {
+fn moment(text: &str) -> ApiResult<Timestamp> {
     if let Ok(millis) = text.parse::<u64>() {
         return Ok(Timestamp(millis));
     }
@@ -125,5 +125,5 @@ fn moment(text: &str) -> Answer<Timestamp> {
     let millis = parsed.and_then(|at| u64::try_from(at.as_millisecond()).ok());
     millis
         .map(Timestamp)
-        .ok_or_else(|| Refusal::invalid("since must be an RFC 3339 time or milliseconds since 1970"))
+        .ok_or_else(|| ApiError::invalid("since must be an RFC 3339 time or milliseconds since 1970"))
 }

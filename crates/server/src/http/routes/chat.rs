@@ -18,9 +18,9 @@ use crate::events::board::Reach;
 use crate::events::hub::{Expecting, Filter, From};
 use crate::events::sse::Telling;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal, TASK_ID};
+use crate::http::error::{ApiError, ApiResult, TASK_ID};
 use crate::http::extract::{Body, Path};
-use crate::service::submission::{self, Form, Manner};
+use crate::service::submission::{self, Form, RequestOptions};
 
 /// Says that an earlier request under the same key had brought the task.
 pub(crate) const REPLAYED: &str = "idempotency-replayed";
@@ -42,10 +42,10 @@ pub(crate) async fn chat(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(agent): Path<String>,
-    manner: Answer<Manner>,
+    options: ApiResult<RequestOptions>,
     Body(request): Body<ChatRequest>,
-) -> Answer<Response> {
-    ask(app, caller, &agent, Form::Chat, manner, request).await
+) -> ApiResult<Response> {
+    ask(app, caller, &agent, Form::Chat, options, request).await
 }
 
 /// One stateless task: parallel to all others.
@@ -63,14 +63,14 @@ pub(crate) async fn task(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(agent): Path<String>,
-    manner: Answer<Manner>,
+    options: ApiResult<RequestOptions>,
     Body(request): Body<ChatRequest>,
-) -> Answer<Response> {
-    ask(app, caller, &agent, Form::Task, manner, request).await
+) -> ApiResult<Response> {
+    ask(app, caller, &agent, Form::Task, options, request).await
 }
 
-pub(crate) fn agent_named(app: &App, name: &str) -> Answer<Agent> {
-    app.config().agent(name).cloned().ok_or_else(|| Refusal::not_found("agent"))
+pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<Agent> {
+    app.config().agent(name).cloned().ok_or_else(|| ApiError::not_found("agent"))
 }
 
 async fn ask(
@@ -78,14 +78,14 @@ async fn ask(
     caller: Caller,
     name: &str,
     form: Form,
-    manner: Answer<Manner>,
+    options: ApiResult<RequestOptions>,
     request: ChatRequest,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let agent = agent_named(&app, name)?;
-    let manner = manner?;
-    let asked = submission::turn(&app, &caller, &agent, form, request, &manner)?;
-    let expecting = manner.stream.then(|| app.bus.expect());
-    let is_connected = !manner.detach && !manner.is_async;
+    let options = options?;
+    let asked = submission::turn(&app, &caller, &agent, form, request, &options)?;
+    let expecting = options.stream.then(|| app.bus.expect());
+    let is_connected = !options.detach && !options.is_async;
     let task = match is_connected {
         true => submission::submit_held(&app, asked.at_home(&app)).await,
         false => submission::submit(&app, asked).await,
@@ -93,7 +93,7 @@ async fn ask(
     let task = task.map_err(|refusal| refusal.of_agent(name))?;
     let id = task.id();
     let replayed = task.joined();
-    let answered = match (manner.is_async, expecting) {
+    let answered = match (options.is_async, expecting) {
         (true, _) => accepted(&app, task).await,
         (false, Some(expecting)) => {
             let reach = if is_connected { Reach::Here } else { Reach::Everywhere };
@@ -114,7 +114,7 @@ async fn ask(
 }
 
 /// What there is to tell of a task that somebody else has asked for already.
-pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
+pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> ApiResult<Telling> {
     // Nothing is heard that is seen already; watched before it is looked at, so that nothing falls between.
     app.bus.caught_up().await;
     let watch = app.bus.watch(Filter { task: Some(id), lane: None }, From::Now);
@@ -123,7 +123,7 @@ pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> Answer<Telling> {
 }
 
 /// How a turn stands, or stood when it was accepted.
-pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> Answer<AcceptedExecution> {
+pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> ApiResult<AcceptedExecution> {
     Ok(AcceptedExecution {
         id: id.to_string(),
         status: status_of(app, id, standing).await?.to_owned(),
@@ -132,7 +132,7 @@ pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> Ans
     })
 }
 
-async fn accepted(app: &App, task: TaskHandle) -> Answer<Response> {
+async fn accepted(app: &App, task: TaskHandle) -> ApiResult<Response> {
     let (id, standing) = (task.id(), task.standing());
     task.detach();
     let execution = execution(app, id, &standing).await?;
@@ -143,7 +143,7 @@ async fn accepted(app: &App, task: TaskHandle) -> Answer<Response> {
 }
 
 /// What a task does that was accepted, or how it ended already.
-pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> Answer<&'static str> {
+pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> ApiResult<&'static str> {
     match standing.status {
         Some(TaskStatus::Retrying) => Ok("queued"),
         Some(status) => Ok(status_word(status)),
@@ -155,7 +155,12 @@ pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> Ans
 }
 
 /// The events of the task, which is let go of with the stream.
-async fn watched(app: &Arc<App>, task: TaskHandle, expecting: Expecting, reach: Reach) -> Answer<Response> {
+async fn watched(
+    app: &Arc<App>,
+    task: TaskHandle,
+    expecting: Expecting,
+    reach: Reach,
+) -> ApiResult<Response> {
     let id = task.id();
     let telling = match task.joined() {
         false => Telling::new(Arc::clone(app), expecting.of(id, reach)).of_task(id, Vec::new()),
@@ -168,7 +173,7 @@ async fn watched(app: &Arc<App>, task: TaskHandle, expecting: Expecting, reach: 
 }
 
 /// Waits for the end. Dropping the future, as when the client has gone, lets go of the task.
-async fn waited(app: &App, task: TaskHandle, agent: &str) -> Answer<Response> {
+async fn waited(app: &App, task: TaskHandle, agent: &str) -> ApiResult<Response> {
     let (id, standing) = (task.id(), task.standing());
     let ending = task.ending().await.map_err(|error| app.unfinished(id, error).of_agent(agent))?;
     Ok(Json(answer(app, id, standing, ending, agent).await?).into_response())
@@ -181,9 +186,9 @@ pub(crate) async fn answer(
     standing: Standing,
     ending: Ending,
     agent: &str,
-) -> Answer<ChatAnswer> {
+) -> ApiResult<ChatAnswer> {
     if ending.end != End::Completed {
-        return Err(Refusal::ended(id, &ending.end).of_agent(agent));
+        return Err(ApiError::ended(id, &ending.end).of_agent(agent));
     }
     let response = ending.result.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let finished = app.handle.finished(id).await?.map(|(finished, _)| finished);

@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 
 use crate::admin::tokens::hex;
-use crate::http::error::Refusal;
+use crate::http::error::ApiError;
 use crate::http::extract::Path;
 
 #[derive(RustEmbed)]
@@ -45,7 +45,7 @@ pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Respon
 
 fn answer(name: &str, asked: &HeaderMap) -> Response {
     let (Some(file), Some(kind)) = (Files::get(name), kind_of(name)) else {
-        return Refusal::not_found("file of the dashboard").into_response();
+        return ApiError::not_found("file of the dashboard").into_response();
     };
     let hash = file.metadata.sha256_hash();
     let tag = format!("W/\"{}\"", &hex(&hash)[..32]);
@@ -67,7 +67,7 @@ fn answer(name: &str, asked: &HeaderMap) -> Response {
     let mut set =
         |name: header::HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, kind);
-    // Asked for again each time and seldom sent again: a new program shows at once.
+    // Submission for again each time and seldom sent again: a new program shows at once.
     set(header::CACHE_CONTROL, "no-cache");
     set(header::VARY, "accept-encoding");
     set(header::CONTENT_SECURITY_POLICY, POLICY);

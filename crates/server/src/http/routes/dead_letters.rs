@@ -9,10 +9,10 @@ use laneway_engine::Error;
 use laneway_protocol::{At, DeadLetterView, LettersSelector, Page, RedriveAnswer};
 use serde_json::json;
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::envelope::Envelope;
@@ -26,7 +26,7 @@ use crate::service::submission;
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<DeadLetterView>>> {
+) -> ApiResult<Json<Page<DeadLetterView>>> {
     let max = page_size(query.limit)?;
     let after = query.cursor.as_deref().map(task_id).transpose().map_err(|_| bad_cursor())?;
     let letters: Vec<DeadLetter> = app
@@ -44,7 +44,7 @@ pub(crate) async fn list(
     Ok(Json(Page { items, next_cursor }))
 }
 
-async fn view(app: &App, letter: &DeadLetter) -> Answer<DeadLetterView> {
+async fn view(app: &App, letter: &DeadLetter) -> ApiResult<DeadLetterView> {
     let bytes = match letter.spec.payload {
         Some(blob) => app.handle.payload(blob).await?,
         None => None,
@@ -74,10 +74,14 @@ pub(crate) async fn redrive(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<RedriveAnswer>> {
-    let letter = task_id(&id).map_err(|_| Refusal::not_found("dead letter"))?;
+) -> ApiResult<Json<RedriveAnswer>> {
+    let letter = task_id(&id).map_err(|_| ApiError::not_found("dead letter"))?;
     let answer = redrive_all(&app, vec![letter]).await?;
-    record(&app, &caller, "redrive", letter.to_string(), &answer).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("dead_letter", "redrive", letter.to_string(), json!({ "count": answer.count })),
+    )
+    .await?;
     Ok(Json(answer))
 }
 
@@ -90,11 +94,15 @@ pub(crate) async fn discard(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<RedriveAnswer>> {
-    let letter = task_id(&id).map_err(|_| Refusal::not_found("dead letter"))?;
+) -> ApiResult<Json<RedriveAnswer>> {
+    let letter = task_id(&id).map_err(|_| ApiError::not_found("dead letter"))?;
     app.handle.discard(letter).await?;
     let answer = RedriveAnswer { count: 1, tasks: Vec::new() };
-    record(&app, &caller, "discard", letter.to_string(), &answer).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("dead_letter", "discard", letter.to_string(), json!({ "count": answer.count })),
+    )
+    .await?;
     Ok(Json(answer))
 }
 
@@ -107,14 +115,23 @@ pub(crate) async fn redrive_many(
     State(app): State<Arc<App>>,
     caller: Caller,
     Body(which): Body<LettersSelector>,
-) -> Answer<Json<RedriveAnswer>> {
+) -> ApiResult<Json<RedriveAnswer>> {
     let dry_run = which.dry_run;
     let letters = fitting(&app, which).await?;
     if dry_run {
         return Ok(Json(RedriveAnswer { count: letters.len() as u64, tasks: Vec::new() }));
     }
     let answer = redrive_all(&app, letters).await?;
-    record(&app, &caller, "redrive", "dead letters".to_owned(), &answer).await?;
+    app.record(
+        &caller,
+        AuditRecord::new(
+            "dead_letter",
+            "redrive",
+            "dead letters".to_owned(),
+            json!({ "count": answer.count }),
+        ),
+    )
+    .await?;
     Ok(Json(answer))
 }
 
@@ -128,7 +145,7 @@ pub(crate) async fn discard_many(
     State(app): State<Arc<App>>,
     caller: Caller,
     Query(which): Query<LettersSelector>,
-) -> Answer<Json<RedriveAnswer>> {
+) -> ApiResult<Json<RedriveAnswer>> {
     let dry_run = which.dry_run;
     let letters = fitting(&app, which).await?;
     if dry_run {
@@ -144,15 +161,24 @@ pub(crate) async fn discard_many(
         }
     }
     let answer = RedriveAnswer { count, tasks: Vec::new() };
-    record(&app, &caller, "discard", "dead letters".to_owned(), &answer).await?;
+    app.record(
+        &caller,
+        AuditRecord::new(
+            "dead_letter",
+            "discard",
+            "dead letters".to_owned(),
+            json!({ "count": answer.count }),
+        ),
+    )
+    .await?;
     Ok(Json(answer))
 }
 
-async fn fitting(app: &App, which: LettersSelector) -> Answer<Vec<TaskId>> {
+async fn fitting(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
     let lane = which.lane.map(submission::lane).transpose()?;
     let kind = which.kind.map(|kind| submission::name("kind", kind)).transpose()?;
     if lane.is_none() && kind.is_none() {
-        return Err(Refusal::invalid("say which: a lane or a kind"));
+        return Err(ApiError::invalid("say which: a lane or a kind"));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
         let letters = lanes.dead_letters().filter(|letter| {
@@ -164,7 +190,7 @@ async fn fitting(app: &App, which: LettersSelector) -> Answer<Vec<TaskId>> {
     Ok(app.handle.read(look).await?)
 }
 
-async fn redrive_all(app: &App, letters: Vec<TaskId>) -> Answer<RedriveAnswer> {
+async fn redrive_all(app: &App, letters: Vec<TaskId>) -> ApiResult<RedriveAnswer> {
     let is_one = letters.len() == 1;
     let mut tasks = Vec::new();
     for letter in letters {
@@ -181,22 +207,4 @@ async fn redrive_all(app: &App, letters: Vec<TaskId>) -> Answer<RedriveAnswer> {
         }
     }
     Ok(RedriveAnswer { count: tasks.len() as u64, tasks })
-}
-
-async fn record(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    target: String,
-    answer: &RedriveAnswer,
-) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "dead_letter",
-        action,
-        severity: "info",
-        target,
-        details: json!({ "count": answer.count }),
-    };
-    app.audit.record(app.now(), deed).await
 }

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::events::hub::{Filter, From};
 use crate::events::sse::Telling;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{LAST_EVENT_ID, Query, header_text, task_id};
 use crate::service::submission;
 
@@ -35,20 +35,20 @@ pub(crate) struct EventsQuery {
 }
 
 impl EventsQuery {
-    pub(crate) fn filter(&self) -> Answer<Filter> {
+    pub(crate) fn filter(&self) -> ApiResult<Filter> {
         filter(self.lane.as_deref(), self.session.as_deref(), self.task.as_deref())
     }
 }
 
 /// What a client wants to hear.
-pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&str>) -> Answer<Filter> {
+pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&str>) -> ApiResult<Filter> {
     if lane.is_some() && session.is_some() {
-        return Err(Refusal::invalid("give a lane or a session, not both"));
+        return Err(ApiError::invalid("give a lane or a session, not both"));
     }
     let session = session.map(LaneName::session).transpose();
-    let session = session.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+    let session = session.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let task =
-        task.map(task_id).transpose().map_err(|_| Refusal::invalid("task must be the id of a task"))?;
+        task.map(task_id).transpose().map_err(|_| ApiError::invalid("task must be the id of a task"))?;
     Ok(Filter { task, lane: lane.map(submission::lane).transpose()?.or(session) })
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, &LAST_EVENT_ID)?.or(query.last_event_id.as_deref());
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));

@@ -11,7 +11,7 @@ use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, 
 use laneway_store::Durability;
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path};
 use crate::service::envelope::Envelope;
 use crate::service::submission;
@@ -43,15 +43,18 @@ pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, la
     get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
     responses((status = 200, body = GroupView))
 )]
-pub(crate) async fn group(State(app): State<Arc<App>>, Path(group): Path<String>) -> Answer<Json<GroupView>> {
-    let group = Name::new(group).map_err(|_| Refusal::not_found("group"))?;
+pub(crate) async fn group(
+    State(app): State<Arc<App>>,
+    Path(group): Path<String>,
+) -> ApiResult<Json<GroupView>> {
+    let group = Name::new(group).map_err(|_| ApiError::not_found("group"))?;
     app.bus.caught_up().await;
     if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
         return Ok(Json(view));
     }
     let view = count(&app.handle, &group).await?;
     match view.total {
-        0 => Err(Refusal::not_found("group")),
+        0 => Err(ApiError::not_found("group")),
         _ => Ok(Json(view)),
     }
 }
@@ -67,17 +70,17 @@ pub(crate) async fn batch(
     caller: crate::http::auth::Caller,
     headers: HeaderMap,
     Body(request): Body<BatchRequest>,
-) -> Answer<Json<BatchAnswer>> {
+) -> ApiResult<Json<BatchAnswer>> {
     if headers.contains_key(submission::KEY) {
-        return Err(Refusal::invalid(
+        return Err(ApiError::invalid(
             "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
         ));
     }
     if app.draining.is_given() {
-        return Err(Refusal::new(Code::Draining, "the server is shutting down and takes no new work"));
+        return Err(ApiError::new(Code::Draining, "the server is shutting down and takes no new work"));
     }
     if request.session.is_empty() {
-        return Err(Refusal::invalid("session must not be empty"));
+        return Err(ApiError::invalid("session must not be empty"));
     }
     let mut tools = app.handle.tools(request.session);
     if let Some(configured) = &app.config().tools {
@@ -96,14 +99,14 @@ pub(crate) async fn batch(
     for call in request.calls {
         if app.runners.agent_of(&call.tool).is_some() {
             let detail = "a tool cannot be an agent: ask it with POST /api/agents/{agent}/chat";
-            return Err(Refusal::invalid(detail));
+            return Err(ApiError::invalid(detail));
         }
         let envelope = Envelope::new(call.payload, caller.token.clone(), None);
         let sealed = serde_json::to_value(envelope).unwrap_or_default();
         calls.push(ToolUse::new(submission::name("tool", call.tool)?.as_str(), sealed));
     }
     if calls.is_empty() {
-        return Err(Refusal::invalid("calls must hold at least one call"));
+        return Err(ApiError::invalid("calls must hold at least one call"));
     }
     let results = tools.batch(calls, |_| async { Ok(()) }).await?;
     let results = names.into_iter().zip(results).map(|(tool, result)| told(&app, tool, result)).collect();
@@ -121,10 +124,10 @@ fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
             (None, Some(Problem { retryable: false, ..Problem::new(Code::Draining, detail) }))
         }
         ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
-        ToolResult::Refused(why) => (None, Some(*Refusal::new(Code::Forbidden, why).0)),
-        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*Refusal::from(error).0)),
+        ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why).0)),
+        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*ApiError::from(error).0)),
         ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
-        _ => (None, Some(*Refusal::new(Code::Internal, "something unexpected went wrong").0)),
+        _ => (None, Some(*ApiError::new(Code::Internal, "something unexpected went wrong").0)),
     };
     BatchResult { tool, success: error.is_none(), result, error }
 }
@@ -136,7 +139,7 @@ fn keeps_calls(app: &App) -> bool {
 
 /// What became of a call, whose id nobody was told.
 fn ended(end: &End) -> Problem {
-    let mut problem = *Refusal::ended(laneway_core::TaskId(0), end).0;
+    let mut problem = *ApiError::ended(laneway_core::TaskId(0), end).0;
     (problem.task_id, problem.task_id_camel) = (None, None);
     problem
 }

@@ -9,11 +9,11 @@ use laneway_core::{Block, Histogram, LaneName, LaneStats, LaneView, Pattern, Set
 use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles};
 use serde_json::{Value, json};
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::events::client_event::alert_word;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query};
 use crate::http::routes::tasks::{PageQuery, page_size};
 use crate::service::submission;
@@ -104,7 +104,7 @@ fn empty(lanes: &laneway_core::Scheduler, name: &LaneName) -> LaneNumbers {
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<LaneNumbers>>> {
+) -> ApiResult<Json<Page<LaneNumbers>>> {
     let max = page_size(query.limit)?;
     let after = query.cursor;
     let config = app.config();
@@ -139,8 +139,11 @@ pub(crate) async fn list(
     get, path = "/api/lanes/{lane}", tag = "lanes", params(("lane" = String, Path)),
     responses((status = 200, body = LaneNumbers))
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer<Json<LaneNumbers>> {
-    let name = LaneName::new(name).map_err(|_| Refusal::not_found("lane"))?;
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> ApiResult<Json<LaneNumbers>> {
+    let name = LaneName::new(name).map_err(|_| ApiError::not_found("lane"))?;
     let look = move |lanes: &laneway_core::Scheduler| match lanes.lane(&name) {
         Some(view) => numbers(&view),
         None => empty(lanes, &name),
@@ -159,11 +162,11 @@ pub(crate) async fn change(
     caller: Caller,
     Path(name): Path<String>,
     Body(changes): Body<BTreeMap<String, Value>>,
-) -> Answer<Json<LaneNumbers>> {
+) -> ApiResult<Json<LaneNumbers>> {
     if changes.is_empty() {
-        return Err(Refusal::invalid("say what to change, by the names of settings"));
+        return Err(ApiError::invalid("say what to change, by the names of settings"));
     }
-    let pattern = Pattern::new(&name).map_err(|error| Refusal::invalid(format!("lane: {error}")))?;
+    let pattern = Pattern::new(&name).map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
     // What holds now, whichever server was told so.
     let named = pattern.clone();
     let held = move |lanes: &laneway_core::Scheduler| {
@@ -173,13 +176,14 @@ pub(crate) async fn change(
     for (key, value) in flatten(&changes)? {
         let key = key.strip_suffix("_ms").map_or(key.clone(), str::to_owned);
         let set = asked.set(&key, &value);
-        set.map_err(|error| Refusal::from(laneway_core::Rejection::BadSetting(Box::new(error))))?;
+        set.map_err(|error| ApiError::from(laneway_core::Rejection::BadSetting(Box::new(error))))?;
     }
     let block = Block { lanes: pattern.clone(), settings: Some(asked.clone()) };
     app.handle.configure(vec![block]).await?;
     app.overrides.add(pattern.clone());
     let keys: Vec<&String> = changes.keys().collect();
-    record(&app, &caller, "configure", pattern.as_str(), json!({ "settings": keys })).await?;
+    app.record(&caller, AuditRecord::new("lane", "configure", pattern.as_str(), json!({ "settings": keys })))
+        .await?;
     match LaneName::new(name.replace('*', "x")) {
         Ok(sample) if !pattern.is_exact() => {
             let look = move |lanes: &laneway_core::Scheduler| {
@@ -194,7 +198,7 @@ pub(crate) async fn change(
 }
 
 /// `{"retry": {"max_retries": 2}}` is `retry.max_retries`.
-fn flatten(changes: &BTreeMap<String, Value>) -> Answer<Vec<(String, String)>> {
+fn flatten(changes: &BTreeMap<String, Value>) -> ApiResult<Vec<(String, String)>> {
     let mut flat = Vec::new();
     for (key, value) in changes {
         match value {
@@ -209,12 +213,12 @@ fn flatten(changes: &BTreeMap<String, Value>) -> Answer<Vec<(String, String)>> {
     Ok(flat)
 }
 
-fn text(value: &Value) -> Answer<String> {
+fn text(value: &Value) -> ApiResult<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(Refusal::invalid("a setting is a text, a number or a truth")),
+        _ => Err(ApiError::invalid("a setting is a text, a number or a truth")),
     }
 }
 
@@ -250,10 +254,10 @@ macro_rules! gate {
             State(app): State<Arc<App>>,
             caller: Caller,
             Path(name): Path<String>,
-        ) -> Answer<Json<LaneNumbers>> {
+        ) -> ApiResult<Json<LaneNumbers>> {
             let lane = submission::lane(&name)?;
             app.handle.$name(lane.clone()).await?;
-            record(&app, &caller, stringify!($name), lane.as_str(), json!({})).await?;
+            app.record(&caller, AuditRecord::new("lane", stringify!($name), lane.as_str(), json!({}))).await?;
             get(State(app), Path(name)).await
         }
     };
@@ -281,21 +285,10 @@ pub(crate) async fn clear(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<CancelManyAnswer>> {
+) -> ApiResult<Json<CancelManyAnswer>> {
     let lane = submission::lane(&name)?;
     let cancelled = app.handle.clear(lane.clone()).await? as u64;
-    record(&app, &caller, "clear", lane.as_str(), json!({ "cancelled": cancelled })).await?;
+    app.record(&caller, AuditRecord::new("lane", "clear", lane.as_str(), json!({ "cancelled": cancelled })))
+        .await?;
     Ok(Json(CancelManyAnswer { cancelled }))
-}
-
-async fn record(app: &App, caller: &Caller, action: &str, lane: &str, details: Value) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "lane",
-        action,
-        severity: "info",
-        target: lane.to_owned(),
-        details,
-    };
-    app.audit.record(app.now(), deed).await
 }

@@ -18,25 +18,25 @@ use laneway_protocol::{
 use crate::agents::handlers::agent_kind;
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, task_id};
 use crate::http::routes::chat::agent_named;
 use crate::service::submission;
 
-pub(crate) fn mode(word: &str) -> Answer<Mode> {
-    Mode::parse(word).ok_or_else(|| Refusal::invalid(format!("mode must be one of {}", Mode::CHOICES)))
+pub(crate) fn mode(word: &str) -> ApiResult<Mode> {
+    Mode::parse(word).ok_or_else(|| ApiError::invalid(format!("mode must be one of {}", Mode::CHOICES)))
 }
 
-pub(crate) fn drop_rule(word: &str) -> Answer<DropRule> {
+pub(crate) fn drop_rule(word: &str) -> ApiResult<DropRule> {
     DropRule::parse(word)
-        .ok_or_else(|| Refusal::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
+        .ok_or_else(|| ApiError::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
 }
 
 /// Sets one text of a message.
 type Setter = fn(Message, String) -> Message;
 
 /// What a request says as a message to the queue.
-pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Answer<Message> {
+pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<Message> {
     let agent = agent_named(app, &request.agent)?;
     let permissions = request.permissions.unwrap_or_default();
     let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
@@ -81,7 +81,7 @@ pub(crate) fn message(app: &App, caller: &Caller, key: &str, request: MessageReq
     }
     match (request.turn_id, request.otherwise) {
         (Some(turn), word) => Ok(message.steer(task_id(&turn)?, otherwise(word.as_deref())?)),
-        (None, Some(_)) => Err(Refusal::invalid("otherwise goes with turn_id, the turn that is meant")),
+        (None, Some(_)) => Err(ApiError::invalid("otherwise goes with turn_id, the turn that is meant")),
         (None, None) => Ok(message),
     }
 }
@@ -103,25 +103,25 @@ fn to_agent(app: &App, caller: &Caller, key: &str, agent: &Agent, text: String) 
     }
 }
 
-fn otherwise(word: Option<&str>) -> Answer<Otherwise> {
+fn otherwise(word: Option<&str>) -> ApiResult<Otherwise> {
     match word {
         None | Some("followup") => Ok(Otherwise::Followup),
         Some("reject") => Ok(Otherwise::Reject),
         Some("drop") => Ok(Otherwise::Drop),
-        Some(_) => Err(Refusal::invalid("otherwise must be one of followup, reject, drop")),
+        Some(_) => Err(ApiError::invalid("otherwise must be one of followup, reject, drop")),
     }
 }
 
 /// Sends a message and says what became of it.
-pub(crate) async fn send_message(app: &App, message: Message) -> Answer<MessageAnswer> {
+pub(crate) async fn send_message(app: &App, message: Message) -> ApiResult<MessageAnswer> {
     refuse_draining(app)?;
     Ok(told(app.handle.send_message(message).await?))
 }
 
-fn refuse_draining(app: &App) -> Answer<()> {
+fn refuse_draining(app: &App) -> ApiResult<()> {
     let detail = "the server is shutting down and takes no new work";
     match app.draining.is_given() {
-        true => Err(Refusal::new(laneway_protocol::Code::Draining, detail)),
+        true => Err(ApiError::new(laneway_protocol::Code::Draining, detail)),
         false => Ok(()),
     }
 }
@@ -151,20 +151,20 @@ pub(crate) async fn send(
     caller: Caller,
     Path(key): Path<String>,
     Body(request): Body<MessageRequest>,
-) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+) -> ApiResult<(StatusCode, Json<MessageAnswer>)> {
     let message = message(&app, &caller, &key, request)?;
     Ok((StatusCode::ACCEPTED, Json(send_message(&app, message).await?)))
 }
 
-fn message_id(text: &str) -> Answer<MessageId> {
-    task_id(text).map(|id| MessageId(id.0)).map_err(|_| Refusal::not_found("message"))
+fn message_id(text: &str) -> ApiResult<MessageId> {
+    task_id(text).map(|id| MessageId(id.0)).map_err(|_| ApiError::not_found("message"))
 }
 
 /// The message that a path names. One that is in another session is not found in this one.
-async fn message_in(app: &App, (key, id): (String, String)) -> Answer<MessageId> {
+async fn message_in(app: &App, (key, id): (String, String)) -> ApiResult<MessageId> {
     let message = message_id(&id)?;
     match app.handle.session_of(message).await? {
-        Some(session) if session != key => Err(Refusal::not_found("message")),
+        Some(session) if session != key => Err(ApiError::not_found("message")),
         _ => Ok(message),
     }
 }
@@ -192,9 +192,9 @@ pub(crate) fn ended(end: &MessageEnd) -> (&'static str, Option<TaskId>, Option<S
 pub(crate) async fn receipt(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
-) -> Answer<Json<Receipt>> {
+) -> ApiResult<Json<Receipt>> {
     let message = message_in(&app, parts).await?;
-    let status = app.handle.message(message).await?.ok_or_else(|| Refusal::not_found("message"))?;
+    let status = app.handle.message(message).await?.ok_or_else(|| ApiError::not_found("message"))?;
     let ended = matches!(status, MessageStatus::Ended { .. });
     let (word, turn, detail, position) = match status {
         MessageStatus::Waiting { position } => ("waiting", None, None, Some(position)),
@@ -224,7 +224,7 @@ pub(crate) async fn receipt(
 pub(crate) async fn withdraw(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     app.handle.withdraw(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -239,7 +239,7 @@ pub(crate) async fn move_message(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
     Body(request): Body<MoveRequest>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     let before = request.before.as_deref().map(message_id).transpose()?;
     app.handle.move_message(message_in(&app, parts).await?, before).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -253,7 +253,7 @@ pub(crate) async fn move_message(
 pub(crate) async fn send_now(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     app.handle.send_now(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -266,7 +266,7 @@ pub(crate) async fn send_now(
 pub(crate) async fn resend(
     State(app): State<Arc<App>>,
     Path(parts): Path<(String, String)>,
-) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+) -> ApiResult<(StatusCode, Json<MessageAnswer>)> {
     refuse_draining(&app)?;
     let message = message_in(&app, parts).await?;
     Ok((StatusCode::ACCEPTED, Json(told(app.handle.resend(message).await?))))
@@ -282,7 +282,7 @@ pub(crate) async fn steer(
     caller: Caller,
     Path(key): Path<String>,
     Body(request): Body<SteerRequest>,
-) -> Answer<(StatusCode, Json<MessageAnswer>)> {
+) -> ApiResult<(StatusCode, Json<MessageAnswer>)> {
     Ok((StatusCode::ACCEPTED, Json(steer_session(&app, &caller, &key, request.text).await?)))
 }
 
@@ -292,11 +292,11 @@ pub(crate) async fn steer_session(
     caller: &Caller,
     key: &str,
     text: String,
-) -> Answer<MessageAnswer> {
+) -> ApiResult<MessageAnswer> {
     crate::http::routes::sessions::check_turn(app, caller, key).await?;
     let asked = key.to_owned();
     let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&asked)).await? else {
-        return Err(Refusal::not_found("turn that runs in this session"));
+        return Err(ApiError::not_found("turn that runs in this session"));
     };
     let agent = agent_named(app, turn.kind.as_str().strip_prefix("agent:").unwrap_or(turn.kind.as_str()))?;
     let message =

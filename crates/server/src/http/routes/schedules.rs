@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query};
 use crate::http::routes::chat::agent_named;
 use crate::http::routes::tasks::{PAGE, bad_cursor, page_size};
@@ -48,7 +48,7 @@ pub(crate) struct SchedulePage {
 
 impl SchedulePage {
     /// The page, and where it ended if more follow.
-    fn page_of<T>(self, all: Vec<T>) -> Answer<(Vec<T>, Option<String>)> {
+    fn page_of<T>(self, all: Vec<T>) -> ApiResult<(Vec<T>, Option<String>)> {
         let max = page_size(Some(self.limit.unwrap_or(PAGE.1)))?;
         let skip = self.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
         let (skip, count) = (skip.unwrap_or(0), all.len());
@@ -86,56 +86,56 @@ fn view(schedule: &Schedule, origin: &str, last_run: Option<ScheduleRun>) -> Sch
     }
 }
 
-async fn find(app: &App, name: &str) -> Answer<(Schedule, &'static str)> {
+async fn find(app: &App, name: &str) -> ApiResult<(Schedule, &'static str)> {
     let all = notes::all(&app.handle, &app.config()).await?;
     all.into_iter()
         .find(|(schedule, _)| schedule.name.as_str() == name)
-        .ok_or_else(|| Refusal::not_found("schedule"))
+        .ok_or_else(|| ApiError::not_found("schedule"))
 }
 
 /// How a schedule stands.
-async fn shown(app: &App, name: &str) -> Answer<Json<ScheduleView>> {
+async fn shown(app: &App, name: &str) -> ApiResult<Json<ScheduleView>> {
     let (schedule, origin) = find(app, name).await?;
     let last_run = notes::newest(&app.handle, vec![schedule.name.clone()]).await?.pop().flatten();
     Ok(Json(view(&schedule, origin, last_run)))
 }
 
-fn catch_up(word: Option<&str>) -> Answer<Option<bool>> {
+fn catch_up(word: Option<&str>) -> ApiResult<Option<bool>> {
     match word {
         None => Ok(None),
         Some("skip") => Ok(Some(false)),
         Some("one") => Ok(Some(true)),
-        Some(_) => Err(Refusal::invalid("catch_up must be skip or one")),
+        Some(_) => Err(ApiError::invalid("catch_up must be skip or one")),
     }
 }
 
-fn check(app: &App, made: &Made) -> Answer<()> {
-    Times::read(&made.cron, &made.timezone).map_err(Refusal::invalid)?;
-    agent_named(app, &made.agent).map_err(|_| Refusal::invalid("agent must be the name of an agent"))?;
+fn check(app: &App, made: &Made) -> ApiResult<()> {
+    Times::read(&made.cron, &made.timezone).map_err(ApiError::invalid)?;
+    agent_named(app, &made.agent).map_err(|_| ApiError::invalid("agent must be the name of an agent"))?;
     if made.message.trim().is_empty() {
-        return Err(Refusal::invalid("message must not be empty"));
+        return Err(ApiError::invalid("message must not be empty"));
     }
     if made.message.len() > MESSAGE_BYTES_MAX {
         let detail = format!("message must have at most {MESSAGE_BYTES_MAX} bytes");
-        return Err(Refusal::new(Code::TooLarge, detail));
+        return Err(ApiError::new(Code::TooLarge, detail));
     }
     if let Some(session) = &made.session {
         if session.is_empty() {
-            return Err(Refusal::invalid("session must not be empty"));
+            return Err(ApiError::invalid("session must not be empty"));
         }
         let lane = laneway_core::LaneName::session(session);
-        lane.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+        lane.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     }
     Ok(())
 }
 
 /// Somebody else, here or at another server, was faster.
-fn is_taken() -> Refusal {
-    Refusal::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT)
+fn is_taken() -> ApiError {
+    ApiError::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT)
 }
 
-fn has_changed() -> Refusal {
-    Refusal::invalid("somebody else has changed it meanwhile; look again").status(StatusCode::CONFLICT)
+fn has_changed() -> ApiError {
+    ApiError::invalid("somebody else has changed it meanwhile; look again").status(StatusCode::CONFLICT)
 }
 
 /// All schedules, by name.
@@ -146,7 +146,7 @@ fn has_changed() -> Refusal {
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<SchedulePage>,
-) -> Answer<Json<Page<ScheduleView>>> {
+) -> ApiResult<Json<Page<ScheduleView>>> {
     let all = notes::all(&app.handle, &app.config()).await?;
     let (some, next_cursor) = query.page_of(all)?;
     let names = some.iter().map(|(schedule, _)| schedule.name.clone()).collect();
@@ -165,7 +165,7 @@ pub(crate) async fn create(
     State(app): State<Arc<App>>,
     caller: Caller,
     Body(new): Body<NewSchedule>,
-) -> Answer<(StatusCode, Json<ScheduleView>)> {
+) -> ApiResult<(StatusCode, Json<ScheduleView>)> {
     let name = submission::name("name", new.name)?.to_string();
     let made = Made {
         cron: new.cron,
@@ -181,7 +181,7 @@ pub(crate) async fn create(
         return Err(is_taken());
     }
     if notes::made_count(&app.handle).await? >= MADE_MAX {
-        return Err(Refusal::invalid(format!("there can be {MADE_MAX} schedules at most")));
+        return Err(ApiError::invalid(format!("there can be {MADE_MAX} schedules at most")));
     }
     let details = json!({ "cron": &made.cron, "agent": &made.agent });
     // A firing that was under way when one of this name was taken away may have been written after that.
@@ -190,7 +190,7 @@ pub(crate) async fn create(
     if !notes::change(&app.handle, vec![notes::made(&name, None)], changes).await? {
         return Err(is_taken());
     }
-    record(&app, &caller, "create_schedule", &name, details).await?;
+    app.record(&caller, AuditRecord::new("schedule", "create_schedule", &name, details)).await?;
     Ok((StatusCode::CREATED, shown(&app, &name).await?))
 }
 
@@ -204,7 +204,7 @@ pub(crate) async fn change(
     caller: Caller,
     Path(name): Path<String>,
     Body(change): Body<ScheduleChange>,
-) -> Answer<Json<ScheduleView>> {
+) -> ApiResult<Json<ScheduleView>> {
     let enabled = change.enabled;
     let mut is_done = false;
     for _ in 0..CHANGE_TRIES {
@@ -216,12 +216,16 @@ pub(crate) async fn change(
     if !is_done {
         return Err(has_changed());
     }
-    record(&app, &caller, "change_schedule", &name, json!({ "enabled": enabled })).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("schedule", "change_schedule", &name, json!({ "enabled": enabled })),
+    )
+    .await?;
     shown(&app, &name).await
 }
 
 /// Changes a schedule as it is now; `false`: somebody else was faster.
-async fn try_change(app: &App, name: &str, change: ScheduleChange) -> Answer<bool> {
+async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<bool> {
     let (schedule, origin) = find(app, name).await?;
     let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;
     let catch_up_one = catch_up(word.as_deref())?;
@@ -233,7 +237,7 @@ async fn try_change(app: &App, name: &str, change: ScheduleChange) -> Answer<boo
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
         if others.iter().any(|other| other.is_some()) {
-            return Err(Refusal::invalid(
+            return Err(ApiError::invalid(
                 "it comes from the configuration file; here it can only be switched",
             ));
         }
@@ -266,17 +270,17 @@ pub(crate) async fn remove(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     let (_, origin) = find(&app, &name).await?;
     if origin == "file" {
-        return Err(Refusal::invalid(
+        return Err(ApiError::invalid(
             "it comes from the configuration file; take it out there, or switch it off",
         ));
     }
     let mut changes = notes::forgotten(&app.handle, &name).await?;
     changes.push(notes::made(&name, None));
     notes::change(&app.handle, vec![], changes).await?;
-    record(&app, &caller, "remove_schedule", &name, json!({})).await?;
+    app.record(&caller, AuditRecord::new("schedule", "remove_schedule", &name, json!({}))).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -289,10 +293,14 @@ pub(crate) async fn run(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<(StatusCode, Json<ScheduleRun>)> {
+) -> ApiResult<(StatusCode, Json<ScheduleRun>)> {
     let (schedule, _) = find(&app, &name).await?;
     let run = fire_now(&app, &schedule).await?;
-    record(&app, &caller, "run_schedule", &name, json!({ "task_id": run.task_id })).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("schedule", "run_schedule", &name, json!({ "task_id": run.task_id })),
+    )
+    .await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 
@@ -305,26 +313,8 @@ pub(crate) async fn runs(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     Query(query): Query<SchedulePage>,
-) -> Answer<Json<Page<ScheduleRun>>> {
+) -> ApiResult<Json<Page<ScheduleRun>>> {
     find(&app, &name).await?;
     let (items, next_cursor) = query.page_of(notes::runs(&app.handle, &name).await?)?;
     Ok(Json(Page { items, next_cursor }))
-}
-
-async fn record(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    name: &str,
-    details: serde_json::Value,
-) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "schedule",
-        action,
-        severity: "info",
-        target: name.to_owned(),
-        details,
-    };
-    app.audit.record(app.now(), deed).await
 }

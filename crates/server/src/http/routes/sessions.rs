@@ -17,12 +17,12 @@ use laneway_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::events::hub::{Filter, From};
 use crate::events::sse::Telling;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
 use crate::http::routes::messages::{drop_rule, ended, mode, texted};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
@@ -95,7 +95,7 @@ fn summary(view: &SessionView) -> SessionSummary {
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<SessionSummary>>> {
+) -> ApiResult<Json<Page<SessionSummary>>> {
     let max = page_size(query.limit)?;
     let skip = query.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
     let skip = skip.unwrap_or(0);
@@ -113,8 +113,8 @@ pub(crate) async fn list(
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     Path(key): Path<String>,
-) -> Answer<Json<SessionSummary>> {
-    let view = app.handle.session(key).await?.ok_or_else(|| Refusal::not_found("session"))?;
+) -> ApiResult<Json<SessionSummary>> {
+    let view = app.handle.session(key).await?.ok_or_else(|| ApiError::not_found("session"))?;
     let mut summary = summary(&view);
     let turn = view.turns.first();
     if turn.is_none_or(|turn| turn.said.is_empty())
@@ -141,7 +141,7 @@ async fn asked_directly(
     app: &App,
     lane: LaneName,
     turn: Option<TaskId>,
-) -> Answer<Option<(TaskId, MessageView)>> {
+) -> ApiResult<Option<(TaskId, MessageView)>> {
     let look = move |lanes: &laneway_core::Scheduler| match turn {
         Some(turn) => lanes.task(turn),
         None => {
@@ -173,12 +173,12 @@ async fn asked_directly(
 pub(crate) async fn stats(
     State(app): State<Arc<App>>,
     Path(key): Path<String>,
-) -> Answer<Json<SessionStats>> {
+) -> ApiResult<Json<SessionStats>> {
     let tool_lanes = [ToolLane::Control, ToolLane::Query, ToolLane::Execute, ToolLane::Generate];
     let mut names = Vec::new();
     for lane in tool_lanes {
         let name =
-            LaneName::tool(&key, lane).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+            LaneName::tool(&key, lane).map_err(|error| ApiError::invalid(format!("session: {error}")))?;
         names.push((lane.as_str(), name));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
@@ -219,7 +219,7 @@ pub(crate) async fn change(
     caller: Caller,
     Path(key): Path<String>,
     Body(change): Body<SessionChange>,
-) -> Answer<Json<SessionSummary>> {
+) -> ApiResult<Json<SessionSummary>> {
     let asked = QueueOverrides {
         mode: change.mode.as_deref().map(mode).transpose()?,
         debounce: change.debounce_ms.map(Millis),
@@ -228,7 +228,11 @@ pub(crate) async fn change(
         drop: change.drop.as_deref().map(drop_rule).transpose()?,
     };
     app.handle.amend_session(key.clone(), asked).await?;
-    note(&app, &caller, "change", &key, serde_json::to_value(&change).unwrap_or_default()).await?;
+    app.record(
+        &caller,
+        AuditRecord::new("session", "change", &key, serde_json::to_value(&change).unwrap_or_default()),
+    )
+    .await?;
     get(State(app), Path(key)).await
 }
 
@@ -241,32 +245,20 @@ pub(crate) async fn interrupt(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(key): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     check_turn(&app, &caller, &key).await?;
     app.handle.interrupt(key.clone()).await?;
-    note(&app, &caller, "interrupt", &key, json!({})).await?;
+    app.record(&caller, AuditRecord::new("session", "interrupt", &key, json!({}))).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Refuses whoever may not change the turn that runs in a session.
-pub(crate) async fn check_turn(app: &App, caller: &Caller, key: &str) -> Answer<()> {
+pub(crate) async fn check_turn(app: &App, caller: &Caller, key: &str) -> ApiResult<()> {
     let key = key.to_owned();
     match app.handle.read(move |lanes| lanes.turn_of_session(&key)).await? {
         Some(turn) => crate::http::routes::tasks::check_owner(app, caller, turn.id).await,
         None => Ok(()),
     }
-}
-
-async fn note(app: &App, caller: &Caller, action: &str, key: &str, details: Value) -> Answer<()> {
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "session",
-        action,
-        severity: "info",
-        target: key.to_owned(),
-        details,
-    };
-    app.audit.record(app.now(), deed).await
 }
 
 /// Cancels the messages that wait.
@@ -278,9 +270,10 @@ pub(crate) async fn clear(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(key): Path<String>,
-) -> Answer<Json<CancelManyAnswer>> {
+) -> ApiResult<Json<CancelManyAnswer>> {
     let cancelled = app.handle.clear_session(key.clone()).await? as u64;
-    note(&app, &caller, "clear", &key, json!({ "cancelled": cancelled })).await?;
+    app.record(&caller, AuditRecord::new("session", "clear", &key, json!({ "cancelled": cancelled })))
+        .await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 
@@ -294,8 +287,8 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Path(key): Path<String>,
     headers: HeaderMap,
-) -> Answer<Response> {
-    let lane = LaneName::session(&key).map_err(|error| Refusal::invalid(format!("session: {error}")))?;
+) -> ApiResult<Response> {
+    let lane = LaneName::session(&key).map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let last = header_text(&headers, &LAST_EVENT_ID)?;
     let from = last.map_or(From::Now, |last| app.bus.resumption(last));
     app.bus.caught_up().await;

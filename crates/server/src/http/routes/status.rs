@@ -11,10 +11,10 @@ use laneway_core::LaneName;
 use laneway_protocol::{ConfigValue, ConfigView, Health, Readiness, StatusView};
 
 use crate::app::App;
-use crate::http::error::Answer;
+use crate::http::error::ApiResult;
 
 /// The lane of everything: how many run, how many wait, how many may run.
-async fn everything(app: &App) -> Answer<(u32, u32, Option<u32>)> {
+async fn everything(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
     let look = |lanes: &laneway_core::Scheduler| {
         let global = LaneName::global();
         match lanes.lane(&global) {
@@ -27,7 +27,7 @@ async fn everything(app: &App) -> Answer<(u32, u32, Option<u32>)> {
 
 /// How everything stands, in numbers and in one line.
 #[utoipa::path(get, path = "/api/status", tag = "lanes", responses((status = 200, body = StatusView)))]
-pub(crate) async fn status(State(app): State<Arc<App>>) -> Answer<Json<StatusView>> {
+pub(crate) async fn status(State(app): State<Arc<App>>) -> ApiResult<Json<StatusView>> {
     let (running, waiting, max_concurrent) = everything(&app).await?;
     let dead_letters = app.handle.read(|lanes| lanes.dead_letters().count() as u64).await?;
     let limit = max_concurrent.map_or("∞".to_owned(), |limit| limit.to_string());
@@ -43,7 +43,7 @@ const LOOK_WITHIN: Duration = Duration::from_millis(500);
 
 /// Whether the server is alive. A full server is.
 #[utoipa::path(get, path = "/healthz", tag = "around", responses((status = 200, body = Health)))]
-pub(crate) async fn health(State(app): State<Arc<App>>) -> Answer<Json<Health>> {
+pub(crate) async fn health(State(app): State<Arc<App>>) -> ApiResult<Json<Health>> {
     // A store that is away, or does not answer, does not make the server sick: it will come back by itself.
     let looked = tokio::time::timeout(LOOK_WITHIN, everything(&app)).await;
     let (running, waiting, limit) = looked.ok().and_then(Result::ok).unwrap_or((0, 0, None));
@@ -71,7 +71,7 @@ pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
 
 /// Every value that holds, and where it comes from.
 #[utoipa::path(get, path = "/api/config", tag = "operations", responses((status = 200, body = ConfigView)))]
-pub(crate) async fn config(State(app): State<Arc<App>>) -> Answer<Json<ConfigView>> {
+pub(crate) async fn config(State(app): State<Arc<App>>) -> ApiResult<Json<ConfigView>> {
     let changed = app.overrides.patterns();
     let differences = app.differences().await?;
     let values = app.config().effective().0.into_iter().map(|value| {

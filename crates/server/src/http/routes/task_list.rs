@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::Query;
 use crate::http::routes::tasks::{bad_cursor, page_size, parent, selector};
 use crate::service::task_view;
@@ -51,7 +51,7 @@ enum Cursor {
 }
 
 impl Cursor {
-    fn read(text: Option<&str>) -> Answer<Cursor> {
+    fn read(text: Option<&str>) -> ApiResult<Cursor> {
         let cursor = match text.map(|text| text.split_once('-')) {
             None => Some(Cursor::Live(0)),
             Some(Some(("p", place))) => place.parse().ok().map(Cursor::Line),
@@ -73,7 +73,7 @@ impl Cursor {
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Query(query): Query<TasksQuery>,
-) -> Answer<Json<Page<TaskView>>> {
+) -> ApiResult<Json<Page<TaskView>>> {
     let max = page_size(query.limit)?;
     let which = Which::of(&query)?;
     let mut items = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) async fn list(
 }
 
 /// Those that wait in a lane, in order.
-async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> Answer<Json<Page<TaskView>>> {
+async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiResult<Json<Page<TaskView>>> {
     let look = move |lanes: &laneway_core::Scheduler| {
         let (line, next) = lanes.line_in(&lane, from, max);
         let view = |(view, place): InLine| TaskView {
@@ -172,14 +172,14 @@ struct Which {
 }
 
 impl Which {
-    fn of(query: &TasksQuery) -> Answer<Which> {
+    fn of(query: &TasksQuery) -> ApiResult<Which> {
         let status = match query.status.as_deref() {
             None => None,
             Some("queued") => Some(Status::Live(TaskStatus::Queued)),
             Some("running") => Some(Status::Live(TaskStatus::Running)),
             Some("retrying") => Some(Status::Live(TaskStatus::Retrying)),
             Some(word) => Some(Status::Over(word.parse().map_err(|error: UnknownWord| {
-                Refusal::invalid(format!("status must be queued, running, retrying, or else {error}"))
+                ApiError::invalid(format!("status must be queued, running, retrying, or else {error}"))
             })?)),
         };
         let selector =

@@ -16,16 +16,16 @@ use laneway_protocol::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::admin::audit::Deed;
+use crate::admin::audit::AuditRecord;
 use crate::app::App;
 use crate::events::hub::{Filter, From};
 use crate::events::sse::Telling;
 use crate::http::auth::Caller;
-use crate::http::error::{Answer, Refusal, TASK_ID};
+use crate::http::error::{ApiError, ApiResult, TASK_ID};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
 use crate::http::routes::chat::{REPLAYED, replay, status_of};
 use crate::service::envelope::Envelope;
-use crate::service::submission::{self, Manner};
+use crate::service::submission::{self, RequestOptions};
 use crate::service::task_view;
 
 /// How many items a page has when nothing is said, and at most.
@@ -46,16 +46,16 @@ pub(crate) struct PageQuery {
     pub(crate) access_token: Option<String>,
 }
 
-pub(crate) fn page_size(limit: Option<usize>) -> Answer<usize> {
+pub(crate) fn page_size(limit: Option<usize>) -> ApiResult<usize> {
     match limit {
         None => Ok(PAGE.0),
         Some(limit) if (1..=PAGE.1).contains(&limit) => Ok(limit),
-        Some(_) => Err(Refusal::invalid(format!("limit must be from 1 to {}", PAGE.1))),
+        Some(_) => Err(ApiError::invalid(format!("limit must be from 1 to {}", PAGE.1))),
     }
 }
 
-pub(crate) fn bad_cursor() -> Refusal {
-    Refusal::invalid("cursor must be the next_cursor of the page before")
+pub(crate) fn bad_cursor() -> ApiError {
+    ApiError::invalid("cursor must be the next_cursor of the page before")
 }
 
 /// Where each task is.
@@ -70,10 +70,10 @@ const TASKS: &str = "/api/tasks/";
 pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     caller: Caller,
-    manner: Answer<Manner>,
+    options: ApiResult<RequestOptions>,
     Body(request): Body<TaskRequest>,
-) -> Answer<Response> {
-    let asked = submission::task(&app, &caller, request, &manner?).await?;
+) -> ApiResult<Response> {
+    let asked = submission::task(&app, &caller, request, &options?).await?;
     let Submitted { task, joined: replayed, standing } = submission::hand_in(&app, asked).await?;
     let accepted = AcceptedTask {
         id: task.to_string(),
@@ -103,13 +103,13 @@ pub(crate) fn selector(
     session: Option<String>,
     kind: Option<String>,
     group: Option<String>,
-) -> Answer<Selector> {
+) -> ApiResult<Selector> {
     if lane.is_some() && session.is_some() {
-        return Err(Refusal::invalid("give a lane or a session, not both"));
+        return Err(ApiError::invalid("give a lane or a session, not both"));
     }
     let session = session.map(|key| LaneName::session(&key)).transpose();
-    let session = session.map_err(|error| Refusal::invalid(format!("session: {error}")))?;
-    let named = |what: &str, text: Option<String>| -> Answer<Option<Name>> {
+    let session = session.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
+    let named = |what: &str, text: Option<String>| -> ApiResult<Option<Name>> {
         text.map(|text| submission::name(what, text)).transpose()
     };
     Ok(Selector {
@@ -121,8 +121,8 @@ pub(crate) fn selector(
 }
 
 /// The task that asked for others.
-pub(crate) fn parent(id: &str) -> Answer<TaskId> {
-    task_id(id).map_err(|_| Refusal::invalid("parent must be the id of a task"))
+pub(crate) fn parent(id: &str) -> ApiResult<TaskId> {
+    task_id(id).map_err(|_| ApiError::invalid("parent must be the id of a task"))
 }
 
 /// A task.
@@ -130,9 +130,9 @@ pub(crate) fn parent(id: &str) -> Answer<TaskId> {
     get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = TaskView))
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer<Json<TaskView>> {
+pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> ApiResult<Json<TaskView>> {
     let task = task_id(&id)?;
-    let record = app.handle.record(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let record = app.handle.record(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
     let attempt_list = crate::service::attempt_view::of(&record);
     let envelope = record.payload.as_deref().map(Envelope::open);
     let view = match (&record.live, &record.finished) {
@@ -144,13 +144,13 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> 
             let result = record.result.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
             task_view::finished(finished, result, envelope)
         }
-        (None, None) => return Err(Refusal::not_found("task")),
+        (None, None) => return Err(ApiError::not_found("task")),
     };
     Ok(Json(TaskView { attempt_list, ..view }))
 }
 
 /// Refuses whoever may not change this task.
-pub(crate) async fn check_owner(app: &App, caller: &Caller, task: TaskId) -> Answer<()> {
+pub(crate) async fn check_owner(app: &App, caller: &Caller, task: TaskId) -> ApiResult<()> {
     if caller.may(Scope::Admin) {
         return Ok(());
     }
@@ -160,7 +160,7 @@ pub(crate) async fn check_owner(app: &App, caller: &Caller, task: TaskId) -> Ans
     let is_sessions = move |lanes: &laneway_core::Scheduler| lanes.turn_content(task).is_some();
     match caller.owns(envelope.owner.as_deref()) || app.handle.read(is_sessions).await? {
         true => Ok(()),
-        false => Err(Refusal::forbidden("the task is another token's; only the scope admin may change it")),
+        false => Err(ApiError::forbidden("the task is another token's; only the scope admin may change it")),
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) async fn change(
     caller: Caller,
     Path(id): Path<String>,
     Body(change): Body<TaskChange>,
-) -> Answer<Json<TaskView>> {
+) -> ApiResult<Json<TaskView>> {
     let task = task_id(&id)?;
     let priority = submission::level(Some(&change.priority))?.unwrap_or_default();
     check_owner(&app, &caller, task).await?;
@@ -191,7 +191,7 @@ pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<CancelAnswer>> {
+) -> ApiResult<Json<CancelAnswer>> {
     let task = task_id(&id)?;
     check_owner(&app, &caller, task).await?;
     let status = cancel_task(&app, task).await?;
@@ -199,13 +199,13 @@ pub(crate) async fn cancel(
 }
 
 /// Cancels a task and says what it found.
-pub(crate) async fn cancel_task(app: &App, task: TaskId) -> Answer<String> {
+pub(crate) async fn cancel_task(app: &App, task: TaskId) -> ApiResult<String> {
     match app.handle.cancel(task).await {
         Ok(Reply::CancelledWhileWaiting) => Ok("cancelled_while_queued".to_owned()),
         Ok(_) => Ok("cancelling".to_owned()),
         Err(Error::Rejected(Rejection::NotLive { .. })) => {
             let found = app.handle.finished(task).await?;
-            let (finished, _) = found.ok_or_else(|| Refusal::not_found("task"))?;
+            let (finished, _) = found.ok_or_else(|| ApiError::not_found("task"))?;
             Ok(format!("already_{}", end_word(&finished.end)))
         }
         Err(error) => Err(error.into()),
@@ -221,11 +221,11 @@ pub(crate) async fn cancel_many(
     State(app): State<Arc<App>>,
     caller: Caller,
     Body(request): Body<CancelManyRequest>,
-) -> Answer<Json<CancelManyAnswer>> {
+) -> ApiResult<Json<CancelManyAnswer>> {
     let which = selector(request.lane, request.session, request.kind, request.group)?;
     let which = Selector { parent: request.parent.as_deref().map(parent).transpose()?, ..which };
     if which == Selector::default() {
-        return Err(Refusal::invalid("say which: a lane, a session, a kind, a group or a parent"));
+        return Err(ApiError::invalid("say which: a lane, a session, a kind, a group or a parent"));
     }
     if request.dry_run {
         let cancelled = app.handle.read(move |lanes| lanes.waiting_count(&which) as u64).await?;
@@ -238,15 +238,8 @@ pub(crate) async fn cancel_many(
         "parent": which.parent.map(|parent| parent.to_string()),
     });
     let cancelled = app.handle.cancel_waiting(which).await? as u64;
-    let deed = Deed {
-        actor: &caller.subject,
-        event_type: "task",
-        action: "cancel_waiting",
-        severity: "info",
-        target: "tasks".to_owned(),
-        details: serde_json::json!({ "which": target, "cancelled": cancelled }),
-    };
-    app.audit.record(app.now(), deed).await?;
+    let details = serde_json::json!({ "which": target, "cancelled": cancelled });
+    app.record(&caller, AuditRecord::new("task", "cancel_waiting", "tasks", details)).await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 
@@ -258,7 +251,7 @@ pub(crate) async fn cancel_many(
 pub(crate) async fn explain(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-) -> Answer<Json<ExplainView>> {
+) -> ApiResult<Json<ExplainView>> {
     let task = task_id(&id)?;
     let look = move |lanes: &laneway_core::Scheduler| Some((lanes.explain(task)?, lanes.task(task)?.status));
     if let Some((explanation, status)) = app.handle.read(look).await? {
@@ -270,7 +263,7 @@ pub(crate) async fn explain(
             blockers: task_view::blockers(&explanation),
         }));
     }
-    let (finished, _) = app.handle.finished(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let (finished, _) = app.handle.finished(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
     let status = end_word(&finished.end).to_owned();
     Ok(Json(ExplainView { id: task.to_string(), status, position: None, eta_ms: None, blockers: Vec::new() }))
 }
@@ -288,12 +281,12 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let task = task_id(&id)?;
     let last = header_text(&headers, &LAST_EVENT_ID)?;
     let from = last.map(|last| app.bus.resumption(last));
     app.bus.caught_up().await;
-    let story = app.story_of(task).await?.ok_or_else(|| Refusal::not_found("task"))?;
+    let story = app.story_of(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
     let Some(from @ From::After(_)) = from else {
         drop(story);
         let gap = (from == Some(From::Unknown)).then(|| app.bus.gap());

@@ -14,7 +14,7 @@ use laneway_protocol::{
 };
 
 use crate::app::App;
-use crate::http::error::{Answer, Refusal};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::envelope::Envelope;
@@ -35,10 +35,10 @@ const STEERED_MAX: usize = 1000;
 pub(crate) async fn claim(
     State(app): State<Arc<App>>,
     Body(body): Body<ClaimBody>,
-) -> Answer<Json<ClaimAnswer>> {
+) -> ApiResult<Json<ClaimAnswer>> {
     let wait = body.wait_ms.unwrap_or(0);
     if wait > WAIT_MS_MAX {
-        return Err(Refusal::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
+        return Err(ApiError::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
     }
     let request = claim_request(body)?;
     let claims = match wait {
@@ -58,29 +58,29 @@ pub(crate) async fn claim(
     Ok(Json(ClaimAnswer { tasks: claims.into_iter().map(|claim| claimed(claim, now)).collect() }))
 }
 
-fn claim_request(body: ClaimBody) -> Answer<ClaimRequest> {
+fn claim_request(body: ClaimBody) -> ApiResult<ClaimRequest> {
     if body.lease_ms == Some(0) {
-        return Err(Refusal::invalid("lease_ms must be at least 1"));
+        return Err(ApiError::invalid("lease_ms must be at least 1"));
     }
     let worker = submission::name("worker", body.worker)?;
     let mut request = if body.ids.is_empty() {
         let max = body.max.unwrap_or(1);
         if !(1..=CLAIM_MAX).contains(&max) {
-            return Err(Refusal::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
+            return Err(ApiError::invalid(format!("max must be from 1 to {CLAIM_MAX}")));
         }
         if body.lanes.is_empty() {
-            return Err(Refusal::invalid("lanes must name at least one lane or pattern, or ids a task"));
+            return Err(ApiError::invalid("lanes must name at least one lane or pattern, or ids a task"));
         }
         ClaimRequest::new(worker.as_str(), &body.lanes).max(max)
     } else {
         if !body.lanes.is_empty() || !body.kinds.is_empty() || body.max.is_some() {
-            return Err(Refusal::invalid("ids say which tasks: leave lanes, kinds and max out"));
+            return Err(ApiError::invalid("ids say which tasks: leave lanes, kinds and max out"));
         }
         if body.ids.len() > CLAIM_MAX as usize {
-            return Err(Refusal::invalid(format!("ids must be at most {CLAIM_MAX}")));
+            return Err(ApiError::invalid(format!("ids must be at most {CLAIM_MAX}")));
         }
-        let ids = body.ids.iter().map(|id| task_id(id)).collect::<Answer<Vec<TaskId>>>();
-        let ids = ids.map_err(|_| Refusal::invalid("ids must be ids of tasks"))?;
+        let ids = body.ids.iter().map(|id| task_id(id)).collect::<ApiResult<Vec<TaskId>>>();
+        let ids = ids.map_err(|_| ApiError::invalid("ids must be ids of tasks"))?;
         ClaimRequest::these(worker.as_str(), ids)
     };
     for kind in body.kinds {
@@ -119,7 +119,7 @@ pub(crate) async fn heartbeat(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Body(body): Body<HeartbeatBody>,
-) -> Answer<Json<HeartbeatAnswer>> {
+) -> ApiResult<Json<HeartbeatAnswer>> {
     let task = task_id(&id)?;
     let fence = Fence(body.fence);
     let (until, cancel_requested, steer) = match slots::renew(&app, task, fence).await? {
@@ -140,7 +140,7 @@ async fn alive(
     fence: Fence,
     takes_steering: Option<bool>,
     steered: Option<Vec<String>>,
-) -> Answer<(laneway_core::Timestamp, bool, Vec<SteeringMessage>)> {
+) -> ApiResult<(laneway_core::Timestamp, bool, Vec<SteeringMessage>)> {
     let steered = steered.map(|ids| message_ids(&ids)).transpose()?;
     let Some(takes_steering) = takes_steering else {
         let (until, stopping) = app.handle.heartbeat(task, fence).await?;
@@ -155,15 +155,16 @@ fn steering_view(message: SteeringMessage) -> SteeringView {
     SteeringView { id: message.id, text: message.text, sender_name: message.sender_name }
 }
 
-fn message_ids(ids: &[String]) -> Answer<Vec<MessageId>> {
+fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
     if ids.len() > STEERED_MAX {
-        return Err(Refusal::invalid(format!("steered must be at most {STEERED_MAX}")));
+        return Err(ApiError::invalid(format!("steered must be at most {STEERED_MAX}")));
     }
-    let ids = ids.iter().map(|id| task_id(id).map(|id| MessageId(id.0))).collect::<Answer<Vec<MessageId>>>();
-    ids.map_err(|_| Refusal::invalid("steered must be ids of messages"))
+    let ids =
+        ids.iter().map(|id| task_id(id).map(|id| MessageId(id.0))).collect::<ApiResult<Vec<MessageId>>>();
+    ids.map_err(|_| ApiError::invalid("steered must be ids of messages"))
 }
 
-async fn is_stopping(app: &App, task: TaskId) -> Answer<bool> {
+async fn is_stopping(app: &App, task: TaskId) -> ApiResult<bool> {
     let view = app.handle.task(task).await?;
     Ok(view.and_then(|view| view.running).is_some_and(|running| running.stopping))
 }
@@ -177,13 +178,13 @@ pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     Body(body): Body<CompleteBody>,
-) -> Answer<Json<laneway_protocol::TaskView>> {
+) -> ApiResult<Json<laneway_protocol::TaskView>> {
     let task = task_id(&id)?;
     if body.success && body.error.is_some() {
-        return Err(Refusal::invalid("a success has no error"));
+        return Err(ApiError::invalid("a success has no error"));
     }
     if !body.success && body.result.is_some() {
-        return Err(Refusal::invalid("only a success has a result"));
+        return Err(ApiError::invalid("only a success has a result"));
     }
     if let Some(ended) = slots::end(&app, task, &body).await {
         ended?;
@@ -214,14 +215,14 @@ async fn report(
     }
 }
 
-async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
+async fn finish(app: &App, task: TaskId, body: CompleteBody) -> ApiResult<()> {
     let steered = message_ids(&body.steered)?;
     let Err(error) = report(app, task, body, steered).await else { return Ok(()) };
     // One that has ended meanwhile is as stale as one that was given to another.
     let is_over = app.handle.finished(task).await?.is_some();
     match error.code() {
         "NOT_FOUND" if is_over => {
-            Err(Refusal::new(Code::StaleLease, "the task has ended already").of_task(task))
+            Err(ApiError::new(Code::StaleLease, "the task has ended already").of_task(task))
         }
         _ => Err(error.into()),
     }
@@ -235,7 +236,7 @@ async fn finish(app: &App, task: TaskId, body: CompleteBody) -> Answer<()> {
 pub(crate) async fn external_tasks(
     State(app): State<Arc<App>>,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<ExternalTask>>> {
+) -> ApiResult<Json<Page<ExternalTask>>> {
     let max = page_size(query.limit)?;
     let skip = match query.cursor.as_deref() {
         None => 0,
@@ -270,7 +271,7 @@ pub(crate) async fn external_tasks(
 
 /// The workers that have work.
 #[utoipa::path(get, path = "/api/workers", tag = "workers", responses((status = 200, body = Page<WorkerView>)))]
-pub(crate) async fn workers(State(app): State<Arc<App>>) -> Answer<Json<Page<WorkerView>>> {
+pub(crate) async fn workers(State(app): State<Arc<App>>) -> ApiResult<Json<Page<WorkerView>>> {
     let claimed = app.handle.read(|lanes| lanes.claimed()).await?;
     let mut workers: BTreeMap<String, WorkerView> = BTreeMap::new();
     for view in claimed {
