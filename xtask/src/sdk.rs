@@ -24,6 +24,7 @@ pub(crate) fn bench() -> Result<(), String> {
     let program = built("release");
     let python = python()?;
     packages_of_node()?;
+    run("npm", &["--prefix", "sdk/typescript", "run", "build"], &[])?;
     let variables = [("LANEWAY_BINARY", program.as_str())];
     let of_python = run(&python, &["sdk/python/scripts/bench.py"], &variables);
     let of_node = run("node", &["sdk/typescript/scripts/bench.mjs"], &variables);

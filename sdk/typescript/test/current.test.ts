@@ -1,8 +1,8 @@
-// What is written by tools is what they would write now.
+// The generated types are current, and the built package installs.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -22,24 +22,13 @@ test("the types are those of the server", async () => {
   assert.deepEqual(Object.keys(BY_CODE).sort(), document.components.schemas.Code.enum.sort());
 });
 
-test("what is shipped is what the sources say", () => {
-  const fresh = mkdtempSync(join(tmpdir(), "laneway-test-"));
-  const compiler = join(root, "node_modules/typescript/bin/tsc");
-  execFileSync(process.execPath, [compiler, "-p", join(root, "tsconfig.build.json"), "--outDir", fresh], { stdio: "inherit" });
-  const files = readdirSync(fresh).sort();
-  assert.deepEqual(readdirSync(join(root, "dist")).sort(), files);
-  for (const file of files) {
-    assert.equal(readFileSync(join(root, "dist", file), "utf8"), readFileSync(join(fresh, file), "utf8"), `${file}: npm run build`);
-  }
-});
-
 test("the package can be installed as it is", () => {
   const place = mkdtempSync(join(tmpdir(), "laneway-test-"));
   writeFileSync(join(place, "package.json"), '{ "private": true, "type": "module" }');
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", root], { cwd: place, stdio: "pipe" });
   const code = 'import("laneway").then(({ Client }) => console.log(new Client("http://127.0.0.1/").url))';
   assert.equal(execFileSync(process.execPath, ["-e", code], { cwd: place, encoding: "utf8" }), "http://127.0.0.1\n");
-  // Whoever writes for browsers has no types of Node, and looks at all declarations.
+  // A program for browsers has no types of Node and checks all declarations.
   writeFileSync(
     join(place, "page.ts"),
     `import { Client, Laneway, type LanewayEvent } from "laneway";
