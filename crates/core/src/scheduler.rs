@@ -16,12 +16,11 @@ use crate::api::views::TaskView;
 use crate::decide::notes::Notes;
 use crate::sessions::table::Sessions;
 use crate::state::dead_letters::Letters;
-use crate::state::foresight::Foresight;
 use crate::state::interner::Kinds;
 use crate::state::lane_config::Book;
 use crate::state::lanes::Lanes;
+use crate::state::ready_tree::Line;
 use crate::state::ready_tree::fair_share::FairShare;
-use crate::state::ready_tree::{Line, NONE};
 use crate::state::task::Tasks;
 use crate::state::timers::Timers;
 
@@ -93,10 +92,6 @@ pub struct Scheduler {
     pub(crate) waiting_in_line: u32,
     /// Something changed that may let a task start: a lane opened, or one joined the line behind open lanes.
     pub(crate) may_grant: bool,
-    /// The task that was just asked for may start without a place in the line, if nothing speaks against it.
-    pub(crate) may_skip_line: bool,
-    /// The task that starts so, until it does; else `NONE`.
-    pub(crate) skips_line: u32,
     /// Tasks for which slots are kept free.
     pub(crate) reservations: BTreeSet<u32>,
     /// Tasks that the last grant passed over.
@@ -116,7 +111,6 @@ pub struct Scheduler {
     pub(crate) accepted: Vec<u32>,
     /// The first grant or acceptance above a limit or out of turn, which must never be.
     pub(crate) overrun: Option<String>,
-    pub(crate) foresight: Foresight,
 }
 
 /// What is remembered of a request under an idempotency key.
@@ -156,8 +150,6 @@ impl Scheduler {
             in_line: [0; LEVEL_MAX as usize + 1],
             waiting_in_line: 0,
             may_grant: false,
-            may_skip_line: false,
-            skips_line: NONE,
             reservations: BTreeSet::new(),
             passed_over: SmallVec::new(),
             gone: Vec::new(),
@@ -168,7 +160,6 @@ impl Scheduler {
             runner: None,
             accepted: Vec::new(),
             overrun: None,
-            foresight: Foresight::default(),
         }
     }
 
@@ -188,7 +179,6 @@ impl Scheduler {
             return Err(Rejection::ClockWentBack { now, last: self.now });
         }
         self.now = now;
-        self.look_ahead();
         self.forget_changes();
         self.expire(events);
         let reply = self.decide(command, events);
@@ -198,7 +188,6 @@ impl Scheduler {
             self.grant(events);
         }
         self.settle(events);
-        self.look_ahead();
         debug_assert!(self.tasks.len() > 64 || self.violation().is_none(), "{:?}", self.violation());
         reply
     }

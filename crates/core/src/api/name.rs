@@ -79,11 +79,6 @@ impl Name {
         Ok(Name(text))
     }
 
-    /// Whether the two share their text, so that they are equal without a look at it.
-    pub(crate) fn is_same(&self, other: &Name) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -154,16 +149,6 @@ impl LaneName {
             }
         }
         String::from_utf8(bytes).ok()
-    }
-
-    /// Whether the two share their text, so that they are equal without a look at it.
-    pub(crate) fn is_same(&self, other: &LaneName) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// Where its text lies: the same for all that share it. Nothing may be decided by it, for it differs from run to run.
-    pub(crate) fn address(&self) -> usize {
-        self.0.as_ptr().addr()
     }
 
     /// Whether this is a lane of one conversation (its own or one of its tool lanes).

@@ -7,7 +7,6 @@ use crate::api::ids::TaskId;
 use crate::api::lane_settings::Handler;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::NONE;
 use crate::state::task::{Attempt, Phase};
 
 /// Of how many tasks that ended while they ran the ids are remembered.
@@ -20,11 +19,8 @@ impl Scheduler {
             return;
         };
         let Some(slot) = self.tasks.find(*task) else { return };
-        let skips_line = slot == self.skips_line;
-        if !skips_line {
-            self.count_passed_over(slot, borrowed);
-            self.check_turn(slot);
-        }
+        self.count_passed_over(slot, borrowed);
+        self.check_turn(slot);
         let attempt = Attempt {
             fence: *fence,
             started: self.now,
@@ -39,15 +35,10 @@ impl Scheduler {
         let task = &self.tasks[slot];
         let (leaf, waited) = (task.leaf, self.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
-        self.take_slots(task.route, &attempt, waited, skips_line);
-        if skips_line {
-            self.skips_line = NONE;
-        } else {
-            let key = self.line.key_of(leaf);
-            let tag = self.fair.charge(key);
-            self.leave_line(slot, Some((key, tag)));
-            self.foresight.begin_anew();
-        }
+        self.take_slots(task.route, &attempt, waited);
+        let key = self.line.key_of(leaf);
+        let tag = self.fair.charge(key);
+        self.leave_line(slot, Some((key, tag)));
         let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
         self.begin_attempt(slot, attempt);
         for lender in lenders {
@@ -95,13 +86,13 @@ impl Scheduler {
         }
     }
 
-    /// Takes a slot of each lane, those that are borrowed excepted. A task that skips the line is new there.
-    pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis, skips_line: bool) {
+    /// Takes a slot of each lane, those that are borrowed excepted.
+    pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis) {
         let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
         let mut is_rated = false;
         lanes.change_each(route, |number, lane| {
             let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
-            lane.waiting -= u32::from(!skips_line);
+            lane.waiting -= 1;
             if own {
                 lane.running += 1;
                 lane.last_change = *now;
@@ -109,7 +100,7 @@ impl Scheduler {
                     *overrun = Some(lane.overrun());
                 }
             }
-            book.class_mut(lane.class).stats.count_start(waited, skips_line);
+            book.class_mut(lane.class).stats.count_start(waited);
             is_rated |= lane.is_rated;
             *may_grant |= lane.reopen(number, line);
         });
@@ -202,7 +193,7 @@ impl Scheduler {
     pub(crate) fn is_ignored(&self, slot: u32) -> bool {
         let Some(ignored) = &self.unwatched else { return false };
         let kind = self.kinds.name(self.tasks[slot].kind);
-        kind.is_same(ignored) || kind == ignored
+        kind == ignored
     }
 
     fn end_waiting(&mut self, slot: u32, end: &End) {

@@ -21,9 +21,6 @@ use crate::state::task::{Phase, Task};
 impl Scheduler {
     pub(crate) fn change(&mut self, at: Timestamp, event: &Event) {
         self.now = self.now.max(at);
-        if self.skips_line != NONE {
-            self.join_line_unless_granted(event);
-        }
         match event {
             Event::Configured { blocks } => self.on_configured(blocks),
             Event::Submitted { .. } => self.on_submitted(event),

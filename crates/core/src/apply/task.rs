@@ -50,10 +50,6 @@ impl Scheduler {
             is_once: spec.retry == Some(Retry::NONE),
         });
         self.arrivals += 1;
-        if waits_in_line && self.starts_at_once(slot) {
-            // Its lanes hear of it with its grant.
-            return;
-        }
         self.link(slot, *task, spec);
         self.count_in(slot);
         if waits_in_line {
@@ -70,18 +66,6 @@ impl Scheduler {
             lane.waiting += 1;
             book.class_mut(lane.class).stats.accepted += 1;
         });
-    }
-
-    /// Something else happens before the grant of the task that was to start without a place in the line: so it needs one.
-    pub(crate) fn join_line_unless_granted(&mut self, event: &Event) {
-        let slot = self.skips_line;
-        let is_it = matches!(event, Event::Granted { task, .. } if *task == self.tasks[slot].id);
-        if !is_it {
-            self.skips_line = NONE;
-            self.count_in(slot);
-            self.join_line(slot);
-            self.plan(slot);
-        }
     }
 
     pub(crate) fn rare(&self, spec: &TaskSpec, deadline: Option<Timestamp>) -> Option<Box<Rare>> {

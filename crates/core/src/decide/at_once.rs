@@ -109,7 +109,9 @@ impl Scheduler {
             if lane.running > lane.slots {
                 *overrun = Some(lane.overrun());
             }
-            book.class_mut(lane.class).stats.count_start(Millis(0), true);
+            let stats = &mut book.class_mut(lane.class).stats;
+            stats.accepted += 1;
+            stats.count_start(Millis(0));
             lane.reopen(number, line);
         });
         self.may_grant = false;

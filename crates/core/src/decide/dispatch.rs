@@ -32,39 +32,11 @@ impl Scheduler {
         if self.is_stopped || !self.may_grant && self.reservations.is_empty() {
             return;
         }
-        if self.skips_line != NONE {
-            self.start(self.skips_line, self.runner.clone(), None, events);
-        }
         while let Some(slot) = self.next_to_start() {
             let runner = self.runner_of(slot);
             self.start(slot, runner, None, events);
         }
         self.may_grant = false;
-    }
-
-    /// Whether a new task need not join the line: it is the only one that waits, and each lane has a slot for it, so that
-    /// it is granted in this very step. What joining and leaving the line would do cancels out then: nobody is passed
-    /// over, and where nobody waits turns mean nothing.
-    pub(crate) fn starts_at_once(&mut self, slot: u32) -> bool {
-        if !std::mem::take(&mut self.may_skip_line) {
-            return false;
-        }
-        let task = &self.tasks[slot];
-        let route = self.lanes.route(task.route);
-        let home = self.settings(route.home());
-        let is_alone = self.waiting_in_line == 0 && self.fair.keys.is_empty() && !self.timers.has_held();
-        let starts = is_alone
-            && !self.is_stopped
-            && self.reservations.is_empty()
-            && task.rare.is_none()
-            && task.handler != Handler::External
-            && home.boost.is_none()
-            && route.lanes.iter().all(|lane| self.lanes[*lane].open);
-        if starts {
-            self.skips_line = slot;
-            self.may_grant = true;
-        }
-        starts
     }
 
     fn next_to_start(&self) -> Option<u32> {

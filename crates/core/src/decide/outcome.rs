@@ -55,7 +55,6 @@ impl Scheduler {
         outcome: Outcome,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        self.foresee_id(task);
         let (slot, attempt) = self.fenced(task, fence)?;
         if attempt.stopping.is_some() {
             self.conclude_stop(slot, events);

@@ -33,14 +33,12 @@ impl Scheduler {
         spec: Box<TaskSpec>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        self.foresee_id(task);
         spec.check().map_err(Rejection::BadTask)?;
         if let Some(reply) = self.join_earlier(&spec, events)? {
             return Ok(reply);
         }
         let submitted = self.admit(task, spec)?;
         self.begin_turns_before(&submitted, events);
-        self.may_skip_line = true;
         self.emit(submitted, events);
         Ok(Reply::Accepted { task, joined: false })
     }
@@ -113,7 +111,7 @@ impl Scheduler {
         if spec.parent.is_some() || deadline.is_some() {
             return None;
         }
-        let route = self.lanes.route(self.foreseen_route(spec)?);
+        let route = self.lanes.route(self.lanes.find_route(&spec.lanes)?);
         let has_room = |lane: &u32| {
             let lane = &self.lanes[*lane];
             !lane.gate.draining && lane.waiting < self.book.class(lane.class).settings.max_queued
@@ -123,7 +121,6 @@ impl Scheduler {
         if wait_timeout == Some(Millis(0)) || !route.lanes.iter().all(has_room) {
             return None;
         }
-        self.foresee_end(route.leaf);
         let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
         Some((priority, home.handler, wait_timeout))
     }

@@ -23,7 +23,6 @@ impl Scheduler {
         mut incoming: Box<Incoming>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        self.sessions.foresee(incoming.id);
         forget_empty(&mut incoming);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;

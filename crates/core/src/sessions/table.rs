@@ -81,11 +81,6 @@ impl Sessions {
         self.by_lane.find(self.by_lane.hash(lane), |slot| self[slot].lane == *lane)
     }
 
-    /// Asks for where a message is noted, which takes its time.
-    pub(crate) fn foresee(&self, message: MessageId) {
-        self.by_message.foresee(self.by_message.hash(message));
-    }
-
     /// The session of a message that has not ended.
     pub(crate) fn session_with(&self, message: MessageId) -> Option<u32> {
         let has_it = |slot: u32| self[slot].messages().any(|other| other.id == message);

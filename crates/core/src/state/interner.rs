@@ -26,7 +26,7 @@ impl Kinds {
     #[inline]
     pub(crate) fn join(&mut self, name: &Name) -> u32 {
         if let Some((recent, tasks)) = self.kinds.get_mut(self.recent as usize)
-            && (recent.is_same(name) || recent == name)
+            && recent == name
         {
             *tasks += 1;
             return self.recent;

@@ -1,27 +1,19 @@
 //! All lanes, by name and by number.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-
-use prefetch_index::prefetch_index;
 
 use crate::api::name::LaneName;
 use crate::state::index::Index;
 use crate::state::lane::Lane;
 use crate::state::lane_config::Book;
-use crate::state::ready_tree::NONE;
 use crate::state::routes::{Route, by_width};
 use crate::state::table::Table;
-
-/// How many routes are found again without a look at names.
-const RECENT_MAX: usize = 64;
 
 pub(crate) struct Lanes {
     pub(crate) lanes: Table<Lane>,
     by_name: Index,
     pub(crate) routes: Table<Route>,
-    /// The hint: the home lane of the route, and its leaf when it was found last.
-    pub(crate) by_names: Index<Cell<[u32; 2]>>,
+    pub(crate) by_names: Index,
     pub(crate) births: u32,
     /// Counts steps and replayed events, to tell what the last one touched.
     pub(crate) step: u64,
@@ -29,9 +21,6 @@ pub(crate) struct Lanes {
     pub(crate) touched: Vec<(u32, u32)>,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
     pub(crate) kept: VecDeque<u32>,
-    /// Routes that were found lately, each with where the name of its home lane lay: whoever asks again under the same name
-    /// needs no look at any text.
-    recent: [Cell<(usize, u32)>; RECENT_MAX],
 }
 
 impl std::ops::Index<u32> for Lanes {
@@ -59,7 +48,6 @@ impl Lanes {
             step: 1,
             touched: Vec::new(),
             kept: VecDeque::new(),
-            recent: [const { Cell::new((0, NONE)) }; RECENT_MAX],
         }
     }
 
@@ -79,13 +67,6 @@ impl Lanes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Lane)> {
         let lanes = self.lanes.iter().filter(|(_, lane)| !lane.is_gone);
         lanes.map(|(number, lane)| (number as u32, lane))
-    }
-
-    /// Where it is noted which route was found last for a home lane whose name lies there.
-    #[inline]
-    pub(crate) fn recent(&self, address: usize) -> &Cell<(usize, u32)> {
-        // Names that were made one after another lie one after another.
-        &self.recent[address / 16 % RECENT_MAX]
     }
 
     pub(crate) fn route(&self, route: u32) -> &Route {
@@ -160,19 +141,6 @@ impl Lanes {
         self.lanes.shrink_to_fit();
     }
 
-    /// Asks for a lane and for the route of its tasks.
-    pub(crate) fn foresee(&self, lane: u32, route: u32) {
-        self.lanes.foresee(lane);
-        self.routes.foresee(route);
-    }
-
-    /// Asks for the second half of a lane whose first one is there.
-    pub(crate) fn foresee_rest(&self, lane: u32) {
-        if let Some(lane) = self.lanes.get(lane as usize) {
-            prefetch_index(std::slice::from_ref(&lane.last_change), 0);
-        }
-    }
-
     /// Asks the changed book again what speaks for each lane.
     pub(crate) fn reclassify(&mut self, book: &mut Book) {
         for (_, lane) in self.lanes.iter_mut() {
@@ -182,7 +150,7 @@ impl Lanes {
         for (_, route) in self.routes.iter_mut() {
             let home = route.home();
             route.way.sort_by_key(|lane| by_width(&lanes[*lane as usize], *lane == home));
-            route.leaf = NONE;
+            route.leaf = crate::state::ready_tree::NONE;
         }
     }
 }

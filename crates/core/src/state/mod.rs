@@ -1,7 +1,6 @@
 //! The data of the scheduler. Nothing here decides.
 
 pub(crate) mod dead_letters;
-pub(crate) mod foresight;
 pub(crate) mod index;
 pub(crate) mod interner;
 pub(crate) mod lane;

@@ -1,6 +1,5 @@
 //! The sets of lanes that tasks name: each is looked up once and then known by a number.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
@@ -50,60 +49,21 @@ pub(crate) fn canonical(names: &[LaneName]) -> SmallVec<[&LaneName; 8]> {
 
 impl Lanes {
     /// The route of tasks that name `names`, if there is one.
-    #[inline]
     pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<u32> {
-        self.find_route_and(names, |_| {})
-    }
-
-    /// The same, and tells the leaf of whatever route it is about to look at, as far as that is known.
-    #[inline]
-    pub(crate) fn find_route_and(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
-        // What was decided about is applied next, and the next task often names the same.
-        let address = names[0].address();
-        let recent = self.recent(address);
-        let (known, route) = recent.get();
-        if known == address && self.is_recent(route, names) {
-            return Some(route);
-        }
-        let found = self.look_up_route(names, foresee_leaf)?;
-        recent.set((address, found));
-        Some(found)
-    }
-
-    #[inline(never)]
-    fn look_up_route(&self, names: &[LaneName], foresee_leaf: impl Fn(u32)) -> Option<u32> {
-        let found = self.look_up(self.by_names.hash(names), names.iter(), &foresee_leaf);
-        found.or_else(|| {
+        self.look_up(self.by_names.hash(names), names.iter()).or_else(|| {
             let kept = canonical(names);
             let is_shorter = kept.len() < names.len();
-            is_shorter
-                .then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied(), &foresee_leaf))?
+            is_shorter.then(|| self.look_up(self.by_names.hash(&kept[..]), kept.iter().copied()))?
         })
-    }
-
-    /// Whether a route is that of tasks which name these very names, told without a look at any text.
-    fn is_recent(&self, route: u32, names: &[LaneName]) -> bool {
-        let Some(route) = self.routes.get(route as usize) else { return false };
-        let Some((global, lanes)) = route.lanes.split_last() else { return false };
-        lanes.len() == names.len()
-            && self[*global].width == 0
-            && lanes.iter().zip(names).all(|(lane, name)| self[*lane].name.is_same(name))
     }
 
     fn look_up<'a>(
         &self,
         hash: u64,
         names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
-        foresee_leaf: &impl Fn(u32),
     ) -> Option<u32> {
-        self.by_names.find_with(hash, |route, hint| {
-            let [home, leaf] = hint.get();
-            self.lanes.foresee(home);
-            foresee_leaf(leaf);
-            hint.set([home, self.routes[route as usize].leaf]);
-            self.is_named(route, names.clone())
-        })
+        self.by_names.find(hash, |route| self.is_named(route, names.clone()))
     }
 
     /// Whether a route is that of tasks which name `names`, `global` left out unless it is the home lane.
@@ -112,10 +72,7 @@ impl Lanes {
         let has_global_added = lanes.len() == names.len() + 1 && self[lanes[names.len()]].width == 0;
         let is_global_alone = lanes.len() == names.len() && self[lanes[0]].width == 0;
         (has_global_added || is_global_alone)
-            && lanes.iter().zip(names).all(|(lane, name)| {
-                let own = &self[*lane].name;
-                own.is_same(name) || own == name
-            })
+            && lanes.iter().zip(names).all(|(lane, name)| self[*lane].name == *name)
     }
 
     /// The route of a task that names `names`, made with its lanes if need be; one more task takes it.
@@ -166,7 +123,7 @@ impl Lanes {
         let home = lanes[0];
         way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
         let number = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: NONE }) as u32;
-        self.by_names.insert_with(hash, number, Cell::new([home, NONE]));
+        self.by_names.insert(hash, number);
         number
     }
 

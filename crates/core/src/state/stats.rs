@@ -134,10 +134,9 @@ pub struct LaneStats {
 }
 
 impl LaneStats {
-    /// An attempt starts after so long a wait; `is_new`: its task was not counted before.
+    /// An attempt starts after a wait.
     #[inline]
-    pub(crate) fn count_start(&mut self, waited: Millis, is_new: bool) {
-        self.accepted += u64::from(is_new);
+    pub(crate) fn count_start(&mut self, waited: Millis) {
         self.started += 1;
         self.wait.record(waited);
     }

@@ -2,8 +2,6 @@
 
 use std::ops::{Index, IndexMut};
 
-use prefetch_index::prefetch_index;
-
 const END: usize = usize::MAX;
 
 /// A number that is free is the next one to be given, so what came last is found where the last one went: in the cache.
@@ -123,11 +121,6 @@ impl<T> Table<T> {
             *self = Table::default();
         }
         self.entries.shrink_to_fit();
-    }
-
-    /// Says that an entry will be needed soon, if there is one of this number: by then it is in the cache.
-    pub(crate) fn foresee(&self, number: u32) {
-        prefetch_index(&self.entries, number as usize);
     }
 }
 

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::state::table::{Mark, Table};
-use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
 use crate::api::event::StopReason;
@@ -258,23 +257,6 @@ impl Tasks {
         let found = self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)?;
         self.recent.set(found);
         Some(found)
-    }
-
-    /// Asks for where the id of a task is noted.
-    pub(crate) fn foresee_id(&self, id: TaskId) {
-        self.by_id.foresee(self.by_id.hash(id));
-    }
-
-    /// Asks for the first half of a task.
-    pub(crate) fn foresee(&self, slot: u32) {
-        self.slots.foresee(slot);
-    }
-
-    /// Asks for the second half of a task whose first one is there.
-    pub(crate) fn foresee_rest(&self, slot: u32) {
-        if let Some(task) = self.get(slot) {
-            prefetch_index(std::slice::from_ref(&task.arrival), 0);
-        }
     }
 
     /// Every slot in use is smaller than this.

@@ -33,11 +33,6 @@ impl SeatSet {
         }
     }
 
-    /// The first, and the second where seats stand in a row, as most do.
-    pub(crate) fn first_two(&self) -> [Option<Place>; 2] {
-        [self.first(), self.row.get(1).copied()]
-    }
-
     pub(crate) fn insert(&mut self, rank: Rank, id: u32) {
         self.taken += 1;
         if self.row.back().is_none_or(|(last, _)| *last <= rank) {

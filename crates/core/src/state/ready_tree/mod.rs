@@ -166,28 +166,6 @@ impl Line {
         }
     }
 
-    /// The nodes from which the next task would come, were all lanes open on the way, and the one after it: a guess.
-    pub(crate) fn front(&self, half: u32) -> [u32; 2] {
-        let mut id = half;
-        while let Some(node) = self.nodes.get(id as usize) {
-            id = match &node.seats {
-                Some(seats) => {
-                    return seats.open.first_two().map(|seat| seat.map_or(NONE, |(_, child)| child));
-                }
-                None if node.children == 0 => return [id, NONE],
-                None => node.first_child,
-            };
-        }
-        [NONE; 2]
-    }
-
-    /// Asks for the place behind the tasks of a leaf.
-    pub(crate) fn foresee_end(&self, leaf: u32) {
-        if let Some(node) = self.nodes.get(leaf as usize) {
-            node.tasks.foresee_end();
-        }
-    }
-
     /// Whether `leaf` is still the node where the plain tasks of a route stand.
     pub(crate) fn is_leaf_of(&self, leaf: u32, route: u32) -> bool {
         self.nodes.get(leaf as usize).is_some_and(|node| node.route == route)

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use prefetch_index::prefetch_index;
-
 /// A chunk is split when it grows beyond this. Small enough to shift, large enough to have few.
 const CHUNK_MAX: usize = 256;
 
@@ -85,22 +83,6 @@ impl<K> Rest<K> {
 impl<K: Ord + Copy> Ordered<K> {
     pub(crate) fn first(&self) -> Option<(K, u32)> {
         self.first.front().copied()
-    }
-
-    /// The first few, in order.
-    pub(crate) fn first_chunk(&self) -> &[(K, u32)] {
-        self.first.as_slices().0
-    }
-
-    /// Asks for the place where the next one in order will stand.
-    pub(crate) fn foresee_end(&self) {
-        let last = match &self.rest.0 {
-            Some(rest) => rest.list.back().unwrap_or(&self.first),
-            None => &self.first,
-        };
-        let (front, back) = last.as_slices();
-        let back = if back.is_empty() { front } else { back };
-        prefetch_index(back, back.len().saturating_sub(1));
     }
 
     pub(crate) fn len(&self) -> usize {
