@@ -15,7 +15,7 @@ use crate::driver::engine_loop::Engine;
 use crate::driver::ids::{ByTask, Ids};
 use crate::driver::mailbox::{Ask, Wants};
 use crate::error::Error;
-use crate::handle::task::{is_slot, slot_kind};
+use crate::handle::task::is_slot;
 use crate::journal::Sealed;
 use crate::replica::ReplicaId;
 
@@ -98,11 +98,11 @@ impl Engine {
         // Others that share the log may be a little ahead.
         let at = self.flow.now().max(self.scheduler.now());
         let mut turn = Turn { at, ..Turn::default() };
-        let is_watched = self.look_for_watchers();
+        self.is_watched = !self.tools.watchers.is_empty();
         if asks.is_empty() {
             // Nothing was asked, so the time has come for something.
             let _nothing_to_refuse = self.scheduler.step(turn.at, Command::Tick, &mut turn.events);
-            turn.take_changes(&mut self.scheduler, is_watched);
+            turn.take_changes(&mut self.scheduler, self.is_watched);
         }
         for ask in asks {
             let start = turn.events.len();
@@ -113,16 +113,7 @@ impl Engine {
         turn
     }
 
-    /// Whether somebody watches. If not, nobody hears of slots that are given back.
-    pub(crate) fn look_for_watchers(&mut self) -> bool {
-        let is_watched = !self.tools.watchers.is_empty();
-        if std::mem::replace(&mut self.is_watched, is_watched) != is_watched {
-            self.scheduler.unwatched(slot_kind().filter(|_| !is_watched).cloned());
-        }
-        is_watched
-    }
-
-    pub(crate) fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
+    fn decide_one(&mut self, ask: &mut Ask, turn: &mut Turn) -> Result<Reply, Error> {
         #[cfg(feature = "planted")]
         if let Some(believed) = self.believe(ask) {
             return Ok(believed);
@@ -181,7 +172,7 @@ impl Engine {
         match (&ask.command, &ask.wants) {
             // It was admitted once.
             (_, Wants::PutBack(_)) => Ok(()),
-            (Command::Submit { spec, .. }, Wants::Slot(_) | Wants::SlotNow) => match spec.lanes.first() {
+            (Command::Submit { spec, .. }, Wants::Slot(_)) => match spec.lanes.first() {
                 Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
                 _ => Ok(()),
             },
@@ -242,7 +233,7 @@ impl Engine {
     }
 
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
-    pub(crate) async fn keep(&mut self, turn: &mut Turn) -> Result<Head, StoreError> {
+    async fn keep(&mut self, turn: &mut Turn) -> Result<Head, StoreError> {
         // Whoever was passed the baton passes it on.
         let is_idle = !self.must_show(turn.at) && !self.has_baton();
         let is_nothing = turn.events.is_empty() && is_idle;
@@ -336,18 +327,8 @@ impl Turn {
         let is_passing = |event: &Event| {
             matches!(event, Event::Submitted { .. } | Event::Granted { .. } | Event::Ended { .. })
         };
-        self.payloads.is_empty() && self.departed.is_empty() && self.events.iter().all(is_passing)
-    }
-
-    /// Empties it, but keeps its room.
-    pub(crate) fn clear(&mut self) {
-        self.events.clear();
-        self.changes.clear();
-        self.replies.clear();
-        self.departed.clear();
-        self.results.clear();
-        self.works.clear();
-        self.payloads.clear();
+        let is_of_slot = |view: &TaskView| is_slot(&view.kind) && view.payload.is_none();
+        self.payloads.is_empty() && self.departed.iter().all(is_of_slot) && self.events.iter().all(is_passing)
     }
 
     /// What a task that ended so produced.

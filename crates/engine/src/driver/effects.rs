@@ -90,7 +90,7 @@ impl Engine {
     fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
         let told = match (wants, reply) {
             (Wants::PutBack(task), Err(_)) => return self.not_put_back(task),
-            (Wants::Nothing | Wants::SlotNow | Wants::PutBack(_), _) => return,
+            (Wants::Nothing | Wants::PutBack(_), _) => return,
             (Wants::Reply(answer), reply) => Told::Reply(answer, reply),
             (wants, Err(error)) => Told::Refusal(wants, error),
             (Wants::Slot(answer), Ok(reply)) => {
@@ -163,7 +163,7 @@ impl Engine {
         granted.collect()
     }
 
-    pub(crate) fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
+    fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
                 if self.is_for_us(*task, worker.as_ref()) =>

@@ -9,7 +9,6 @@ use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
-use crate::driver::batch::Turn;
 use crate::driver::clock::{Flow, millis};
 use crate::driver::effects::Start;
 use crate::driver::ids::{ByTask, Ids};
@@ -59,8 +58,6 @@ pub(crate) struct Engine {
     pub(crate) tasks: Tasks,
     /// When whoever keeps the time comes next.
     alarm: Option<Timestamp>,
-    /// Something was decided on the spot that the alarm may be too late for.
-    pub(crate) may_be_late: bool,
     pub(crate) calls: mpsc::Receiver<Call>,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     /// Who waits for a slot.
@@ -71,8 +68,6 @@ pub(crate) struct Engine {
     pub(crate) outbox: Vec<Told>,
     /// Handlers that are to run when everybody has been told.
     pub(crate) starts: Vec<Start>,
-    /// The turn of whoever decides on the spot, empty but for its room.
-    pub(crate) spare: Option<Box<Turn>>,
     /// Somebody watched when the last turn was decided.
     pub(crate) is_watched: bool,
     pub(crate) runs: Runs,
@@ -140,14 +135,12 @@ impl Engine {
             shared: handle.downgrade(),
             tasks: tasks.clone(),
             alarm: None,
-            may_be_late: false,
             calls: calls_in,
             reports: reports_in,
             slots: ByTask::default(),
             waiters: ByTask::default(),
             outbox: Vec::new(),
             starts: Vec::new(),
-            spare: None,
             is_watched: true,
             runs: Runs::default(),
             runner,
@@ -237,11 +230,6 @@ impl Engine {
         self.positions.is_alarm_set = true;
         let due = self.alarm.map(|at| Instant::now() + self.flow.until(at));
         [due, self.other_alarm()].into_iter().flatten().min()
-    }
-
-    /// Notes that something is due at this moment, which the alarm may be too late for.
-    pub(crate) fn expect(&mut self, due: Option<Timestamp>) {
-        self.may_be_late |= due.is_some_and(|due| self.alarm.is_none_or(|alarm| due < alarm));
     }
 
     /// Whether something is due before the alarm that was set. If so, whoever keeps the time must be told, and the alarm

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use foldhash::fast::FixedState;
-use laneway_core::{BlobId, Name, TaskId, Timestamp};
+use laneway_core::{BlobId, Name, TaskId};
 use laneway_store::BatchId;
 
 use crate::replica::ReplicaId;
@@ -73,11 +73,6 @@ impl Ids {
         TaskId(self.uuid())
     }
 
-    /// The same for whoever knows the time.
-    pub(crate) fn task_at(&self, now: Timestamp) -> TaskId {
-        TaskId(self.uuid_at(if self.reads_clock { now.0 } else { 0 }))
-    }
-
     pub(crate) fn blob(&self) -> BlobId {
         BlobId(NonZeroU128::new(self.uuid()).unwrap_or(NonZeroU128::MIN))
     }
@@ -90,10 +85,7 @@ impl Ids {
     fn uuid(&self) -> u128 {
         let since_1970 =
             || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        self.uuid_at(if self.reads_clock { since_1970() } else { 0 })
-    }
-
-    fn uuid_at(&self, millis: u64) -> u128 {
+        let millis = if self.reads_clock { since_1970() } else { 0 };
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let chance = u128::from(self.chance.hash_one((millis, number)) >> 22);
         let (high, low) = (u128::from(number >> 20), u128::from(number & 0xf_ffff));

@@ -50,35 +50,6 @@ impl Inline {
         self.is_dirty.store(true, Ordering::SeqCst);
     }
 
-    /// Does something with the engine, if it is free, then tells what follows. Says nothing when somebody has it, or when
-    /// it is about to end.
-    pub(crate) fn try_with<T>(&self, act: impl FnOnce(&mut Engine) -> T) -> Option<T> {
-        let mut guard = self.engine.try_lock().ok()?;
-        let engine = guard.as_mut().filter(|engine| engine.closing.is_none())?;
-        let done = act(engine);
-        if !engine.outbox.is_empty() || engine.may_be_late {
-            self.leave(guard);
-        } else {
-            drop(guard);
-        }
-        // Whoever came meanwhile found the engine taken and has gone.
-        self.work_off();
-        Some(done)
-    }
-
-    /// Gives the engine back, then tells what follows.
-    #[inline(never)]
-    fn leave(&self, mut guard: MutexGuard<'_, Option<Engine>>) {
-        let Some(engine) = guard.as_mut() else { return };
-        let told = std::mem::take(&mut engine.outbox);
-        let is_alarmed = std::mem::take(&mut engine.may_be_late) && engine.is_alarm_late();
-        drop(guard);
-        told.into_iter().for_each(Told::tell);
-        if is_alarmed {
-            self.alarm.notify_one();
-        }
-    }
-
     fn work_off(&self) {
         // Looked at again after the engine is free: somebody may have come and found it taken.
         if self.is_dirty.load(Ordering::SeqCst) {

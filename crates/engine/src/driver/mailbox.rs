@@ -68,8 +68,6 @@ pub(crate) enum Wants {
     PutBack(TaskId),
     Reply(oneshot::Sender<Result<Reply, Error>>),
     Slot(oneshot::Sender<Result<Slot, RunError>>),
-    /// Whoever has the engine, and sees for himself whether he has the slot.
-    SlotNow,
     Task(oneshot::Sender<Result<Accepted, Error>>),
     /// The same for whoever does not wait for the end.
     Acceptance(oneshot::Sender<Result<Accepted, Error>>),
@@ -125,7 +123,7 @@ impl Wants {
     pub(crate) fn refuse(self, error: Error) {
         // Whoever does not listen any more need not be told.
         let _gone = match self {
-            Wants::Nothing | Wants::SlotNow | Wants::PutBack(_) => Ok(()),
+            Wants::Nothing | Wants::PutBack(_) => Ok(()),
             Wants::Reply(answer) => answer.send(Err(error)).map_err(drop),
             Wants::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
             Wants::Task(answer) | Wants::Acceptance(answer) => answer.send(Err(error)).map_err(drop),

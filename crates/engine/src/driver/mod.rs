@@ -10,4 +10,3 @@ pub(crate) mod mailbox;
 pub(crate) mod outbox;
 pub(crate) mod shutdown;
 pub(crate) mod spawner;
-pub(crate) mod spot;

@@ -5,9 +5,7 @@ use std::time::Duration;
 use laneway_core::{Command, TaskSpec};
 use tokio::sync::oneshot;
 
-use crate::driver::engine_loop::Engine;
-use crate::driver::mailbox::{Ask, Call, Wants};
-use crate::driver::spot::Asked;
+use crate::driver::mailbox::{Ask, Wants};
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
 use crate::handle::task::Task;
@@ -43,47 +41,12 @@ impl Handle {
 
     /// Waits for a slot of each lane that the task names.
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
-        // What is decided on the spot never waits: others must have their turn all the same.
-        tokio::task::coop::consume_budget().await;
-        match self.slot_at_once(&task) {
-            Some(slot) => Ok(slot),
-            // Boxed, because most who come find a slot: what is spawned for each task should be small.
-            None => Box::pin(self.take_in_turn(task)).await,
-        }
-    }
-
-    /// A slot for a task of which nothing is asked but its lanes, if the engine is there and free and nothing else is to be
-    /// decided.
-    fn slot_at_once(&self, task: &Task) -> Option<Slot> {
-        let lanes = task.lanes_alone()?;
-        self.0.inline()?.try_with(|engine| engine.slot_at_once(lanes, self))?
-    }
-
-    /// Waits for a slot as long as it takes.
-    async fn take_in_turn(&self, task: Task) -> Result<Slot, RunError> {
-        let (busy, wait) = match self.ask_slot(task)? {
-            Asked::Given(slot) => return Ok(slot),
-            Asked::Told(wait) => (None, wait),
-            Asked::Busy(ask, wait) => (Some(ask), wait),
-        };
-        if let Some(ask) = busy {
-            self.call(Call::Ask(ask)).await?;
-        }
-        wait.slot().await
-    }
-
-    /// Asks for a slot, and has it decided on the spot if the engine is there and free.
-    fn ask_slot(&self, asked: Task) -> Result<Asked, Error> {
-        let mut spec = Some(self.spec_of_slot(asked)?);
+        let spec = self.spec_of_slot(task)?;
         let task = self.new_id();
-        let ask = |engine: &mut Engine| Some(engine.ask_slot(task, spec.take()?, self));
-        if let Some(asked) = self.0.inline().and_then(|inline| inline.try_with(ask)).flatten() {
-            return Ok(asked);
-        }
         let (answer, slot) = oneshot::channel();
-        let spec = spec.ok_or(Error::Closed)?;
-        let ask = Box::new(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer)));
-        Ok(Asked::Busy(ask, Wait::new(task, slot, self.clone())))
+        let wait = Wait::new(task, slot, self.clone());
+        self.send(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer))).await?;
+        wait.slot().await
     }
 
     fn spec_of_slot(&self, asked: Task) -> Result<Box<TaskSpec>, Error> {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Fence, LaneSettings, Name, Outcome, Pattern, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, LaneSettings, Name, Pattern, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -346,31 +346,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Gives a slot back whose work succeeded.
-    pub(crate) fn give_back(&self, task: TaskId, fence: Fence) {
-        let report = || Report::Finish { task, fence, outcome: Outcome::Success, result: None, work: None };
-        let end = |engine: &mut Engine| {
-            if !engine.end_at_once(task, fence) {
-                engine.take_report(report());
-            }
-        };
-        if self.0.inline().and_then(|inline| inline.try_with(end)).is_none() {
-            self.hand_in(report());
-        }
-    }
-
     pub(crate) fn report(&self, report: Report) {
-        let mut report = Some(report);
-        if let Some(inline) = self.0.inline() {
-            inline.try_with(|engine| report.take().map(|report| engine.take_report(report)));
-        }
-        if let Some(report) = report {
-            self.hand_in(report);
-        }
-    }
-
-    /// Leaves a report to whoever has the engine.
-    fn hand_in(&self, report: Report) {
         // When the loop has ended there is nobody to tell, and nothing to free.
         drop(self.0.reports.send(report));
         self.0.poke();

@@ -70,21 +70,9 @@ impl Handle {
         let (answer, accepted) = oneshot::channel();
         let mut ask = Ask::new(command, Wants::Acceptance(answer));
         ask.payloads = payloads;
-        self.ask_on_the_spot(ask).await?;
+        self.send(ask).await?;
         let Accepted { task, joined, standing, .. } = accepted.await.map_err(|_| Error::Closed)??;
         Ok(Submitted { task, joined, standing })
-    }
-
-    /// Has something decided at once if the engine is there and free, else when its turn comes.
-    async fn ask_on_the_spot(&self, ask: Ask) -> Result<(), Error> {
-        let mut ask = Some(ask);
-        if let Some(inline) = self.0.inline() {
-            inline.try_with(|engine| ask.take().map(|ask| engine.take_ask(ask)));
-        }
-        match ask {
-            None => Ok(()),
-            Some(ask) => self.send(ask).await,
-        }
     }
 
     fn spelled_out(

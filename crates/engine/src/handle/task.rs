@@ -32,8 +32,6 @@ struct Full {
     spec: Box<TaskSpec>,
     payload: Option<Bytes>,
     has_kind: bool,
-    /// Nothing but its lanes is said.
-    is_plain: bool,
 }
 
 impl Task {
@@ -58,7 +56,7 @@ impl Task {
     /// Which handler runs it. Makes it durable where the store is; see [`Handle::submit`](crate::Handle::submit).
     pub fn kind(self, kind: impl Into<Arc<str>>) -> Task {
         self.checked(Name::new(kind), |full, kind| {
-            (full.spec.kind, full.has_kind, full.is_plain) = (kind, true, false);
+            (full.spec.kind, full.has_kind) = (kind, true);
         })
     }
 
@@ -66,7 +64,7 @@ impl Task {
     pub fn payload(self, payload: impl Serialize) -> Task {
         let payload = serde_json::to_vec(&payload).map_err(|error| Error::Json(error.to_string().into()));
         self.checked(payload, |full, payload| {
-            (full.payload, full.is_plain) = (Some(payload.into()), false);
+            full.payload = Some(payload.into());
         })
     }
 
@@ -83,7 +81,7 @@ impl Task {
     /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
     pub fn fair_key(self, key: impl AsRef<str>) -> Task {
         self.checked(LaneName::new(key), |full, key| {
-            (full.spec.fair_key, full.is_plain) = (Some(key), false);
+            full.spec.fair_key = Some(key);
         })
     }
 
@@ -126,7 +124,7 @@ impl Task {
     /// A label that tasks which belong together share.
     pub fn group(self, group: impl Into<Arc<str>>) -> Task {
         self.checked(Name::new(group), |full, group| {
-            (full.spec.group, full.is_plain) = (Some(group), false);
+            full.spec.group = Some(group);
         })
     }
 
@@ -144,7 +142,6 @@ impl Task {
 
     fn set(self, change: impl FnOnce(&mut TaskSpec)) -> Task {
         self.checked(Ok::<_, Error>(()), |full, ()| {
-            full.is_plain = false;
             change(&mut full.spec);
         })
     }
@@ -180,15 +177,6 @@ impl Task {
         }
     }
 
-    /// Its lanes, if nothing else is asked.
-    pub(crate) fn lanes_alone(&self) -> Option<&[LaneName]> {
-        match &self.0 {
-            Form::Lane(lane) => Some(std::slice::from_ref(lane)),
-            Form::Full(full) => Some(&*full.spec.lanes).filter(|_| full.is_plain),
-            Form::Wrong(_) => None,
-        }
-    }
-
     /// What is asked, of the caller itself.
     pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
         let Full { mut spec, payload, has_kind, .. } = *self.full()?;
@@ -207,7 +195,7 @@ impl Task {
 fn spelled_out(lane: LaneName) -> Result<Box<Full>, Box<Error>> {
     let kind = slot_kind().cloned().map_or_else(|| Name::new(SLOT_KIND), Ok);
     let spec = Box::new(TaskSpec::new(kind.map_err(|error| Box::new(error.into()))?, vec![lane]));
-    Ok(Box::new(Full { spec, payload: None, has_kind: false, is_plain: true }))
+    Ok(Box::new(Full { spec, payload: None, has_kind: false }))
 }
 
 /// The kind of tasks that exist only as long as the program that asked: closures and slots.
@@ -219,7 +207,7 @@ pub(crate) fn is_slot(kind: &Name) -> bool {
 }
 
 /// The same as a name, which all share.
-pub(crate) fn slot_kind() -> Option<&'static Name> {
+fn slot_kind() -> Option<&'static Name> {
     static KIND: LazyLock<Option<Name>> = LazyLock::new(|| Name::new(SLOT_KIND).ok());
     KIND.as_ref()
 }

@@ -100,13 +100,11 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let (task, fence) = (self.task, self.fence);
-        let is_success = matches!(self.outcome, Outcome::Success);
-        if is_success && !std::thread::panicking() {
-            return self.handle.give_back(task, fence);
-        }
-        let outcome = match is_success {
-            true => Outcome::Failure { error: "panicked".into(), retryable: false },
-            false => std::mem::replace(&mut self.outcome, Outcome::Stopped),
+        let outcome = match std::mem::replace(&mut self.outcome, Outcome::Stopped) {
+            Outcome::Success if std::thread::panicking() => {
+                Outcome::Failure { error: "panicked".into(), retryable: false }
+            }
+            outcome => outcome,
         };
         self.handle.report(Report::Finish { task, fence, outcome, result: None, work: None });
     }
