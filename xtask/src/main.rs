@@ -13,6 +13,7 @@ mod power;
 mod sdk;
 mod served;
 mod sim;
+mod tidy;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ cargo xtask <chore>
 
   test              every test, the samples in the documentation included; `test dashboard` and `test sdk`: only those
   check             format, lints, tests, documentation: what must pass before a change lands
+  tidy [--update]   words, sentences, folders, links, dependencies, type names; --update lowers xtask/tidy-baseline.txt
   api               asks a running server everything that its OpenAPI document allows, and more
   mcp               the official MCP clients in Python and TypeScript against the real program
   bench core        speed and size of the scheduler, as ratios with their bounds
@@ -36,8 +38,7 @@ cargo xtask <chore>
   bench sessions    size and speed of sessions with waiting messages, with their bounds
   compare [--rounds N] [--write]  the same work through Laneway and its peers; --write: into docs/comparison.md too
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
-  fuzz texts [CASES] the texts of sessions on random input, a million cases or so many
-  fuzz TARGET --seconds N  any input for configuration, directives, records, http, socket, cron, names, mcp, or all
+  fuzz TARGET --seconds N  libFuzzer on one reader of input, or on `all` in turn (needs cargo-fuzz)
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left
   crash serve --rounds N --points N [--seed S]  the same to a server under load: kills, and kills at a system call
   crash power --points N [--seed S]  power cuts: the files lose what was not flushed, and a server opens what is left
@@ -55,6 +56,8 @@ fn main() -> ExitCode {
         ["test", "dashboard"] => dashboard::test(),
         ["test", "sdk"] => sdk::test(),
         ["check"] => check(),
+        ["tidy"] => tidy::tidy(&root(), false),
+        ["tidy", "--update"] => tidy::tidy(&root(), true),
         ["api"] => api::fuzz(),
         ["mcp"] => mcp::test(),
         ["bench", "core"] => bench_core(),
@@ -68,9 +71,7 @@ fn main() -> ExitCode {
         ["bench", "sdk"] => sdk::bench(),
         ["bench", "sessions"] => bench_sessions(),
         ["bench", "dashboard"] => dashboard::bench(),
-        ["fuzz", "texts"] => fuzz_texts("1000000"),
-        ["fuzz", "texts", cases] => fuzz_texts(cases),
-        ["fuzz", ref words @ ..] => fuzz::target(words),
+        ["fuzz", ref words @ ..] => fuzz::fuzz(words),
         ["crash", ref words @ ..] => crash::crash(words),
         ["sim", ref words @ ..] => sim::run_seeds(words),
         ["screenshots"] => dashboard::screenshots(),
@@ -120,6 +121,7 @@ fn test() -> Result<(), String> {
 }
 
 fn check() -> Result<(), String> {
+    tidy::tidy(&root(), false)?;
     run("cargo", &["fmt", "--all", "--check"], &[])?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     run("cargo", &lints, &[])?;
@@ -171,15 +173,6 @@ fn engines() -> Result<(), String> {
 
 fn bench_sessions() -> Result<(), String> {
     run("cargo", &["bench", "--package", "laneway-core", "--bench", "sessions"], &[])
-}
-
-/// Runs the property tests of texts for longer than the normal run does.
-fn fuzz_texts(cases: &str) -> Result<(), String> {
-    if !cases.parse::<u32>().is_ok_and(|cases| cases > 0) {
-        return Err("the number of cases is a whole number of at least 1".to_owned());
-    }
-    let test = ["test", "--release", "--package", "laneway-core", "--test", "session_texts"];
-    run("cargo", &test, &[("PROPTEST_CASES", cases)])
 }
 
 fn bench_core() -> Result<(), String> {

@@ -1,112 +1,40 @@
-//! Configuration files. The first line of an input says in which format the rest is.
+//! Configuration files. The first line of an input names the format of the rest.
 
 use laneway_config::{Profile, parse, parse_worker};
 
-use super::words;
-use crate::Target;
-
-pub(super) struct Configuration;
+use crate::Outcome;
 
 const FORMATS: [&str; 3] = ["hcl", "json5", "toml"];
-const NOTHING: [(&str, &str); 0] = [];
+const ENVIRONMENT: [(&str, &str); 0] = [];
 
-impl Target for Configuration {
-    fn name(&self) -> &'static str {
-        "configuration"
+pub(super) fn read(input: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(input);
+    let (first, text) = text.split_once('\n').unwrap_or((&text, ""));
+    let format = FORMATS.into_iter().find(|format| *format == first.trim()).unwrap_or("hcl");
+    let file = format!("a.{format}");
+    if let Err(errors) = parse_worker(&file, text) {
+        check_refusal(&file, errors.iter().count(), &errors.to_string());
     }
-
-    fn words(&self) -> Vec<String> {
-        let mut all = words(&[
-            "lane",
-            "agent",
-            "schedule",
-            "server",
-            "queue",
-            "messages",
-            "worker",
-            "handler",
-            "token",
-            "listen",
-            "store",
-            "cron",
-            "timezone",
-            "command",
-            "url",
-            "lanes",
-            "protocol",
-            "env",
-            "retry",
-            "rate_limit",
-            "ageing",
-            "boost",
-            "max_concurrency",
-            "maxConcurrency",
-            "max_queued",
-            "timeout",
-            "lease",
-            "off",
-            "unlimited",
-            "2s",
-            "20m",
-            "${env.HOME}",
-            "${",
-            "}",
-            "<<E\n",
-            "\nE\n",
-            "//",
-            "/*",
-            "*/",
-            "#",
-            "[[",
-            "]]",
-            "\"\"\"",
-            "'''",
-            " = ",
-            " { ",
-            "session:*",
-            "\u{feff}",
-            "\\x41",
-            "+.5",
-            ".inf",
-            "1979-05-27T07:32:00Z",
-        ]);
-        all.extend(laneway_core::SETTING_KEYS.iter().map(|name| (*name).to_owned()));
-        all
-    }
-
-    fn read(&mut self, input: &[u8]) -> Result<String, String> {
-        let text = String::from_utf8_lossy(input);
-        let (first, text) = text.split_once('\n').unwrap_or((&text, ""));
-        let format = FORMATS.into_iter().find(|format| *format == first.trim()).unwrap_or("hcl");
-        let file = format!("a.{format}");
-        let worker = match parse_worker(&file, text) {
-            Ok(_) => "a worker's".to_owned(),
-            Err(errors) => told(&file, errors.iter().count(), &errors.to_string())?,
-        };
-        let server = match parse(&file, text, Profile::SERVER, NOTHING) {
-            Ok(config) => {
-                if config
-                    .lane_blocks()
-                    .iter()
-                    .any(|block| block.settings.as_ref().is_none_or(|s| s.check().is_err()))
-                {
-                    return Err("accepted with settings that the scheduler refuses".to_owned());
-                }
-                format!("a server's with {} lines", config.effective().to_string().lines().count() / 4)
+    match parse(&file, text, Profile::SERVER, ENVIRONMENT) {
+        Ok(config) => {
+            for block in config.lane_blocks() {
+                let is_checked = block.settings.as_ref().is_some_and(|settings| settings.check().is_ok());
+                assert!(is_checked, "accepted settings that the scheduler refuses");
             }
-            Err(errors) => told(&file, errors.iter().count(), &errors.to_string())?,
-        };
-        Ok(format!("{format} {server} {worker}"))
+            assert!(!config.effective().to_string().is_empty(), "the effective configuration prints");
+            Outcome::Understood
+        }
+        Err(errors) => {
+            check_refusal(&file, errors.iter().count(), &errors.to_string());
+            Outcome::Refused
+        }
     }
 }
 
-/// Every line of a refusal says where, and in words that can be printed.
-fn told(file: &str, count: usize, errors: &str) -> Result<String, String> {
-    if count == 0 || errors.lines().any(|line| !line.starts_with(file)) {
-        return Err(format!("refused without saying where: {errors:?}"));
-    }
-    if let Some(char) = errors.chars().find(|char| char.is_control() && *char != '\n') {
-        return Err(format!("the refusal has {char:?} in it: {errors:?}"));
-    }
-    Ok(errors.lines().next().unwrap_or_default().to_owned())
+/// Every line of a refusal names the file, and it can be printed.
+fn check_refusal(file: &str, count: usize, errors: &str) {
+    assert!(count > 0, "refused without an error");
+    assert!(errors.lines().all(|line| line.starts_with(file)), "a refusal without a place: {errors:?}");
+    let control = errors.chars().find(|char| char.is_control() && *char != '\n');
+    assert_eq!(control, None, "a refusal that cannot be printed: {errors:?}");
 }
