@@ -6,6 +6,8 @@ use laneway_engine::Task;
 use tokio::sync::oneshot;
 
 use crate::Failed;
+use crate::compare::queue::{Kind, Queue};
+use crate::compare::workloads;
 use crate::lanes;
 use crate::noops;
 use crate::table::{Bound, Table};
@@ -62,6 +64,7 @@ pub fn child(words: &[String]) -> Result<(), Failed> {
     lanes::runtime(1)?.block_on(async {
         match what.as_str() {
             "ours" => noops::ours(tasks, lanes).await.map(drop),
+            "contended" => contended(tasks).await,
             "semaphore" => noops::semaphore(tasks, lanes).await.map(drop),
             "a3s-lane" => noops::a3s_lane(tasks, lanes).await.map(drop),
             "idle" => idle(tasks).await,
@@ -69,6 +72,12 @@ pub fn child(words: &[String]) -> Result<(), Failed> {
             other => Err(format!("there is no {other} to count").into()),
         }
     })
+}
+
+/// What `compare` has done from many callers.
+async fn contended(tasks: usize) -> Result<(), Failed> {
+    let queue = Queue::open(Kind::Memory, workloads::WIDTH, 0).await?;
+    workloads::no_ops(&queue, tasks).await.map(drop)
 }
 
 async fn idle(times: usize) -> Result<(), Failed> {

@@ -24,24 +24,32 @@ const WIDTH: usize = 8;
 
 pub fn measure(table: &mut Table, count: usize) -> Result<(), Failed> {
     let name = |other: &str| format!("no-ops, {count} lanes of {WIDTH}, {other}");
-    let names =
-        [name("semaphore + spawn"), name("a3s-lane"), name("apalis"), name("two threads, semaphore + spawn")];
+    let names = [
+        name("semaphore + spawn"),
+        name("a3s-lane"),
+        name("apalis"),
+        name("two threads, semaphore + spawn"),
+        name("two threads, one thread"),
+    ];
     if names.iter().any(|name| table.wants(name)) {
         let (mut semaphores, mut a3s, mut apalis) = (Vec::new(), Vec::new(), Vec::new());
-        let mut threads = Vec::new();
+        let (mut threads, mut scaling) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let ours = rate(1, ours(TASKS, count))?;
             semaphores.push((ours, rate(1, semaphore(TASKS, count))?));
             a3s.push((ours, rate(1, a3s_lane(TASKS, count))?));
             apalis.push((ours, rate(1, apalis_memory())?));
-            threads.push((rate(2, self::ours(TASKS, count))?, rate(2, semaphore(TASKS, count))?));
+            let two = rate(2, self::ours(TASKS, count))?;
+            threads.push((two, rate(2, semaphore(TASKS, count))?));
+            scaling.push((two, ours));
         }
-        table.add(&names[0], "k/s", &semaphores, Bound::AtLeast(0.5));
-        table.add(&names[1], "k/s", &a3s, Bound::AtLeast(4.0));
+        table.add(&names[0], "k/s", &semaphores, Bound::AtLeast(0.3));
+        table.add(&names[1], "k/s", &a3s, Bound::AtLeast(3.0));
         if count == 1 {
             table.add(&names[2], "k/s", &apalis, Bound::None);
         }
         table.add(&names[3], "k/s", &threads, Bound::None);
+        table.add(&names[4], "k/s", &scaling, Bound::AtLeast(0.8));
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ mod contender;
 mod node;
 mod page;
 mod plot;
-mod queue;
+pub mod queue;
 mod report;
-mod workloads;
+pub mod workloads;
 
 use std::path::Path;
 

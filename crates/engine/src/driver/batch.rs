@@ -1,22 +1,24 @@
 //! One turn of the loop: a batch of commands is decided at one time and kept in one step.
 
 use std::collections::HashSet;
+use std::mem::take;
 use std::ops::Range;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Rejection, Reply, SessionCommand,
-    TaskId, TaskView, Timestamp,
+    BlobId, Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Rejection, Reply,
+    SessionCommand, TaskId, TaskView, Timestamp,
 };
-use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, StoreError, Try};
+use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, Log, StoreError, Try};
 
 use crate::driver::engine_loop::Engine;
 use crate::driver::ids::{ByTask, Ids};
-use crate::driver::mailbox::{Ask, Wants};
+use crate::driver::mailbox::{Ask, Inbox, Wants};
 use crate::error::Error;
 use crate::handle::task::is_slot;
-use crate::journal::Sealed;
+use crate::journal::Journal;
 use crate::replica::ReplicaId;
 
 /// How often an append whose fate is unknown is repeated at once, and after which pauses.
@@ -36,23 +38,23 @@ pub(crate) struct Turn {
     pub(crate) results: ByTask<Bytes>,
     /// What those that may end with this were to do, if that is to be remembered.
     pub(crate) works: ByTask<Bytes>,
-    pub(crate) payloads: Vec<(laneway_core::BlobId, Bytes)>,
+    pub(crate) payloads: Vec<(BlobId, Bytes)>,
 }
 
 impl Engine {
     /// Decides, keeps and tells. When somebody else was faster, decides again; when the store is away, everybody
     /// is told so, and what runs here is done again later.
-    pub(crate) async fn decide_and_keep(&mut self, mut asks: Vec<Ask>) {
-        asks.retain(|ask| !matches!(&ask.wants, Wants::Slot(answer) if answer.is_closed()));
+    pub(crate) async fn decide_and_keep(&mut self, asks: &mut Vec<Ask>) {
         loop {
-            let mut turn = self.decide(&mut asks);
+            let now = self.flow.now();
+            let mut turn = self.decide(now, asks);
             match self.keep(&mut turn).await {
                 Ok(head) if head == self.head && self.refuses(&turn) => {
                     // What others have ended meanwhile may leave room for it.
                     match self.catch_up(None).await {
                         Ok(true) => {}
                         Ok(false) => return self.publish(asks, turn),
-                        Err(error) => return self.give_up(error, asks),
+                        Err(error) => return self.give_up(error, take(asks)),
                     }
                 }
                 Ok(head) => {
@@ -61,7 +63,7 @@ impl Engine {
                         self.tools.appends.kept.add();
                         self.note(ReplicaId::of_batch(head.batch), &turn);
                         if let Some(replica) = &mut self.replica {
-                            replica.recent.note(head, &asks, &turn);
+                            replica.recent.note(head, asks, &turn);
                         }
                     }
                     let events = turn.events.len() as u64;
@@ -82,22 +84,22 @@ impl Engine {
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     self.tools.appends.lost.add();
                     if let Err(error) = self.give_way(&error).await {
-                        return self.give_up(error, asks);
+                        return self.give_up(error, take(asks));
                     }
                     self.await_baton().await;
                     if let Some(error) = self.store_trouble() {
-                        return self.give_up(error, asks);
+                        return self.give_up(error, take(asks));
                     }
                 }
-                Err(error) => return self.give_up(error, asks),
+                Err(error) => return self.give_up(error, take(asks)),
             }
         }
     }
 
-    fn decide(&mut self, asks: &mut [Ask]) -> Turn {
+    fn decide(&mut self, now: Timestamp, asks: &mut [Ask]) -> Turn {
         // Others that share the log may be a little ahead.
-        let at = self.flow.now().max(self.scheduler.now());
-        let mut turn = Turn { at, ..Turn::default() };
+        let at = now.max(self.scheduler.now());
+        let mut turn = Turn { at, ..take(&mut self.spare) };
         self.is_watched = !self.tools.watchers.is_empty();
         if asks.is_empty() {
             // Nothing was asked, so the time has come for something.
@@ -134,9 +136,6 @@ impl Engine {
             Ok(self.scheduler.step(turn.at, command, &mut turn.events)?)
         });
         turn.take_changes(&mut self.scheduler, self.is_watched);
-        if let Err(error) = &reply {
-            self.tools.count_refusal(error, &self.scheduler);
-        }
         if !ask.payloads.is_empty()
             && matches!(reply, Ok(Reply::Accepted { joined: false, .. } | Reply::Done))
         {
@@ -232,32 +231,60 @@ impl Engine {
         self.scheduler.handler_for(home) == Handler::External
     }
 
+    /// Decides everything in the inbox of a queue in memory, and answers.
+    pub(crate) fn decide_in_memory(&mut self, inbox: &mut Inbox) {
+        let (mut asks, mut looks) = (take(&mut self.asks), Vec::new());
+        let now = self.flow.now();
+        self.gather(now, inbox, &mut asks, &mut looks);
+        if !asks.is_empty() || looks.is_empty() {
+            let mut turn = self.decide(now, &mut asks);
+            self.keep_in_memory(&mut turn);
+            self.publish(&mut asks, turn);
+        }
+        self.asks = asks;
+        looks.into_iter().for_each(|look| self.answer_look(look));
+    }
+
+    fn keep_in_memory(&mut self, turn: &mut Turn) {
+        let Journal::Memory(memory) = self.journal.clone() else { return };
+        if turn.is_forgotten() {
+            return;
+        }
+        for (task, payload) in self.unrecorded_payloads(turn) {
+            let stored = || memory.lock().unwrap_or_else(PoisonError::into_inner).payload(payload);
+            let work = turn.payload(payload).or_else(stored);
+            self.record_payload(turn, task, work);
+        }
+        let mut entry = self.entry(turn);
+        memory.lock().unwrap_or_else(PoisonError::into_inner).keep(&mut entry);
+    }
+
     /// Keeps what was decided. An append of unknown fate is repeated as it is, which is always right.
     async fn keep(&mut self, turn: &mut Turn) -> Result<Head, StoreError> {
         // Whoever was passed the baton passes it on.
         let is_idle = !self.must_show(turn.at) && !self.has_baton();
-        let is_nothing = turn.events.is_empty() && is_idle;
-        if is_nothing || self.journal.log().is_none() && turn.is_forgotten() {
+        if turn.events.is_empty() && is_idle {
             return Ok(self.head);
         }
+        let Some(log) = self.journal.log().cloned() else { return Ok(self.head) };
         self.recall_works(turn).await;
-        let mut sealed = self.seal(turn)?;
+        #[cfg_attr(not(feature = "planted"), expect(unused_mut, reason = "a planted bug changes it"))]
+        let mut append = self.seal(&log, turn)?;
         let mut pauses = REPEAT_AFTER.iter();
         loop {
-            match (self.journal.append(self.head, &mut sealed).await, pauses.next()) {
+            match (log.store().append(append.clone()).await, pauses.next()) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
                     #[cfg(feature = "planted")]
                     if crate::planted::is(crate::planted::Bug::AppendedTwice)
-                        && let Some(log) = self.journal.log().cloned()
                         && let Ok(head) = log.store().head().await
                     {
                         self.head = head;
-                        sealed = self.seal(turn)?;
+                        append = self.seal(&log, turn)?;
                     }
                 }
                 (done, _) => {
-                    self.note_place(sealed.is_in_line_again(), &done);
+                    self.note_place(append.again, &done);
                     return done;
                 }
             }
@@ -265,15 +292,14 @@ impl Engine {
     }
 
     /// Makes what was decided ready to be kept.
-    fn seal(&mut self, turn: &mut Turn) -> Result<Sealed, StoreError> {
+    fn seal(&mut self, log: &Log, turn: &mut Turn) -> Result<Append, StoreError> {
         let again = self.will_append_again(turn);
         let mut entry = self.entry(turn);
-        let Some(log) = self.journal.log() else { return Ok(Sealed::Memory(entry)) };
         // Lent, because there may be many.
-        entry.batch.events = std::mem::take(&mut turn.events);
+        entry.batch.events = take(&mut turn.events);
         let sealed = log.seal(self.head, &entry);
         turn.events = entry.batch.events;
-        sealed.map(|append| Sealed::Kept(Append { again, ..append }))
+        sealed.map(|append| Append { again, ..append })
     }
 
     /// What is kept of a turn beside its events.
@@ -329,6 +355,22 @@ impl Turn {
         };
         let is_of_slot = |view: &TaskView| is_slot(&view.kind) && view.payload.is_none();
         self.payloads.is_empty() && self.departed.iter().all(is_of_slot) && self.events.iter().all(is_passing)
+    }
+
+    /// Empties it, but keeps its room.
+    pub(crate) fn clear(&mut self) {
+        self.events.clear();
+        self.changes.clear();
+        self.replies.clear();
+        self.departed.clear();
+        self.results.clear();
+        self.works.clear();
+        self.payloads.clear();
+    }
+
+    /// A payload that came with a command.
+    pub(crate) fn payload(&self, id: BlobId) -> Option<Bytes> {
+        self.payloads.iter().find(|(blob, _)| *blob == id).map(|(_, payload)| payload.clone())
     }
 
     /// What a task that ended so produced.

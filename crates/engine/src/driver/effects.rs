@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, Timestamp};
+use laneway_core::{
+    BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, TaskView, Timestamp,
+};
 use tokio::sync::oneshot;
 
 use crate::driver::batch::Turn;
@@ -51,10 +53,13 @@ pub(crate) struct Start {
 
 impl Engine {
     /// Tells everybody what was decided, now that it is kept.
-    pub(crate) fn publish(&mut self, asks: Vec<Ask>, mut turn: Turn) {
+    pub(crate) fn publish(&mut self, asks: &mut Vec<Ask>, mut turn: Turn) {
         let is_claim_in_vain = turn.events.is_empty() && !asks.is_empty();
-        for (ask, (reply, span)) in asks.into_iter().zip(&turn.replies) {
-            self.answer(ask.wants, reply.clone(), &turn.events[span.clone()]);
+        for (ask, (reply, span)) in asks.drain(..).zip(turn.replies.drain(..)) {
+            if let Err(error) = &reply {
+                self.tools.count_refusal(error, &self.scheduler);
+            }
+            self.answer(ask.wants, reply, &turn.events[span]);
         }
         let mut departed = turn.departed.iter().peekable();
         for event in &turn.events {
@@ -62,29 +67,33 @@ impl Engine {
                 Event::Ended { task, .. } => departed.next_if(|view| view.id == *task),
                 _ => None,
             };
-            self.effect(event, &turn, view.map_or(0, |view| view.attempts));
+            self.effect(event, &turn, view);
         }
         if !is_claim_in_vain {
             self.tools.offers.notify_waiters();
         }
         if self.tools.watchers.is_empty() {
             self.positions.forget();
-            let events = std::mem::take(&mut turn.events);
-            self.remember(turn.at, || events);
+            let events = &mut turn.events;
+            self.remember(turn.at, || std::mem::take(events));
         } else {
             let has_changed = !turn.events.is_empty();
             self.remember(turn.at, || turn.events.clone());
-            self.tell_watchers(turn);
+            self.tell_watchers(&mut turn);
             self.tell_positions(has_changed);
         }
+        turn.clear();
+        self.spare = turn;
         self.begin_runs();
     }
 
     /// Runs the handlers of what was started: after those who watch have heard so, since they hear next what the runs say.
     pub(crate) fn begin_runs(&mut self) {
-        for start in std::mem::take(&mut self.starts) {
+        let mut starts = std::mem::take(&mut self.starts);
+        for start in starts.drain(..) {
             self.start_handler(start);
         }
+        self.starts = starts;
     }
 
     fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
@@ -129,9 +138,13 @@ impl Engine {
         Some(Accepted { task, joined, waiter: None, standing })
     }
 
-    fn wait_for(&mut self, task: TaskId) -> Waiter {
+    /// What tells of the end of a live task.
+    pub(crate) fn wait_for(&mut self, task: TaskId) -> Waiter {
         let (tell, waiter) = oneshot::channel();
-        self.waiters.entry(task).or_default().push(tell);
+        let waiters = self.waiters.entry(task).or_default();
+        // A caller may look often and go each time.
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(tell);
         waiter
     }
 
@@ -163,7 +176,7 @@ impl Engine {
         granted.collect()
     }
 
-    fn effect(&mut self, event: &Event, turn: &Turn, attempts: u32) {
+    fn effect(&mut self, event: &Event, turn: &Turn, view: Option<&TaskView>) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
                 if self.is_for_us(*task, worker.as_ref()) =>
@@ -192,8 +205,10 @@ impl Engine {
                 {
                     self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
                 }
-                let ending = || Ending { end: end.clone(), attempts, result: turn.result_of(*task, end) };
-                self.tell_waiters(*task, ending);
+                self.tell_waiters(*task, || {
+                    let result = turn.result_of(*task, end);
+                    Ending { result, ..Ending::new(end.clone(), view, turn.at) }
+                });
             }
             _ => {}
         }
@@ -270,9 +285,9 @@ impl Engine {
         self.tasks.spawn(handler::run(handler, context, journal, payload, self.stop_grace, kept_max));
     }
 
-    fn tell_watchers(&self, turn: Turn) {
+    fn tell_watchers(&self, turn: &mut Turn) {
         let at = turn.at;
-        for event in turn.events {
+        for event in turn.events.drain(..) {
             let (task, lane) = (task_of_event(&event), lane_of_event(&event).cloned());
             let own_lanes = |task: TaskId| {
                 let ended = turn.departed.iter().find(|view| view.id == task);
@@ -284,7 +299,7 @@ impl Engine {
                     || task.and_then(own_lanes).is_some_and(|lanes| lanes.contains(name))
             });
         }
-        for change in turn.changes {
+        for change in turn.changes.drain(..) {
             let lane = change.lane.clone();
             self.tools.watchers.tell(&Update::Lane { at, change }, |name| *name == lane);
         }

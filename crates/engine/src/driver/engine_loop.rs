@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
 use laneway_store::{Durability, Head, StoreError, Try};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, Sleep};
 
+use crate::driver::batch::Turn;
 use crate::driver::clock::{Flow, millis};
 use crate::driver::effects::Start;
 use crate::driver::ids::{ByTask, Ids};
-use crate::driver::mailbox::{Ask, Call, Look, Report, Waiters, Wants};
-use crate::driver::outbox::Told;
+use crate::driver::in_memory::InMemory;
+use crate::driver::mailbox::{Ask, Call, Inbox, Look, Mailbox, Receivers, Report, Waiters, Wants, mail};
+use crate::driver::outbox::{Outbox, Told};
 use crate::driver::shutdown::Closing;
 use crate::driver::spawner::Tasks;
 use crate::error::{Error, RunError};
@@ -32,8 +34,6 @@ use crate::runs::slot::Slot;
 use crate::runs::stop::Stopped;
 use crate::runs::table::{Run, Runs};
 
-/// The most that is decided and kept together.
-const BATCH_MAX: usize = 512;
 /// A shorter silence says nothing.
 const REPLICA_LEASE_MIN: Millis = Millis(100);
 
@@ -58,14 +58,18 @@ pub(crate) struct Engine {
     pub(crate) tasks: Tasks,
     /// When whoever keeps the time comes next.
     alarm: Option<Timestamp>,
-    pub(crate) calls: mpsc::Receiver<Call>,
-    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
+    /// What callers of a queue in a store send.
+    mail: Option<Receivers>,
+    /// Empty but for their room, to be used again.
+    pub(crate) inbox: Inbox,
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) spare: Turn,
     /// Who waits for a slot.
     pub(crate) slots: ByTask<oneshot::Sender<Result<Slot, RunError>>>,
     /// Who waits for the end of a task.
     pub(crate) waiters: ByTask<Waiters>,
     /// What to tell when the engine is free.
-    pub(crate) outbox: Vec<Told>,
+    pub(crate) outbox: Outbox,
     /// Handlers that are to run when everybody has been told.
     pub(crate) starts: Vec<Start>,
     /// Somebody watched when the last turn was decided.
@@ -93,9 +97,13 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(journal: Journal, options: Options, durability: Durability) -> (Engine, Handle) {
-        let (calls, calls_in) = mpsc::channel(options.calls_max.max(1));
-        // What is alive bounds it, see `Report`.
-        let (reports, reports_in) = mpsc::unbounded_channel();
+        let (mailbox, receivers) = match journal {
+            Journal::Memory(_) => (Mailbox::InMemory(InMemory::default()), None),
+            Journal::Kept(_) => {
+                let (mailbox, receivers) = Mailbox::of_loop(options.calls_max);
+                (mailbox, Some(receivers))
+            }
+        };
         let ids = options.seed.map_or_else(Ids::new, Ids::seeded);
         let tasks = Tasks::new(options.tasks);
         let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
@@ -125,7 +133,7 @@ impl Engine {
             appends: Arc::default(),
             voice,
         };
-        let handle = Handle::new(calls, reports, tools.clone(), options.updates_max, durability);
+        let handle = Handle::new(mailbox, tools.clone(), options.updates_max, durability);
         let engine = Engine {
             scheduler,
             head: Head::EMPTY,
@@ -135,11 +143,13 @@ impl Engine {
             shared: handle.downgrade(),
             tasks: tasks.clone(),
             alarm: None,
-            calls: calls_in,
-            reports: reports_in,
+            mail: receivers,
+            inbox: Inbox::default(),
+            asks: Vec::new(),
+            spare: Turn::default(),
             slots: ByTask::default(),
             waiters: ByTask::default(),
-            outbox: Vec::new(),
+            outbox: Outbox::default(),
             starts: Vec::new(),
             is_watched: true,
             runs: Runs::default(),
@@ -170,8 +180,9 @@ impl Engine {
         self.shared.upgrade().map(Handle::from_shared)
     }
 
+    /// Runs a queue in a store until its end.
     pub(crate) async fn run(mut self) {
-        let (mut calls, mut reports) = (Vec::new(), Vec::new());
+        let mut inbox = Inbox::default();
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
@@ -183,8 +194,7 @@ impl Engine {
                     heard = Some(news);
                     true
                 }
-                taken = self.reports.recv_many(&mut reports, BATCH_MAX) => taken > 0,
-                taken = self.calls.recv_many(&mut calls, BATCH_MAX) => taken > 0,
+                is_open = mail(&mut self.mail, &mut inbox) => is_open,
                 () = sleep.as_mut(), if wake => true,
             };
             if !is_open {
@@ -193,24 +203,28 @@ impl Engine {
             if let Some(news) = heard {
                 self.hear(news).await;
             }
-            self.take_more(&mut reports, &mut calls);
-            if !reports.is_empty() || calls.iter().any(Call::may_append) || self.is_due() {
+            self.take_more(&mut inbox);
+            if !inbox.reports.is_empty() || inbox.calls.iter().any(Call::may_append) || self.is_due() {
                 self.await_baton().await;
-                self.take_more(&mut reports, &mut calls);
+                self.take_more(&mut inbox);
             }
             if self.outage_is_over().await {
                 // Hearing of others is nothing to decide about, but for what they wait for.
-                let is_asked = !reports.is_empty() || !calls.is_empty() || !self.kept.is_empty();
+                let is_asked = !inbox.is_empty() || !self.kept.is_empty();
                 if self.replica.is_none() || is_asked || self.is_due() || self.has_baton() {
-                    self.turn(&mut reports, &mut calls).await;
+                    self.turn(&mut inbox).await;
                 }
             } else {
-                self.refuse(&mut reports, &mut calls);
+                self.refuse(&mut inbox);
             }
-            self.outbox.drain(..).for_each(Told::tell);
+            std::mem::take(&mut self.outbox).send();
             if self.is_done() {
                 break;
             }
+        }
+        self.leave().await;
+        if let Some(mail) = self.mail.take() {
+            mail.close().await;
         }
         self.end().await;
     }
@@ -268,61 +282,73 @@ impl Engine {
         [outage, closing, look].into_iter().flatten().min()
     }
 
-    /// What is there already, so that it is decided together.
-    pub(crate) fn take_more(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
-        while reports.len() < BATCH_MAX
-            && let Ok(report) = self.reports.try_recv()
-        {
-            reports.push(report);
-        }
-        while calls.len() < BATCH_MAX
-            && let Ok(call) = self.calls.try_recv()
-        {
-            calls.push(call);
+    fn take_more(&mut self, inbox: &mut Inbox) {
+        if let Some(mail) = &mut self.mail {
+            mail.take_more(inbox);
         }
     }
 
     /// Whether more was asked meanwhile.
     pub(crate) fn has_more(&self) -> bool {
-        !self.reports.is_empty() || !self.calls.is_empty()
+        self.mail.as_ref().is_some_and(Receivers::has_more)
     }
 
-    /// Decides everything, keeps it, and tells.
-    pub(crate) async fn turn(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
-        let (mut asked, mut looks) = (Vec::new(), Vec::new());
-        // First, because a shutdown that begins has something kept to be decided.
-        self.sort(calls, &mut asked, &mut looks);
-        let mut asks = std::mem::take(&mut self.kept);
-        asks.extend(reports.drain(..).filter_map(|report| self.heed(report)));
-        asks.append(&mut asked);
+    /// Decides everything in the inbox, stores it, and answers.
+    async fn turn(&mut self, inbox: &mut Inbox) {
+        let (mut asks, mut looks) = (std::mem::take(&mut self.asks), Vec::new());
         let now = self.flow.now();
+        self.gather(now, inbox, &mut asks, &mut looks);
+        let buried = self.bury(now).await;
+        asks.extend(buried.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
+        self.decide_and_keep(&mut asks).await;
+        self.asks = asks;
+        if !looks.is_empty() {
+            self.catch_up_to_look().await;
+        }
+        looks.into_iter().for_each(|look| self.answer_look(look));
+    }
+
+    /// What is to be decided now: what is in the inbox, what was deferred, and the renewals that are due.
+    pub(crate) fn gather(
+        &mut self,
+        now: Timestamp,
+        inbox: &mut Inbox,
+        asks: &mut Vec<Ask>,
+        looks: &mut Vec<Look>,
+    ) {
+        asks.append(&mut self.kept);
+        asks.extend(inbox.reports.drain(..).filter_map(|report| self.heed(report)));
+        self.sort(&mut inbox.calls, asks, looks);
+        // A shutdown that begins defers something.
+        asks.append(&mut self.kept);
         let renewals = self.runs.renewals(now);
         #[cfg(feature = "planted")]
         let renewals =
             if crate::planted::is(crate::planted::Bug::LeaseNotRenewed) { vec![] } else { renewals };
-        let buried = self.bury(now).await;
-        let own = renewals.into_iter().chain(buried);
-        asks.extend(own.map(|command| Ask::new(command, Wants::Nothing)));
-        self.decide_and_keep(asks).await;
-        if !looks.is_empty() {
-            self.catch_up_to_look().await;
-        }
-        for look in looks {
-            look(self.readable());
-        }
+        asks.extend(renewals.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
     }
 
     /// Answers everything with why it cannot be done now; reports of runs are kept.
-    fn refuse(&mut self, reports: &mut Vec<Report>, calls: &mut Vec<Call>) {
+    fn refuse(&mut self, inbox: &mut Inbox) {
         let (mut asks, mut looks) = (Vec::new(), Vec::new());
-        let reported: Vec<Ask> = reports.drain(..).filter_map(|report| self.heed(report)).collect();
+        let reported: Vec<Ask> = inbox.reports.drain(..).filter_map(|report| self.heed(report)).collect();
         self.kept.extend(reported);
-        self.sort(calls, &mut asks, &mut looks);
+        self.sort(&mut inbox.calls, &mut asks, &mut looks);
         for ask in asks {
             ask.wants.refuse(self.trouble().unwrap_or(Error::Closed));
         }
-        for look in looks {
-            look(self.readable());
+        looks.into_iter().for_each(|look| self.answer_look(look));
+    }
+
+    /// Answers a question about the state, or says why nothing is known of it.
+    pub(crate) fn answer_look(&mut self, look: Look) {
+        match look {
+            Look::State(look) => look(self.readable()),
+            Look::End { task, answer } => {
+                let is_live = self.readable().map(|state| state.status(task).is_some());
+                let waiter = is_live.map(|is_live| is_live.then(|| self.wait_for(task)));
+                self.outbox.push(Told::Awaited(answer, waiter));
+            }
         }
     }
 
@@ -334,7 +360,9 @@ impl Engine {
     fn sort(&mut self, calls: &mut Vec<Call>, asks: &mut Vec<Ask>, looks: &mut Vec<Look>) {
         for call in calls.drain(..) {
             match call {
-                Call::Ask(ask) => asks.push(*ask),
+                // Its caller has gone, and has said so before.
+                Call::Ask(Ask { wants: Wants::Slot(answer), .. }) if answer.is_closed() => {}
+                Call::Ask(ask) => asks.push(ask),
                 Call::Look(look) => looks.push(look),
                 Call::Shutdown { deadline, done } => self.close(deadline, done),
             }

@@ -1,13 +1,18 @@
-//! What callers tell the loop, and what they want to hear.
+//! What callers send to the engine, and what they get back.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, End, Fence, Outcome, Reply, Scheduler, SessionCommand, TaskId};
+use laneway_core::{
+    BlobId, Command, End, Fence, Millis, Outcome, Reply, Scheduler, SessionCommand, TaskId, TaskView,
+    Timestamp,
+};
+use laneway_store::Finished;
 use smallvec::SmallVec;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::driver::in_memory::InMemory;
 use crate::error::{Error, RunError};
 use crate::handle::workers::Claim;
 use crate::runs::slot::Slot;
@@ -19,22 +24,133 @@ pub struct Ending {
     pub end: End,
     /// How many attempts there were.
     pub attempts: u32,
+    /// How long it waited until its last attempt started, or until its end if none did.
+    pub waited: Millis,
+    /// How long its last attempt ran; zero if none started.
+    pub ran: Millis,
     /// What it produced, as JSON.
     pub result: Option<Bytes>,
 }
 
-/// Told over the bounded channel: whoever asks waits for room.
+/// The way to an engine.
+pub(crate) enum Mailbox {
+    /// To the loop of a queue in a store: a caller waits for room.
+    Loop { calls: mpsc::Sender<Call>, reports: mpsc::UnboundedSender<Report> },
+    /// To a queue in memory, which answers at once.
+    InMemory(InMemory),
+}
+
+impl Mailbox {
+    pub(crate) fn of_loop(calls_max: usize) -> (Mailbox, Receivers) {
+        let (calls, calls_in) = mpsc::channel(calls_max.max(1));
+        // What is alive bounds it, see `Report`.
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        (Mailbox::Loop { calls, reports }, Receivers { calls: calls_in, reports: reports_in })
+    }
+
+    pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
+        match self {
+            Mailbox::Loop { calls, .. } => calls.send(call).await.map_err(|_| Error::Closed),
+            Mailbox::InMemory(driver) => driver.call(call),
+        }
+    }
+
+    pub(crate) fn report(&self, report: Report) {
+        match self {
+            // After the end there is nothing to free.
+            Mailbox::Loop { reports, .. } => drop(reports.send(report)),
+            Mailbox::InMemory(driver) => driver.report(report),
+        }
+    }
+
+    /// Reports from inside the engine.
+    pub(crate) fn report_later(&self, report: Report) {
+        match self {
+            Mailbox::Loop { .. } => self.report(report),
+            Mailbox::InMemory(driver) => driver.report_later(report),
+        }
+    }
+}
+
+/// The other end of the mailbox of a loop.
+pub(crate) struct Receivers {
+    calls: mpsc::Receiver<Call>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+impl Receivers {
+    /// Takes what is there already, so that it is decided together.
+    pub(crate) fn take_more(&mut self, inbox: &mut Inbox) {
+        while inbox.reports.len() < BATCH_MAX
+            && let Ok(report) = self.reports.try_recv()
+        {
+            inbox.reports.push(report);
+        }
+        while inbox.calls.len() < BATCH_MAX
+            && let Ok(call) = self.calls.try_recv()
+        {
+            inbox.calls.push(call);
+        }
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        !self.reports.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Takes no more, and drops what is on its way: its callers would wait for ever.
+    pub(crate) async fn close(mut self) {
+        self.calls.close();
+        while let Some(call) = self.calls.recv().await {
+            drop(call);
+        }
+    }
+}
+
+/// Waits for something to be sent; `false`: no sender is left.
+pub(crate) async fn mail(receivers: &mut Option<Receivers>, inbox: &mut Inbox) -> bool {
+    let Some(Receivers { calls, reports }) = receivers else { return false };
+    tokio::select! {
+        biased;
+        taken = reports.recv_many(&mut inbox.reports, BATCH_MAX) => taken > 0,
+        taken = calls.recv_many(&mut inbox.calls, BATCH_MAX) => taken > 0,
+    }
+}
+
+/// The most that is decided and stored together.
+const BATCH_MAX: usize = 512;
+
+/// What was sent and is to be decided together.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    pub(crate) reports: Vec<Report>,
+    pub(crate) calls: Vec<Call>,
+}
+
+impl Inbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reports.is_empty() && self.calls.is_empty()
+    }
+}
+
+/// What a caller sends and may wait with.
 pub(crate) enum Call {
-    Ask(Box<Ask>),
+    Ask(Ask),
     Look(Look),
     Shutdown { deadline: Instant, done: oneshot::Sender<()> },
 }
 
 /// A question about the state.
-pub(crate) type Look = Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>;
+pub(crate) enum Look {
+    State(Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>),
+    /// What tells of the end of a task; `None`: the task is not live.
+    End {
+        task: TaskId,
+        answer: oneshot::Sender<Result<Option<Waiter>, Error>>,
+    },
+}
 
-/// Told over a channel without a bound of its own, because `Drop` cannot wait for room. There is at most one
-/// report of each attempt and of each handle, so that what is alive bounds it.
+/// What a run or a dropped handle sends without waiting for room, since `Drop` cannot. There is at most one report of each
+/// attempt and of each handle, which bounds them.
 pub(crate) enum Report {
     Finish {
         task: TaskId,
@@ -134,6 +250,31 @@ impl Wants {
 }
 
 impl Ending {
+    /// The end of a task, with its times and without what it produced. `view` is the task as it was until then.
+    pub(crate) fn new(end: End, view: Option<&TaskView>, ended: Timestamp) -> Ending {
+        let started = view.and_then(|view| view.running.as_ref()).map(|run| run.started);
+        let submitted = view.map_or(ended, |view| view.submitted);
+        let attempts = view.map_or(0, |view| view.attempts);
+        Ending { attempts, ..Ending::at(end, submitted, started, ended) }
+    }
+
+    /// The end of a task of which nothing else is known.
+    pub(crate) fn lost() -> Ending {
+        Ending::new(End::Lost, None, Timestamp(0))
+    }
+
+    fn at(end: End, submitted: Timestamp, started: Option<Timestamp>, ended: Timestamp) -> Ending {
+        let waited = started.unwrap_or(ended).since(submitted);
+        let ran = started.map_or(Millis(0), |started| ended.since(started));
+        Ending { end, attempts: 0, waited, ran, result: None }
+    }
+
+    /// The end of a task as it is remembered.
+    pub(crate) fn of_finished(finished: Finished, result: Option<Bytes>) -> Ending {
+        let Finished { end, submitted, started, ended, attempts, .. } = finished;
+        Ending { attempts, result, ..Ending::at(end, submitted, started, ended) }
+    }
+
     /// The end as a result: what it produced, or why it produced nothing.
     pub fn into_result(self) -> Result<serde_json::Value, RunError> {
         match (self.end, self.result) {

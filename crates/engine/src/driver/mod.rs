@@ -5,7 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod effects;
 pub(crate) mod engine_loop;
 pub(crate) mod ids;
-pub(crate) mod inline;
+pub(crate) mod in_memory;
 pub(crate) mod mailbox;
 pub(crate) mod outbox;
 pub(crate) mod shutdown;

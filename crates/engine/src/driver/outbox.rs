@@ -1,14 +1,27 @@
-//! What is to be told, once nobody has the engine any more.
-//!
-//! Whoever is told wakes up and wants the engine next. Were it told earlier, it would find the engine taken.
+//! Answers that are sent once the engine is unlocked, because a caller that wakes wants the engine next.
 
 use laneway_core::Reply;
+use smallvec::SmallVec;
 use tokio::sync::oneshot::Sender;
 
 use crate::driver::mailbox::{Accepted, Ending, Waiter, Wants};
 use crate::error::{Error, RunError};
 use crate::handle::workers::Claim;
 use crate::runs::slot::Slot;
+
+/// Answers on their way: most often one.
+#[derive(Default)]
+pub(crate) struct Outbox(SmallVec<[Told; 1]>);
+
+impl Outbox {
+    pub(crate) fn push(&mut self, told: Told) {
+        self.0.push(told);
+    }
+
+    pub(crate) fn send(self) {
+        self.0.into_iter().for_each(Told::tell);
+    }
+}
 
 /// An answer, and who waits for it.
 pub(crate) enum Told {
@@ -18,6 +31,7 @@ pub(crate) enum Told {
     Batch(Sender<Result<Vec<Waiter>, Error>>, Vec<Waiter>),
     Claims(Sender<Result<Vec<Claim>, Error>>, Vec<Claim>),
     Ending(Sender<Box<Ending>>, Box<Ending>),
+    Awaited(Sender<Result<Option<Waiter>, Error>>, Result<Option<Waiter>, Error>),
     Refusal(Wants, Error),
 }
 
@@ -31,6 +45,7 @@ impl Told {
             Told::Batch(answer, waiters) => answer.send(Ok(waiters)).map_err(drop),
             Told::Claims(answer, claims) => answer.send(Ok(claims)).map_err(drop),
             Told::Ending(answer, ending) => answer.send(ending).map_err(drop),
+            Told::Awaited(answer, waiter) => answer.send(waiter).map_err(drop),
             Told::Refusal(wants, error) => {
                 wants.refuse(error);
                 Ok(())

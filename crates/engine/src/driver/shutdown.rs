@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use crate::driver::engine_loop::Engine;
 use crate::driver::mailbox::{Ask, Wants};
-use crate::driver::outbox::Told;
 use crate::runs::stop::Stopped;
 
 /// What a shutdown waits for, and who waits for it.
@@ -59,14 +58,9 @@ impl Engine {
 
     /// Closes the store and tells everybody that it is over: who waits hears that from its dropped sender.
     pub(crate) async fn end(mut self) {
-        self.leave().await;
-        self.outbox.drain(..).for_each(Told::tell);
-        self.calls.close();
-        // What is on its way when the channel closes would lie in it for ever, and whoever asked would wait as long.
-        while let Some(call) = self.calls.recv().await {
-            drop(call);
-        }
-        self.reports.close();
+        std::mem::take(&mut self.outbox).send();
+        // Workers that wait for an offer hear that there is none any more.
+        self.tools.offers.notify_waiters();
         self.runs.tell_all(Stopped::Shutdown);
         let is_sound = self.outage.is_none() && self.broken.is_none();
         let last = if is_sound { self.saver.last(&self.journal, &self.scheduler) } else { None };

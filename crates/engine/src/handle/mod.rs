@@ -18,13 +18,13 @@ use bytes::Bytes;
 use laneway_core::{BlobId, Command, LaneSettings, Name, Pattern, Reply, Scheduler, TaskId};
 use laneway_store::{Durability, Log, Store};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::driver::engine_loop::Engine;
 use crate::driver::ids::Ids;
-use crate::driver::inline::Inline;
-use crate::driver::mailbox::{Ask, Call, Ending, Report, Wants};
+use crate::driver::in_memory::InMemory;
+use crate::driver::mailbox::{Ask, Call, Ending, Look, Mailbox, Report, Wants};
 use crate::driver::spawner::Tasks;
 use crate::error::Error;
 use crate::events::refusals::{Counts, Refusals};
@@ -50,32 +50,27 @@ pub struct Handle(pub(crate) Arc<Shared>);
 
 /// What all handles and the loop share.
 pub(crate) struct Shared {
-    pub(crate) calls: mpsc::Sender<Call>,
-    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    mailbox: Mailbox,
     pub(crate) tools: Toolbox,
     pub(crate) updates_max: usize,
     pub(crate) durability: Durability,
     /// The settings that held before this engine began with others.
     found: OnceLock<Vec<(Pattern, LaneSettings)>>,
-    inline: Option<Inline>,
 }
 
 impl Shared {
     /// The engine, where there is no loop.
-    pub(crate) fn inline(&self) -> Option<&Inline> {
-        self.inline.as_ref()
-    }
-
-    fn poke(&self) {
-        if let Some(inline) = &self.inline {
-            inline.poke();
+    pub(crate) fn in_memory(&self) -> Option<&InMemory> {
+        match &self.mailbox {
+            Mailbox::InMemory(driver) => Some(driver),
+            Mailbox::Loop { .. } => None,
         }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.inline.is_some() {
+        if self.in_memory().is_some() {
             // The engine goes with this, so nothing more happens.
             self.tools.watchers.close();
         }
@@ -116,8 +111,8 @@ impl Handle {
     pub fn in_memory(options: Options) -> Handle {
         let journal = Journal::in_memory(options.history_max, options.history_for);
         let (engine, handle) = Engine::new(journal, options, Durability::Memory);
-        if let Some(inline) = handle.0.inline() {
-            inline.adopt(engine, Arc::downgrade(&handle.0));
+        if let Some(driver) = handle.0.in_memory() {
+            driver.adopt(engine, Arc::downgrade(&handle.0));
         }
         handle
     }
@@ -163,23 +158,12 @@ impl Handle {
     }
 
     pub(crate) fn new(
-        calls: mpsc::Sender<Call>,
-        reports: mpsc::UnboundedSender<Report>,
+        mailbox: Mailbox,
         tools: Toolbox,
         updates_max: usize,
         durability: Durability,
     ) -> Handle {
-        let is_in_memory = matches!(tools.journal(), Some(Journal::Memory(_)));
-        let inline = is_in_memory.then(Inline::default);
-        Handle(Arc::new(Shared {
-            calls,
-            reports,
-            tools,
-            updates_max,
-            durability,
-            found: OnceLock::new(),
-            inline,
-        }))
+        Handle(Arc::new(Shared { mailbox, tools, updates_max, durability, found: OnceLock::new() }))
     }
 
     fn keep_found(&self, found: Option<Vec<(Pattern, LaneSettings)>>) {
@@ -273,19 +257,11 @@ impl Handle {
     /// Waits for the end of a task that is live or remembered; [`NotLive`](laneway_core::Rejection::NotLive) if
     /// it is neither.
     pub async fn wait_for(&self, task: TaskId) -> Result<Ending, Error> {
-        let mut updates = self.subscribe(Filter { task: Some(task), lane: None });
-        loop {
-            match self.ending_of(task).await {
-                Err(Error::Rejected(_)) => {}
-                known => return known,
-            }
-            if self.task(task).await?.is_none() {
-                // It may have ended between the two looks.
-                return self.ending_of(task).await;
-            }
-            if updates.next().await.is_none() {
-                return Err(Error::Closed);
-            }
+        let (answer, waiter) = oneshot::channel();
+        self.call(Call::Look(Look::End { task, answer })).await?;
+        match waiter.await.map_err(|_| Error::Closed)?? {
+            Some(waiter) => waiter.await.map(|ending| *ending).map_err(|_| Error::Closed),
+            None => self.ending_of(task).await,
         }
     }
 
@@ -293,9 +269,7 @@ impl Handle {
     pub async fn ending_of(&self, task: TaskId) -> Result<Ending, Error> {
         let found = self.journal()?.finished(task).await?;
         let not_live = Error::Rejected(laneway_core::Rejection::NotLive { task });
-        found
-            .map(|(finished, result)| Ending { end: finished.end, attempts: finished.attempts, result })
-            .ok_or(not_live)
+        found.map(|(finished, result)| Ending::of_finished(finished, result)).ok_or(not_live)
     }
 
     /// A payload, as JSON.
@@ -321,10 +295,10 @@ impl Handle {
         question: impl FnOnce(&Scheduler) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let (answer, told) = oneshot::channel();
-        let look = Box::new(move |lanes: Result<&Scheduler, Error>| {
+        let look = Look::State(Box::new(move |lanes: Result<&Scheduler, Error>| {
             // Whoever does not listen any more need not be told.
             drop(answer.send(lanes.map(question)));
-        });
+        }));
         self.call(Call::Look(look)).await?;
         told.await.map_err(|_| Error::Closed)?
     }
@@ -337,28 +311,20 @@ impl Handle {
     }
 
     pub(crate) async fn send(&self, ask: Ask) -> Result<(), Error> {
-        self.call(Call::Ask(Box::new(ask))).await
+        self.call(Call::Ask(ask)).await
     }
 
     pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
-        self.0.calls.send(call).await.map_err(|_| Error::Closed)?;
-        self.0.poke();
-        Ok(())
+        self.0.mailbox.call(call).await
     }
 
     pub(crate) fn report(&self, report: Report) {
-        // When the loop has ended there is nobody to tell, and nothing to free.
-        drop(self.0.reports.send(report));
-        self.0.poke();
+        self.0.mailbox.report(report);
     }
 
     /// Reports from inside the engine, which is looked at again before it is left.
     pub(crate) fn report_later(&self, report: Report) {
-        // As above.
-        drop(self.0.reports.send(report));
-        if let Some(inline) = &self.0.inline {
-            inline.mark();
-        }
+        self.0.mailbox.report_later(report);
     }
 
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
@@ -371,10 +337,6 @@ impl Handle {
 
     pub(crate) fn offered(&self) -> Notified<'_> {
         self.0.tools.offers.notified()
-    }
-
-    pub(crate) async fn closed(&self) {
-        self.0.calls.closed().await;
     }
 
     /// An id that no task had before: see [`submit_spec`](Handle::submit_spec).

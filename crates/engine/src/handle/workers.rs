@@ -141,7 +141,6 @@ impl Handle {
             tokio::select! {
                 biased;
                 () = offered => {}
-                () = self.closed() => return Err(Error::Closed),
                 () = given_up.as_mut() => return Ok(Vec::new()),
             }
         }

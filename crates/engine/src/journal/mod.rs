@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use laneway_core::{BlobId, Millis, TaskId, Timestamp};
-use laneway_store::{Append, Entry, Finished, Head, HistoryQuery, Log, Place, StoreError, Version};
+use laneway_store::{Entry, Finished, HistoryQuery, Log, Place, StoreError, Version};
 
 use crate::driver::clock::millis;
 use crate::driver::ids::ByTask;
@@ -59,19 +59,6 @@ impl Journal {
         }
     }
 
-    /// Keeps an entry and returns where the log ends then.
-    pub(crate) async fn append(&self, head: Head, sealed: &mut Sealed) -> Result<Head, StoreError> {
-        match (self, sealed) {
-            (Journal::Memory(memory), Sealed::Memory(entry)) => {
-                memory.lock().unwrap_or_else(PoisonError::into_inner).keep(entry);
-                Ok(head)
-            }
-            (Journal::Kept(log), Sealed::Kept(append)) => log.store().append(append.clone()).await,
-            // An entry is appended where it was sealed.
-            _ => Ok(head),
-        }
-    }
-
     /// A payload.
     pub(crate) async fn payload(&self, id: BlobId) -> Result<Option<Bytes>, StoreError> {
         match self {
@@ -106,21 +93,12 @@ impl Journal {
     }
 }
 
-/// An entry in the form in which it is kept.
-pub(crate) enum Sealed {
-    Memory(Entry),
-    Kept(Append),
-}
-
-impl Sealed {
-    /// Whether whoever appends it stands in line again.
-    pub(crate) fn is_in_line_again(&self) -> bool {
-        matches!(self, Sealed::Kept(append) if append.again)
-    }
-}
-
 impl Memory {
-    fn keep(&mut self, entry: &mut Entry) {
+    pub(crate) fn payload(&self, id: BlobId) -> Option<Bytes> {
+        self.payloads.get(&id).cloned()
+    }
+
+    pub(crate) fn keep(&mut self, entry: &mut Entry) {
         self.payloads.extend(entry.payloads.drain(..));
         for gone in &entry.dropped {
             self.payloads.remove(gone);

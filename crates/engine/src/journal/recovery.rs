@@ -76,8 +76,8 @@ impl Engine {
         let configure = Command::Configure(changes.unwrap_or_default());
         let mut asks = vec![Ask::new(configure, Wants::Reply(answer))];
         asks.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
-        self.decide_and_keep(asks).await;
-        self.outbox.drain(..).for_each(Told::tell);
+        self.decide_and_keep(&mut asks).await;
+        std::mem::take(&mut self.outbox).send();
         self.trouble().map_or(Ok(()), Err)?;
         settled.try_recv().map_err(|_| Error::Closed)??;
         Ok(is_changed.then_some(held))
@@ -189,10 +189,10 @@ impl Engine {
         for task in over {
             match self.journal.finished(task).await? {
                 Some((finished, result)) => {
-                    let (end, attempts) = (finished.end, finished.attempts);
-                    self.tell_waiters(task, || Ending { end: end.clone(), attempts, result: result.clone() });
+                    let ending = Ending::of_finished(finished, result);
+                    self.tell_waiters(task, || ending.clone());
                 }
-                None => self.tell_waiters(task, || Ending { end: End::Lost, attempts: 0, result: None }),
+                None => self.tell_waiters(task, Ending::lost),
             }
         }
         let scheduler = &self.scheduler;
@@ -274,7 +274,7 @@ impl Engine {
             }
             asks.extend(signs.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
             self.flow.hold(Some(at));
-            self.decide_and_keep(std::mem::take(&mut asks)).await;
+            self.decide_and_keep(&mut asks).await;
             self.flow.hold(None);
             if self.outage.is_some() || self.broken.is_some() {
                 return;

@@ -22,7 +22,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::driver::batch::Turn;
 use crate::driver::engine_loop::Engine;
-use crate::driver::outbox::Told;
 use crate::replica::apply_remote::news;
 
 /// For how long whoever has the baton may append nothing before the others go on without it. The time also has to
@@ -100,7 +99,7 @@ impl Engine {
             };
             self.hear(news).await;
             self.take_up_news().await;
-            self.outbox.drain(..).for_each(Told::tell);
+            std::mem::take(&mut self.outbox).send();
         }
     }
 

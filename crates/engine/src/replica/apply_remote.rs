@@ -158,7 +158,7 @@ impl Engine {
         self.note(author, &turn);
         self.note_letters(&turn);
         self.tell_waiters_later(&turn);
-        self.publish(Vec::new(), turn);
+        self.publish(&mut Vec::new(), turn);
     }
 
     /// Takes note of a batch that is in the log, ours or another's.
@@ -202,15 +202,14 @@ impl Engine {
     /// Tells those who wait for tasks that ended elsewhere, as soon as what those produced has been read.
     fn tell_waiters_later(&mut self, turn: &Turn) {
         let mut told = Vec::new();
-        let attempts: HashMap<TaskId, u32> = match self.waiters.is_empty() {
-            true => return,
-            false => turn.departed.iter().map(|view| (view.id, view.attempts)).collect(),
-        };
+        if self.waiters.is_empty() {
+            return;
+        }
+        let views: HashMap<TaskId, &TaskView> = turn.departed.iter().map(|view| (view.id, view)).collect();
         for event in &turn.events {
             let Event::Ended { task, end } = event else { continue };
             let Some(waiters) = self.waiters.remove(task) else { continue };
-            let attempts = attempts.get(task).copied().unwrap_or(0);
-            told.push((*task, waiters, Ending { end: end.clone(), attempts, result: None }));
+            told.push((*task, waiters, Ending::new(end.clone(), views.get(task).copied(), turn.at)));
         }
         if let (Some(log), false) = (self.journal.log().cloned(), told.is_empty()) {
             self.tasks.spawn(tell_results(log, told));
@@ -344,7 +343,7 @@ impl Engine {
         {
             let which = Selector { kind: Some(kind), ..Selector::default() };
             let command = Command::CancelWaiting { which, reason: CancelReason::Caller };
-            self.decide_and_keep(vec![Ask::new(command, Wants::Nothing)]).await;
+            self.decide_and_keep(&mut vec![Ask::new(command, Wants::Nothing)]).await;
         }
     }
 

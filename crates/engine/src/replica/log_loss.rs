@@ -216,7 +216,7 @@ impl Engine {
     /// A task that was to be put back is refused: it is gone for good, and so is whoever waits for it.
     pub(crate) fn not_put_back(&mut self, task: TaskId) {
         if self.scheduler.task(task).is_none() {
-            self.tell_waiters(task, || Ending { end: End::Lost, attempts: 0, result: None });
+            self.tell_waiters(task, Ending::lost);
             if let Some(answer) = self.slots.remove(&task) {
                 self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
             }
