@@ -36,7 +36,7 @@ async def test_the_bridge_goes_on_with_a_server_that_was_started_again(tmp_path:
 
 
 async def test_the_samples_of_the_guide_work(server: Server, tmp_path_factory: pytest.TempPathFactory) -> None:
-    guide = (HERE.parent.parent / "docs/mcp.md").read_text()
+    guide = (HERE.parent.parent / "docs/guide/mcp.md").read_text()
     samples = re.findall(r"```(\w+)\n(.*?)```", guide, re.DOTALL)
     assert [language for language, _ in samples] == ["sh", "json", "json", "python"]
     program, address = samples[1][1], samples[2][1]

@@ -36,7 +36,7 @@ cargo xtask <chore>
   bench engine [WORD] the engine beside tokio, its peers and plain SQLite, with bounds; only rows whose name holds WORD
   bench sdk         a slot in both SDKs beside a plain request of the same HTTP client, with its bound
   bench sessions    size and speed of sessions with waiting messages, with their bounds
-  compare [--rounds N] [--write]  the same work through Laneway and its peers; --write: into docs/comparison.md too
+  compare [--rounds N] [--write]  the same work through Laneway and its peers; --write: into docs/benchmarks/comparison.md too
   bench dashboard   the dashboard's first look at 100 000 waiting tasks, with its bounds
   fuzz TARGET --seconds N  libFuzzer on one reader of input, or on `all` in turn (needs cargo-fuzz)
   crash --rounds N  kills a process that works on a store, N times, and looks at what is left

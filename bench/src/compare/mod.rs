@@ -73,9 +73,9 @@ pub fn run(rounds: &str, docs: Option<&Path>) -> Result<(), Failed> {
     };
     report.print();
     if let Some(docs) = docs {
-        std::fs::write(docs.join("comparison.md"), page::page(&report, &field))?;
+        std::fs::write(docs.join("benchmarks/comparison.md"), page::page(&report, &field))?;
         std::fs::write(docs.join("images/comparison.svg"), plot::plot(&report))?;
-        println!("written: docs/comparison.md, docs/images/comparison.svg");
+        println!("written: docs/benchmarks/comparison.md, docs/images/comparison.svg");
     }
     Ok(())
 }

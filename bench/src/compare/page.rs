@@ -1,4 +1,4 @@
-//! `docs/comparison.md`: what was measured, how, and where others are better.
+//! `docs/benchmarks/comparison.md`: what was measured, how, and where others are better.
 
 use std::process::Command;
 
@@ -47,7 +47,7 @@ pub fn page(report: &Report, field: &Field) -> String {
     for (name, figures) in &report.rows {
         page.push_str(&format!("| **{name}** | {} |\n", figures.cells().join(" | ")));
     }
-    page.push_str("\n![The timed figures as bars](images/comparison.svg)\n\n## Where we lose\n\n");
+    page.push_str("\n![The timed figures as bars](../images/comparison.svg)\n\n## Where we lose\n\n");
     page.push_str(
         "By more than a twentieth, beside the Laneway that one would take in its place (in memory beside those in memory; on \
          disk and on Redis beside BullMQ):\n\n",

@@ -30,7 +30,7 @@ fn done(dir: &Path, url: &str, words: &[&str]) -> String {
 
 /// The words of a command as the guide has it, with another address.
 fn documented(command: &str, address: &str, url: &str) -> Vec<String> {
-    let guide = include_str!("../../../docs/cli.md");
+    let guide = include_str!("../../../docs/reference/cli.md");
     let line = guide.lines().find(|line| line.starts_with(command)).expect("the guide has such a line");
     let line = line.split_once(" #").map_or(line, |(line, _)| line);
     assert!(line.contains(address), "{line}");

@@ -1,6 +1,6 @@
 //! Every verb as people and scripts see it: what was typed, all of standard output and standard error, the exit code.
 //!
-//! A page in `verbs/`, and the guide in `docs/cli.md`, has a configuration in its first `hcl` block, with which a real
+//! A page in `verbs/`, and the guide in `docs/reference/cli.md`, has a configuration in its first `hcl` block, with which a real
 //! server is started, and commands in `console` blocks, which a real shell runs one after another. Lines of standard
 //! error begin with `2> `, and an exit code other than 0 is the last line, `[exit 3]`. With `UPDATE=1` in the
 //! environment the outputs are written anew; read the difference before you believe it.
@@ -23,7 +23,7 @@ macro_rules! pages {
 }
 
 pages! {
-    the_guide "../../docs/cli.md"
+    the_guide "../../docs/reference/cli.md"
     looking "tests/verbs/looking.md"
     tasks_and_cancelling "tests/verbs/tasks.md"
     lanes "tests/verbs/lanes.md"

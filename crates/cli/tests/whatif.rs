@@ -159,7 +159,7 @@ fn root() -> &'static Path {
 /// Runs the commands of the guide where its examples are; `UPDATE=1` writes what comes of them, and the picture.
 #[test]
 fn the_guide_says_what_its_commands_say() {
-    let (guide, picture) = (root().join("docs/what-if.md"), root().join("docs/images/what-if.svg"));
+    let (guide, picture) = (root().join("docs/guide/what-if.md"), root().join("docs/images/what-if.svg"));
     let page = fs::read_to_string(&guide).unwrap();
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(root().join("examples").canonicalize().unwrap(), dir.path().join("examples"))

@@ -3,7 +3,7 @@
 use laneway_config::{Profile, VARIABLES, parse};
 use laneway_core::SETTING_KEYS;
 
-const PAGE: &str = include_str!("../../../docs/configuration.md");
+const PAGE: &str = include_str!("../../../docs/reference/configuration.md");
 
 /// The samples of one language, in order.
 fn samples(language: &str) -> Vec<&'static str> {

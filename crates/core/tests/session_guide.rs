@@ -5,7 +5,7 @@ use laneway_scenario::play;
 
 #[test]
 fn what_the_guide_shows_happens() {
-    let guide = include_str!("../../../docs/sessions.md");
+    let guide = include_str!("../../../docs/guide/sessions.md");
     let samples: Vec<&str> =
         guide.split("```scenario\n").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();
     assert!(samples.len() >= 4, "{} samples", samples.len());

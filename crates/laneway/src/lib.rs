@@ -125,10 +125,10 @@ struct Readme;
 
 /// And those in the guide to sessions.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/sessions.md")]
+#[doc = include_str!("../../../docs/guide/sessions.md")]
 struct SessionsGuide;
 
 /// So must those in the guide.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/embedding.md")]
+#[doc = include_str!("../../../docs/guide/embedding.md")]
 struct Embedding;

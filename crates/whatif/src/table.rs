@@ -111,7 +111,9 @@ fn assumptions(text: &mut Text, before: &Report, after: &Report) {
             text.row(name, &shown(value(before)), &shown(value(after)), "");
         }
     }
-    text.line("  runs take their recorded time, and workers are always there; docs/what-if.md has all of it");
+    text.line(
+        "  runs take their recorded time, and workers are always there; docs/guide/what-if.md has all of it",
+    );
 }
 
 struct Text(String);

@@ -14,7 +14,7 @@ from conftest import WAIT_MAX_S
 from laneway import Local
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "docs" / "sdk.md", ROOT / "sdk" / "python" / "README.md", *sorted((ROOT / "docs" / "coming-from").glob("*.md"))]
+PAGES = [ROOT / "docs" / "guide" / "sdk.md", ROOT / "sdk" / "python" / "README.md", *sorted((ROOT / "docs" / "guide" / "coming-from").glob("*.md"))]
 SAMPLES = [
     pytest.param(sample, id=f"{page.stem}-{number}")
     for page in PAGES

@@ -11,8 +11,8 @@ import { Laneway } from "../src/index.js";
 import { CONFIG, WAIT_MAX_MS } from "./server.js";
 
 const root = new URL("../../", import.meta.url);
-const guides = new URL("../../docs/coming-from/", root);
-const pages = [new URL("../../docs/sdk.md", root), new URL("README.md", root), ...readdirSync(guides).map((page) => new URL(page, guides))];
+const guides = new URL("../../docs/guide/coming-from/", root);
+const pages = [new URL("../../docs/guide/sdk.md", root), new URL("README.md", root), ...readdirSync(guides).map((page) => new URL(page, guides))];
 
 /** Checks the samples as strictly as the SDK itself, and returns what they are to be run as. */
 function compiled(samples: string[]): string[] {

@@ -35,5 +35,5 @@ pub const SESSIONS: u64 = 5;
 
 /// The guide, whose sample must compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/replicas.md")]
+#[doc = include_str!("../../../docs/guide/replicas.md")]
 pub struct Guide;

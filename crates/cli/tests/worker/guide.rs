@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::common::{Process, ended, laneway, serve, submit};
 
-const GUIDE: &str = include_str!("../../../../docs/worker.md");
+const GUIDE: &str = include_str!("../../../../docs/guide/worker.md");
 
 fn samples(language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");

@@ -51,7 +51,10 @@ async fn examine(verb: &Doctor, config: &Config, file: Option<PathBuf>) -> Vec<F
         None => well("configuration", "no file, so defaults and an agent `echo`"),
     }];
     findings.extend(
-        config.warnings.iter().map(|warning| odd("configuration", warning, "see docs/configuration.md")),
+        config
+            .warnings
+            .iter()
+            .map(|warning| odd("configuration", warning, "see docs/reference/configuration.md")),
     );
     findings.extend(programs(config));
     let server = server(verb, config).await;
@@ -103,7 +106,7 @@ async fn open(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> 
 fn advice(error: &StoreError) -> &'static str {
     match error {
         StoreError::InUse { .. } => "stop the other process, or ask the server that it is",
-        StoreError::Unfit { .. } => "set up the engine as it says; docs/replicas.md has the settings",
+        StoreError::Unfit { .. } => "set up the engine as it says; docs/guide/replicas.md has the settings",
         StoreError::Corrupt { .. } => {
             "do not start on it: restore a copy, or `laneway export` what can be read"
         }
