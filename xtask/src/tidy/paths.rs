@@ -11,7 +11,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     for (path, text) in tree.files.iter().filter(|(path, _)| PAGES.contains(&path.as_str())) {
         for (index, line) in text.lines().enumerate() {
             for token in line.split('`').skip(1).step_by(2).filter(|token| is_path(token)) {
-                if !BASES.iter().any(|base| tree.has(&format!("{base}{token}"))) {
+                if !exists(tree, token) {
                     problems.push(Problem {
                         rule: "path",
                         area: area(path),
@@ -23,6 +23,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// A bare file name belongs to the folder that its line speaks of, so any file of that name will do.
+fn exists(tree: &Tree, token: &str) -> bool {
+    let suffix = format!("/{token}");
+    BASES.iter().any(|base| tree.has(&format!("{base}{token}")))
+        || (!token.contains('/') && tree.paths.iter().any(|path| path.ends_with(&suffix)))
 }
 
 /// Whether quoted text is a path: the name of a source file, or a folder that ends with a slash.
