@@ -1,22 +1,19 @@
-//! Holds the server to its own OpenAPI document: schemathesis makes requests of it, sensible and not, and no answer may be
-//! one that the document does not describe. A 500 is not described.
+//! Checks the server against its OpenAPI document: schemathesis makes valid and invalid requests of it. The document
+//! describes no 500.
 
-use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{build_program, root, run};
+use crate::chore::{build_program, program, python, run, target};
 
 /// The version that is known to work.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
-/// How many requests are made up for each operation.
+/// How many requests are generated for each operation.
 const EXAMPLES: &str = "25";
 
-/// Streams do not end and claims wait, so that a client that reads to the end would wait with them. A removed or an added
-/// token changes who may ask.
-const LEFT_OUT: [&str; 8] = [
+/// Streams do not end and claims wait, so a client that reads to the end would hang. A change of tokens would lock it out.
+const EXCLUDED: [&str; 8] = [
     "--exclude-path-regex",
     "/events$",
     "--exclude-path",
@@ -27,27 +24,19 @@ const LEFT_OUT: [&str; 8] = [
     "/api/slots",
 ];
 
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// A server of its own, ended with this value.
+/// A running server, killed on drop.
 struct Served(Child);
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // One that has ended already is as good.
+        // A server that has ended already needs nothing.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// Starts a server, asks it everything, and fails with what it should not have answered.
-pub(crate) fn fuzz() -> Result<(), String> {
+/// Starts a server and fails on every answer that its document does not describe.
+pub(crate) fn check() -> Result<(), String> {
     let schemathesis = install()?;
     build_program()?;
     let dir = target().join("api-check");
@@ -55,7 +44,7 @@ pub(crate) fn fuzz() -> Result<(), String> {
         fs::remove_dir_all(&dir).map_err(|error| error.to_string())?;
     }
     fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
-    let laneway = target().join("debug/laneway");
+    let laneway = program("debug");
     let create = ["token", "create", "--subject", "api-check", "--scope", "admin"];
     let token = Command::new(&laneway).args(create).current_dir(&dir).output();
     let token = token.map_err(|error| error.to_string())?.stdout;
@@ -84,7 +73,7 @@ pub(crate) fn fuzz() -> Result<(), String> {
         "120",
     ]);
     arguments.extend(["--exclude-path", "/api/tokens", "--warnings", "off"]);
-    arguments.extend(LEFT_OUT);
+    arguments.extend(EXCLUDED);
     let status = Command::new(schemathesis)
         .args(arguments)
         .current_dir(&dir)
@@ -93,14 +82,11 @@ pub(crate) fn fuzz() -> Result<(), String> {
     if status.success() { Ok(()) } else { Err("the server does not keep to its document".to_owned()) }
 }
 
-/// The program, in a virtual environment of its own.
 fn install() -> Result<String, String> {
-    let venv = target().join("schemathesis");
-    let program = venv.join("bin/schemathesis");
+    let python = python("schemathesis")?;
+    let program = target().join("schemathesis/bin/schemathesis");
     if !program.exists() {
-        crate::ensure("python3", "python3-venv")?;
-        run("python3", &["-m", "venv", &text(&venv)], &[])?;
-        run(&text(&venv.join("bin/pip")), &["install", "--quiet", SCHEMATHESIS], &[])?;
+        run(&python, &["-m", "pip", "install", "--quiet", SCHEMATHESIS], &[])?;
     }
-    Ok(text(&program))
+    Ok(program.to_string_lossy().into_owned())
 }

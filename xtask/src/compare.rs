@@ -1,14 +1,14 @@
-//! The same work through Laneway and through what one would take instead.
+//! The same work through Laneway and through other queues.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{ensure, root, run};
+use crate::chore::{ensure, root, run};
 
-/// What p-queue asks for.
+/// The oldest Node that p-queue supports.
 const NODE_MIN: u32 = 20;
 
-/// Installs the peers, measures, and writes the page of the documentation if asked to.
+/// Installs the other queues and measures; `--write` updates the page of the documentation.
 pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
     let (rounds, is_written) = match words {
         [] => ("7", false),
@@ -28,7 +28,7 @@ pub(crate) fn compare(words: &[&str]) -> Result<(), String> {
     run("cargo", &bench, &[("LANEWAY_PEERS", &peers.to_string_lossy())])
 }
 
-/// Puts the queues of Node into a directory of their own; where that is.
+/// Installs the queues for Node into `target/peers`.
 pub(crate) fn install_peers() -> Result<PathBuf, String> {
     ensure("node", "nodejs")?;
     ensure("npm", "npm")?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{root, run};
+use crate::chore::{root, run};
 
 const LIBFUZZER: &str = "tools/fuzz/libfuzzer";
 /// An input that takes longer than this hangs its reader.

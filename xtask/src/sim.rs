@@ -1,8 +1,8 @@
-//! Simulated histories, by their seeds.
+//! Simulated histories.
 
-use crate::run;
+use crate::chore::run;
 
-/// Builds the simulator and passes on what is asked of it.
+/// Builds the simulator and passes the arguments on.
 pub(crate) fn run_seeds(words: &[&str]) -> Result<(), String> {
     let mut arguments = vec!["run", "--release", "--package", "laneway-sim"];
     if words.contains(&"--planted") {

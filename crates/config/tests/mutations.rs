@@ -1,6 +1,7 @@
 //! Broken files: whatever is done to a sample, it is read or refused with words, and nothing panics.
 
 use laneway_config::{Profile, parse};
+use laneway_seeded::Random;
 
 const SAMPLES: [(&str, &str); 3] = [
     ("a.hcl", include_str!("samples/laneway.hcl")),
@@ -34,30 +35,17 @@ const PIECES: [&str; 24] = [
     "max_concurrency",
 ];
 
-/// SplitMix64: the same numbers on every machine.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
-}
-
 /// One small change: something goes, comes, or stands somewhere else.
-fn mutate(text: &str, numbers: &mut Numbers) -> String {
+fn mutate(text: &str, random: &mut Random) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let from = numbers.below(chars.len() + 1);
-    let to = (from + numbers.below(12)).min(chars.len());
-    let piece: Vec<char> = match numbers.below(3) {
+    let from = random.index(chars.len() + 1);
+    let to = (from + random.index(12)).min(chars.len());
+    let piece: Vec<char> = match random.index(3) {
         0 => Vec::new(),
-        1 => PIECES[numbers.below(PIECES.len())].chars().collect(),
+        1 => PIECES[random.index(PIECES.len())].chars().collect(),
         _ => {
-            let start = numbers.below(chars.len());
-            chars[start..(start + numbers.below(40)).min(chars.len())].to_vec()
+            let start = random.index(chars.len());
+            chars[start..(start + random.index(40)).min(chars.len())].to_vec()
         }
     };
     chars[..from].iter().chain(&piece).chain(&chars[to..]).collect()
@@ -66,13 +54,13 @@ fn mutate(text: &str, numbers: &mut Numbers) -> String {
 #[test]
 fn a_broken_file_is_refused_with_words() {
     let nothing: [(&str, &str); 0] = [];
-    let mut numbers = Numbers(7);
+    let mut random = Random::new(7);
     let (mut accepted, mut refused, mut understood) = (0, 0, 0);
     for round in 0..3000 {
         let (file, sample) = SAMPLES[round % SAMPLES.len()];
         let mut text = sample.to_owned();
-        for _ in 0..=numbers.below(3) {
-            text = mutate(&text, &mut numbers);
+        for _ in 0..=random.index(3) {
+            text = mutate(&text, &mut random);
         }
         match parse(file, &text, Profile::SERVER, nothing) {
             Ok(config) => {

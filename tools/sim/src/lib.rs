@@ -22,7 +22,6 @@
 //! | what must hold? | `check.rs`, `talks.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
 //! | how is a failure made short, and many seeds told of? | `shrink.rs`, `report.rs`, `summary.rs` |
 
-mod chance;
 mod check;
 mod client;
 mod faults;

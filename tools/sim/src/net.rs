@@ -94,7 +94,7 @@ impl Sim {
 
     fn fate_of_call(&self) -> (u64, u64, Option<Kind>) {
         let mut world = self.world();
-        let (there, back) = (world.chance.below(4), world.chance.below(4));
+        let (there, back) = (world.random.below(4), world.random.below(4));
         let Some((kind, much)) = world.calls.pop_front() else { return (there, back, None) };
         let now = world.now();
         world.calls_until = world.calls_until.max(now + 3500);

@@ -1,7 +1,7 @@
 //! What will happen when: a list that a seed gives, and that can be made shorter.
 
-use crate::chance::Chance;
 use crate::kind::Kind;
+use laneway_seeded::Random;
 
 /// When the last step of a plan may be.
 pub(crate) const HORIZON_MS: u64 = 10_000;
@@ -36,24 +36,24 @@ impl Plan {
     /// The plan of a seed. Each has its own few sorts of faults: with all of them everywhere, most would hide behind the
     /// loudest.
     pub fn of_seed(seed: u64) -> Plan {
-        let mut chance = Chance::new(seed, 1);
-        let replicas = [3, 3, 3, 2, 4, 1][chance.below(6) as usize];
-        let has_clock = chance.hits(3, 4);
-        let share = [0, 2, 5][chance.below(3) as usize];
+        let mut random = Random::stream(seed, 1);
+        let replicas = [3, 3, 3, 2, 4, 1][random.below(6) as usize];
+        let has_clock = random.hits(3, 4);
+        let share = [0, 2, 5][random.below(3) as usize];
         let faults: Vec<Kind> =
-            Kind::faults().iter().copied().filter(|kind| chance.hits(share * odds(*kind), 40)).collect();
-        let share = chance.between(3, 9);
-        let mut asks: Vec<Kind> = Kind::asks().iter().copied().filter(|_| chance.hits(share, 9)).collect();
+            Kind::faults().iter().copied().filter(|kind| random.hits(share * odds(*kind), 40)).collect();
+        let share = random.between(3, 9);
+        let mut asks: Vec<Kind> = Kind::asks().iter().copied().filter(|_| random.hits(share, 9)).collect();
         asks.push(Kind::SubmitTurn);
         let mut steps = Vec::new();
-        for _ in 0..chance.between(15, 70) {
-            let kind = asks[chance.below(asks.len() as u64) as usize];
-            steps.push(step(kind, &mut chance));
+        for _ in 0..random.between(15, 70) {
+            let kind = asks[random.below(asks.len() as u64) as usize];
+            steps.push(step(kind, &mut random));
         }
         if !faults.is_empty() {
-            for _ in 0..chance.between(1, 14) {
-                let kind = faults[chance.below(faults.len() as u64) as usize];
-                steps.push(step(kind, &mut chance));
+            for _ in 0..random.between(1, 14) {
+                let kind = faults[random.below(faults.len() as u64) as usize];
+                steps.push(step(kind, &mut random));
             }
         }
         steps.sort_by_key(|step| step.at);
@@ -71,6 +71,6 @@ fn odds(kind: Kind) -> u64 {
     }
 }
 
-fn step(kind: Kind, chance: &mut Chance) -> Step {
-    Step { at: chance.between(200, HORIZON_MS), kind, who: chance.next(), much: chance.next() }
+fn step(kind: Kind, random: &mut Random) -> Step {
+    Step { at: random.between(200, HORIZON_MS), kind, who: random.number(), much: random.number() }
 }

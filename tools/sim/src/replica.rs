@@ -96,7 +96,7 @@ async fn join(sim: Sim, replica: usize, life: u32, host: Arc<Host>) {
     loop {
         let (seed, ahead) = {
             let mut world = sim.world();
-            (world.chance.next(), Arc::clone(&world.replicas[replica].ahead))
+            (world.random.number(), Arc::clone(&world.replicas[replica].ahead))
         };
         let mut options = Options::default().simulated(seed, Arc::new(Machine(Arc::clone(&host))));
         options.clock = Box::new(Skewed { start, ahead });

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use laneway_store::{Author, Version};
 use tokio::sync::Notify;
 
-use crate::chance::Chance;
 use crate::kind::Kind;
+use laneway_seeded::Random;
 
 /// How long a replica waits for an answer of the store.
 pub(crate) const ANSWER_MS: u64 = 500;
 
 /// One replica's way to the store. It outlives the replica.
 pub(crate) struct Wire {
-    chance: Chance,
+    random: Random,
     /// What strikes the next appends, reads and hints.
     appends: VecDeque<(Kind, u64)>,
     reads: VecDeque<(Kind, u64)>,
@@ -53,7 +53,7 @@ pub(crate) struct Fate {
 impl Wire {
     pub(crate) fn new(seed: u64, replica: usize) -> Wire {
         Wire {
-            chance: Chance::new(seed, 100 + replica as u64),
+            random: Random::stream(seed, 100 + replica as u64),
             appends: VecDeque::new(),
             reads: VecDeque::new(),
             hints: VecDeque::new(),
@@ -91,7 +91,7 @@ impl Wire {
             Sort::Read => self.reads.pop_front(),
             Sort::Other => None,
         };
-        let usual = Fate { there_ms: self.chance.below(3), back_ms: self.chance.below(3), kind: None };
+        let usual = Fate { there_ms: self.random.below(3), back_ms: self.random.below(3), kind: None };
         let Some((kind, much)) = planned else { return usual };
         let there_ms = match kind {
             Kind::AppendSlow | Kind::ReadSlow => 50 + much % (ANSWER_MS - 100),
@@ -105,6 +105,6 @@ impl Wire {
     /// until there are more.
     pub(crate) fn hint(&mut self, can_be_stale: bool) -> (u64, Option<Kind>) {
         let next = self.hints.iter().position(|kind| can_be_stale || *kind != Kind::HintStale);
-        (self.chance.below(3), next.and_then(|next| self.hints.remove(next)))
+        (self.random.below(3), next.and_then(|next| self.hints.remove(next)))
     }
 }

@@ -33,7 +33,7 @@ impl Sim {
     pub(crate) fn any_replica(&self) -> usize {
         let mut world = self.world();
         let replicas = world.replicas.len() as u64;
-        world.chance.below(replicas) as usize
+        world.random.below(replicas) as usize
     }
 }
 
@@ -45,7 +45,7 @@ async fn work(sim: Sim, name: String) {
         for claim in claimed.unwrap_or_default() {
             do_claimed(&sim, &name, claim).await;
         }
-        let pause = sim.world().chance.between(40, 160);
+        let pause = sim.world().random.between(40, 160);
         pass(pause).await;
     }
 }

@@ -9,7 +9,6 @@ use foldhash::quality::FixedState;
 use laneway_engine::Handle;
 use tokio::time::Instant;
 
-use crate::chance::Chance;
 use crate::check::Checker;
 use crate::host::Host;
 use crate::kind::Kind;
@@ -18,6 +17,7 @@ use crate::plan::Plan;
 use crate::shared::SharedLog;
 use crate::wire::Wire;
 use crate::{EPOCH_MS, StoreBug};
+use laneway_seeded::Random;
 
 /// How many workers and clients there are.
 pub(crate) const WORKERS: usize = 2;
@@ -39,7 +39,7 @@ pub(crate) struct World {
     pub(crate) calls: std::collections::VecDeque<(Kind, u64)>,
     /// What workers do wrong next.
     pub(crate) misdeeds: std::collections::VecDeque<Kind>,
-    pub(crate) chance: Chance,
+    pub(crate) random: Random,
     pub(crate) checker: Checker,
     pub(crate) ledger: Ledger,
     /// Who appends under which number: which replica, in which of its lives.
@@ -106,7 +106,7 @@ impl Sim {
             clients: places(CLIENTS),
             calls: Default::default(),
             misdeeds: Default::default(),
-            chance: Chance::new(plan.seed, 2),
+            random: Random::stream(plan.seed, 2),
             checker: Checker::new(),
             ledger: Ledger::default(),
             authors: BTreeMap::new(),

@@ -8,8 +8,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod answers;
-#[path = "../histories/dice.rs"]
-mod dice;
 mod edits;
 mod ledger;
 mod rules;

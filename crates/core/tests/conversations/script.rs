@@ -6,8 +6,8 @@ use laneway_core::{
     Scheduler, SessionCommand, Source, Steer, TaskId, TaskSpec, Timestamp,
 };
 
-use crate::dice::Dice;
 use crate::ledger::{Ledger, Where};
+use laneway_seeded::Random as Dice;
 
 pub(crate) const SESSIONS: [&str; 3] = ["s", "t/1", "u"];
 const MODES: [Mode; 8] = [

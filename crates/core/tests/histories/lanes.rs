@@ -5,7 +5,7 @@ use laneway_core::{
     Retry, RetryStrategy, Switch,
 };
 
-use crate::dice::Dice;
+use laneway_seeded::Random as Dice;
 
 const PATTERNS: [&str; 12] =
     ["a", "b", "c", "x", "global", "main", "session:*", "agent:*", "session:s", "session:s/*", "*", "f"];

@@ -6,7 +6,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod checker;
-mod dice;
 mod lanes;
 mod script;
 

@@ -10,8 +10,8 @@ use laneway_core::{
 };
 
 use crate::checker::Checker;
-use crate::dice::Dice;
 use crate::lanes;
+use laneway_seeded::Random as Dice;
 
 const LANES: [&str; 9] = ["a", "b", "c", "x", "main", "session:s", "session:t", "agent:k", "session:s/query"];
 const KINDS: [&str; 2] = ["chat", "code"];

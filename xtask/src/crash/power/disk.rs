@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::power::files::Files;
-use crate::power::trace::{Call, Event};
-use crate::served::Chance;
+use super::files::Files;
+use super::trace::{Call, Event};
+use laneway_seeded::Random;
 
 /// The least that a disk writes as a whole, and what most files are written in.
 const SECTORS: [usize; 2] = [512, 4096];
@@ -50,7 +50,7 @@ struct Disk {
 }
 
 /// What is left when the power goes at line `cut`.
-pub(crate) fn after_power_cut(before: &Files, events: &[Event], cut: usize, chance: &mut Chance) -> Files {
+pub(crate) fn after_power_cut(before: &Files, events: &[Event], cut: usize, random: &mut Random) -> Files {
     let mut disk = Disk::new(before);
     let mut moments: Vec<(usize, bool, usize)> = Vec::new();
     for (number, event) in events.iter().enumerate() {
@@ -65,7 +65,7 @@ pub(crate) fn after_power_cut(before: &Files, events: &[Event], cut: usize, chan
             false => disk.end(number, &events[number].call),
         }
     }
-    disk.left(chance)
+    disk.left(random)
 }
 
 impl Disk {
@@ -137,12 +137,12 @@ impl Disk {
         changes.chain(names).filter(|number| self.ended.contains(number)).collect()
     }
 
-    fn left(&self, chance: &mut Chance) -> Files {
+    fn left(&self, random: &mut Random) -> Files {
         let mut names: BTreeMap<PathBuf, usize> =
             self.before.files.keys().cloned().enumerate().map(|(number, path)| (path, number)).collect();
         let mut directories = self.before.directories.clone();
         let unsafe_ones = self.namings.iter().filter(|(.., is_safe)| !is_safe).count();
-        let mut kept = chance.below(unsafe_ones + 1);
+        let mut kept = random.index(unsafe_ones + 1);
         for (_, naming, is_safe) in &self.namings {
             if !is_safe {
                 if kept == 0 {
@@ -152,12 +152,12 @@ impl Disk {
             }
             naming.make(&mut names, &mut directories);
         }
-        let manner = Manner::of(chance);
+        let manner = Manner::of(random);
         let files = names
             .into_iter()
             .filter(|(path, _)| path.parent().is_none_or(|parent| directories.contains(parent)));
         let files = files.map(|(path, file)| {
-            let bytes = manner.contents(&self.files[file], chance);
+            let bytes = manner.contents(&self.files[file], random);
             (path, bytes)
         });
         Files { files: files.collect(), directories }
@@ -229,8 +229,8 @@ enum Manner {
 }
 
 impl Manner {
-    fn of(chance: &mut Chance) -> Manner {
-        match chance.below(8) {
+    fn of(random: &mut Random) -> Manner {
+        match random.index(8) {
             0 => Manner::KeepsAll,
             1 => Manner::LosesAll,
             2 | 3 => Manner::Some,
@@ -239,20 +239,20 @@ impl Manner {
         }
     }
 
-    fn contents(&self, file: &File, chance: &mut Chance) -> Vec<u8> {
+    fn contents(&self, file: &File, random: &mut Random) -> Vec<u8> {
         let mut contents = file.safe.clone();
         for (place, (_, change)) in file.since.iter().enumerate() {
             let is_last = place + 1 == file.since.len();
             let whole = match self {
                 Manner::KeepsAll => true,
                 Manner::LosesAll => false,
-                Manner::Some => chance.below(2) == 0,
+                Manner::Some => random.index(2) == 0,
                 Manner::Last => is_last,
                 Manner::Torn(sector) => {
-                    let salt = chance.next();
+                    let salt = random.number();
                     // Pieces of one sector share its fate.
                     let fate = |from: usize| {
-                        (Chance::new(salt ^ (from / sector) as u64).next() >> 40).is_multiple_of(2)
+                        (Random::new(salt ^ (from / sector) as u64).number() >> 40).is_multiple_of(2)
                     };
                     change.make(&mut contents, fate);
                     continue;

@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::served::{Chance, Served, ask, field, has_payload, payload, program, was_killed};
-use crate::{build_program, ensure};
+use laneway_seeded::Random;
+
+use super::served::{Served, ask, field, has_payload, payload, was_killed};
+use crate::chore::{build_program, ensure, program};
 
 /// The calls with which something reaches a disk, and how late such a call is at most the one that kills.
 const CALLS: [(&str, u64); 4] =
@@ -36,7 +38,7 @@ pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String>
     ensure("strace", "strace")?;
     build_program()?;
     println!("crash serve: {rounds} kills and {points} kills at a system call from seed {seed}");
-    let program = program();
+    let program = program("debug");
     let place = std::env::temp_dir().join(format!("laneway-crash-{}", std::process::id()));
     let began = Instant::now();
     let outcome = crash_all(&program, &place, rounds, points, seed);
@@ -66,8 +68,8 @@ fn crash_all(program: &Path, place: &Path, rounds: u64, points: u64, seed: u64) 
         let share = |all: u64, store: u64| (all + store) / STORES;
         let start = |store: u64| {
             scope.spawn(move || {
-                let (place, mut chance) = (place.join(store.to_string()), Chance::new(seed + store));
-                crash(program, &place, share(rounds, store), share(points, store), &mut chance)
+                let (place, mut random) = (place.join(store.to_string()), Random::new(seed + store));
+                crash(program, &place, share(rounds, store), share(points, store), &mut random)
             })
         };
         let running: Vec<_> = (0..STORES).map(start).collect();
@@ -92,7 +94,7 @@ fn crash(
     place: &Path,
     rounds: u64,
     points: u64,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> Result<Figures, String> {
     let mut figures = Figures::default();
     let mut known: Vec<Accepted> = Vec::new();
@@ -109,8 +111,8 @@ fn crash(
             }
             std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
         }
-        let at = if round < rounds { None } else { Some(point(chance)) };
-        let moment = Duration::from_millis(chance.next() % 300);
+        let at = if round < rounds { None } else { Some(point(random)) };
+        let moment = Duration::from_millis(random.number() % 300);
         let newest = known.len().saturating_sub(50);
         let told = || at.clone().unwrap_or_else(|| format!("after {moment:?}"));
         let (accepted, death) = one(program, place, at.as_deref(), moment, &known[newest..])
@@ -128,9 +130,9 @@ fn crash(
 }
 
 /// What strace is to do, and when.
-fn point(chance: &mut Chance) -> String {
-    let (calls, latest) = CALLS[chance.below(CALLS.len())];
-    format!("inject={calls}:signal=KILL:when={}", 1 + chance.next() % latest)
+fn point(random: &mut Random) -> String {
+    let (calls, latest) = CALLS[random.index(CALLS.len())];
+    format!("inject={calls}:signal=KILL:when={}", 1 + random.number() % latest)
 }
 
 /// What a server died of.

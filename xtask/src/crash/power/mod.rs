@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::power::disk::after_power_cut;
-use crate::power::files::Files;
-use crate::power::trace::{Call, Event};
-use crate::served::{Chance, PATIENCE, Served, ask, field, has_payload, payload, program};
-use crate::{build_program, ensure};
+use laneway_seeded::Random;
+
+use super::served::{PATIENCE, Served, ask, field, has_payload, payload};
+use crate::chore::{build_program, ensure, program};
+use disk::after_power_cut;
+use files::Files;
+use trace::{Call, Event};
 
 /// So many cuts are tried with one trace.
 const CUTS_OF_A_TRACE: u64 = 25;
@@ -70,7 +72,7 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     println!("crash power: {points} power cuts from seed {seed}");
     let place = std::env::temp_dir().join(format!("laneway-power-{}", std::process::id()));
     let began = Instant::now();
-    let outcome = cut_all(&program(), &place, points, &mut Chance::new(seed));
+    let outcome = cut_all(&program("debug"), &place, points, &mut Random::new(seed));
     // The files of a failure are left for whoever looks into it.
     let figures =
         outcome.map_err(|problem| format!("{problem}; seed {seed}; the files are in {}", place.display()))?;
@@ -101,7 +103,7 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     }
 }
 
-fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Result<Figures, String> {
+fn cut_all(program: &Path, place: &Path, points: u64, random: &mut Random) -> Result<Figures, String> {
     let mut figures = Figures::default();
     let (mut promises, mut lengths, mut traces_left) = (Promises::default(), BTreeMap::new(), 0);
     let cuts_of_a_trace = CUTS_OF_A_TRACE.min(points.div_ceil(2));
@@ -116,7 +118,7 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
             std::fs::create_dir_all(place).map_err(|error| error.to_string())?;
         }
         let before = Files::read(place)?;
-        let (events, answered) = watch(program, place, chance)?;
+        let (events, answered) = watch(program, place, random)?;
         lengths.extend(answered);
         figures.traces += 1;
         traces_left -= 1;
@@ -124,9 +126,9 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
         figures.written_back += usize::from(is_written_back(&events));
         let mut left = (promises.clone(), Files::default());
         for _ in 0..cuts_of_a_trace.min(points - figures.cuts) {
-            let at = chosen(&events, chance);
-            let mut files = after_power_cut(&before, &events, at, chance);
-            files.spoil("-shm", chance);
+            let at = chosen(&events, random);
+            let mut files = after_power_cut(&before, &events, at, random);
+            files.spoil("-shm", random);
             files.write(place)?;
             left = (promises.with(&events, at), files);
             let lost = look(program, place, &left.0, &lengths, &mut figures);
@@ -137,9 +139,9 @@ fn cut_all(program: &Path, place: &Path, points: u64, chance: &mut Chance) -> Re
             figures.cuts += 1;
         }
         while !is_new && figures.found == 0 && figures.pretended < PRETENDED {
-            let (one, other) = (chosen(&events, chance), chosen(&events, chance));
+            let (one, other) = (chosen(&events, random), chosen(&events, random));
             let at = one.max(other);
-            after_power_cut(&before, &events, one.min(other), chance).write(place)?;
+            after_power_cut(&before, &events, one.min(other), random).write(place)?;
             figures.pretended += 1;
             let (promised, none) = (promises.with(&events, at), &mut Figures::default());
             // One that does not start is a loss too, but not one that shows that tasks are looked for.
@@ -162,11 +164,11 @@ fn is_written_back(events: &[Event]) -> bool {
 }
 
 /// At any call, and as often right behind an answer, when most is promised and least is flushed for other reasons.
-fn chosen(events: &[Event], chance: &mut Chance) -> usize {
+fn chosen(events: &[Event], random: &mut Random) -> usize {
     let answers: Vec<&Event> = events.iter().filter(|event| matches!(event.call, Call::Answer(_))).collect();
     match answers.as_slice() {
-        [_, ..] if chance.below(2) == 0 => answers[chance.below(answers.len())].start,
-        _ => events.get(chance.below(events.len().max(1))).map_or(0, |event| event.start),
+        [_, ..] if random.index(2) == 0 => answers[random.index(answers.len())].start,
+        _ => events.get(random.index(events.len().max(1))).map_or(0, |event| event.start),
     }
 }
 
@@ -192,7 +194,7 @@ impl Promises {
 fn watch(
     program: &Path,
     place: &Path,
-    chance: &mut Chance,
+    random: &mut Random,
 ) -> Result<(Vec<Event>, BTreeMap<String, usize>), String> {
     let file = trace_file(place);
     let name = file.to_string_lossy();
@@ -203,11 +205,11 @@ fn watch(
         Some((200, _)) => {}
         other => return Err(format!("the lane was not made: {other:?}")),
     }
-    let (answered, seed) = (Mutex::new(Answered::default()), chance.next());
+    let (answered, seed) = (Mutex::new(Answered::default()), random.number());
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (address, answered) = (&served.address, &answered);
-            scope.spawn(move || load(address, &mut Chance::new(seed ^ client as u64), answered));
+            scope.spawn(move || load(address, &mut Random::new(seed ^ client as u64), answered));
         }
     });
     served.kill();
@@ -260,11 +262,11 @@ fn read_end(file: &Path) -> std::io::Result<String> {
 }
 
 /// Submits, and now and then does what it finds.
-fn load(address: &str, chance: &mut Chance, answered: &Mutex<Answered>) {
+fn load(address: &str, random: &mut Random, answered: &Mutex<Answered>) {
     let tell =
         |tell: &dyn Fn(&mut Answered)| tell(&mut answered.lock().unwrap_or_else(PoisonError::into_inner));
     for _ in 0..TASKS / CLIENTS {
-        let length = chance.below(PAYLOAD_MAX);
+        let length = random.index(PAYLOAD_MAX);
         let payload = payload(length);
         let body = format!("{{\"kind\": \"index\", \"lanes\": [\"work\"], \"payload\": {payload}}}");
         if let Some((202, answer)) = ask(address, "POST", "/api/tasks", &body)
@@ -272,7 +274,7 @@ fn load(address: &str, chance: &mut Chance, answered: &Mutex<Answered>) {
         {
             tell(&|answered| answered.lengths.extend([(id.to_owned(), length)]));
         }
-        if chance.below(2) == 0 && complete_one(address) {
+        if random.index(2) == 0 && complete_one(address) {
             tell(&|answered| answered.completed += 1);
         }
     }

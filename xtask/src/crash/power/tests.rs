@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::power::disk::after_power_cut;
-use crate::power::files::Files;
-use crate::power::trace::{Call, Event, read};
-use crate::served::Chance;
+use super::disk::after_power_cut;
+use super::files::Files;
+use super::trace::{Call, Event, read};
+use laneway_seeded::Random;
 
 /// Calls one after another, each a line of its own.
 fn events(calls: Vec<Call>) -> Vec<Event> {
@@ -18,7 +18,7 @@ fn outcomes(calls: Vec<Call>) -> Vec<Option<Vec<u8>>> {
     let place = Path::new("/store");
     let before = Files::of([(place.join("old"), b"old".to_vec())]);
     let events = events(calls);
-    let cut = |seed| after_power_cut(&before, &events, events.len(), &mut Chance::new(seed));
+    let cut = |seed| after_power_cut(&before, &events, events.len(), &mut Random::new(seed));
     (1..200).map(|seed| cut(seed).contents(&place.join("file")).map(<[u8]>::to_vec)).collect()
 }
 

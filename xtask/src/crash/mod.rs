@@ -1,9 +1,13 @@
-//! Kills real processes, as often as one likes.
+//! Kills real processes and checks what is left of their store.
 
-use crate::served::some_seed;
-use crate::{crash_serve, power, run};
+mod power;
+mod serve;
+mod served;
 
-/// What is done, with which numbers: `--name VALUE` pairs in any order.
+use crate::chore::run;
+use served::some_seed;
+
+/// `serve`, `power` or neither, then `--name VALUE` pairs in any order.
 pub(crate) fn crash(words: &[&str]) -> Result<(), String> {
     let (what, options) = match words {
         ["serve", options @ ..] => ("serve", options),
@@ -31,7 +35,7 @@ pub(crate) fn crash(words: &[&str]) -> Result<(), String> {
     }
     match (what, rounds, points) {
         ("serve", rounds, points) if rounds.or(points).is_some() => {
-            crash_serve::run_all(rounds.unwrap_or_default(), points.unwrap_or_default(), seed)
+            serve::run_all(rounds.unwrap_or_default(), points.unwrap_or_default(), seed)
         }
         ("power", _, Some(points)) if points > 0 => power::cut(points, seed),
         ("", Some(rounds), _) if rounds > 0 => {

@@ -3,20 +3,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::root;
-
 /// Only what hangs takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// The program as `cargo build` leaves it.
-pub(crate) fn program() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("debug").join("laneway")
-}
 
 /// A server in a process group of its own, with strace beside it if it is to be watched.
 pub(crate) struct Served {
@@ -117,28 +109,6 @@ pub(crate) fn has_payload(task: &str, length: usize) -> bool {
 /// The value of a text field of a JSON object, the first of that name.
 pub(crate) fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     json.split_once(&format!("\"{name}\":\""))?.1.split('"').next()
-}
-
-/// Chance that follows from a seed.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn new(seed: u64) -> Chance {
-        // Small seeds would begin with small numbers, and nothing comes of zero.
-        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number below `bound`, which is not zero.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
 }
 
 /// A seed that differs from run to run.

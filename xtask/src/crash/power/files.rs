@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::served::Chance;
+use laneway_seeded::Random;
 
 /// What is on the disk: directories, and files with their contents.
 #[derive(Clone, Debug, Default)]
@@ -61,15 +61,15 @@ impl Files {
     }
 
     /// Another process's memory was mapped there, and nothing of it counts after a start.
-    pub(crate) fn spoil(&mut self, ending: &str, chance: &mut Chance) {
+    pub(crate) fn spoil(&mut self, ending: &str, random: &mut Random) {
         let paths: Vec<PathBuf> =
             self.files.keys().filter(|path| path.to_string_lossy().ends_with(ending)).cloned().collect();
         for path in paths {
-            match chance.below(3) {
+            match random.index(3) {
                 0 => drop(self.files.remove(&path)),
                 1 => {
                     let contents = self.files.entry(path).or_default();
-                    contents.iter_mut().for_each(|byte| *byte = chance.next() as u8);
+                    contents.iter_mut().for_each(|byte| *byte = random.number() as u8);
                 }
                 _ => {}
             }
