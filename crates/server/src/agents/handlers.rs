@@ -2,19 +2,32 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use laneway_config::{Config, Protocol, Runner};
+use laneway_config::{Agent, Config, Protocol, Runner};
 use laneway_engine::{Context, Failure, Handle, Options};
 use serde_json::Value;
 
 use crate::agents::program;
 use crate::agents::upstream::Upstream;
+use crate::http::error::ApiResult;
 use crate::service::envelope::{Envelope, Turn};
+use crate::service::parse;
 
 const AGENT: &str = "agent:";
 
 /// The kind of an agent's turns and stateless tasks.
 pub(crate) fn agent_kind(agent: &str) -> String {
     format!("{AGENT}{agent}")
+}
+
+/// An agent as the core knows it. One that wants no further lane names its own, which its turns need anyway.
+pub(crate) fn core_agent(agent: &Agent) -> ApiResult<laneway_core::Agent> {
+    let name = agent.name.as_str();
+    let lanes = match agent.lanes.as_deref() {
+        None => Vec::new(),
+        Some([]) => vec![parse::lane(format!("agent:{name}"))?],
+        Some(further) => further.to_vec(),
+    };
+    Ok(laneway_core::Agent { name: agent.name.clone(), kind: parse::kind(agent_kind(name))?, lanes })
 }
 
 /// Runs agents and handlers. Knows the configuration in force, so that a reload takes effect with the next run.

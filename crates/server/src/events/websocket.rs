@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use laneway_core::TaskId;
-use laneway_engine::{Error, OnDrop, TaskHandle};
+use laneway_engine::{Error, TaskHandle};
 use laneway_protocol::{ChatRequest, Code, EventFrame, EventName, Problem, Scope};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,9 +21,11 @@ use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Query, task_id};
 use crate::http::limits::InFlight;
-use crate::http::routes::chat::agent_named;
 use crate::http::routes::events::{EventsQuery, filter};
-use crate::service::submission::{self, Form, RequestOptions};
+use crate::service::ask_agent::{AgentCall, Form, ask_agent, replay};
+use crate::service::request_options::RequestOptions;
+use crate::service::send_message::{send_message, steer_session};
+use crate::service::tasks;
 
 /// How often a quiet socket is asked whether it is alive, and when it is taken for dead.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -47,7 +49,7 @@ pub(crate) async fn upgrade(
     State(app): State<Arc<App>>,
     caller: Caller,
     Query(query): Query<EventsQuery>,
-    options: ApiResult<RequestOptions>,
+    options: RequestOptions,
     in_flight: InFlight,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> ApiResult<Response> {
@@ -56,7 +58,7 @@ pub(crate) async fn upgrade(
         ApiError::invalid("this is a WebSocket: the request must ask for an upgrade")
             .status(axum::http::StatusCode::UPGRADE_REQUIRED)
     })?;
-    let traceparent = options?.traceparent;
+    let traceparent = options.traceparent;
     let from = query.last_event_id.as_deref().map_or(From::Now, |last| app.bus.resumption(last));
     let most = app.limits().body_bytes_max;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
@@ -313,23 +315,25 @@ impl Client {
             _ => Form::Chat,
         };
         let request: ChatRequest = crate::http::extract::decode(data.to_string().as_bytes())?;
-        let agent = agent_named(&self.app, &name)?;
-        let traceparent = self.traceparent.clone();
-        let options = RequestOptions { key, detach, traceparent, ..RequestOptions::default() };
-        let asked = submission::turn(&self.app, &self.caller, &agent, form, request, &options)?;
-        let asked = if detach { asked } else { asked.at_home(&self.app) };
-        let task = submission::submit(&self.app, asked).await.map_err(|refusal| refusal.of_agent(&name))?;
-        let (id, joined) = (task.id(), task.joined());
-        let hold = match detach {
-            true => {
-                task.detach();
-                None
-            }
-            false => Some(task.on_drop(OnDrop::Cancel)),
+        let options = RequestOptions {
+            key,
+            detach,
+            traceparent: self.traceparent.clone(),
+            ..RequestOptions::default()
+        };
+        let call = AgentCall { agent: &name, form, request, options, watches: false };
+        let run = ask_agent(&self.app, &self.caller, call).await?;
+        let (id, joined) = (run.id(), run.is_replay());
+        let task = run.into_task();
+        let hold = if detach {
+            task.detach();
+            None
+        } else {
+            Some(task)
         };
         self.runs.insert(id, Run { _hold: hold, reference, replayed: joined });
         if joined {
-            let mut telling = crate::http::routes::chat::replay(&self.app, id).await?;
+            let mut telling = replay(&self.app, id).await?;
             while let Some(told) = telling.next_of_story().await {
                 if !self.tell(told).await {
                     break;
@@ -346,8 +350,7 @@ impl Client {
         let key = object.remove("session").and_then(|key| Some(key.as_str()?.to_owned()));
         let key = key.ok_or_else(|| ApiError::invalid("data.session must be the key of a session"))?;
         let request = crate::http::extract::decode(data.to_string().as_bytes())?;
-        let message = crate::http::routes::messages::message(&self.app, &self.caller, &key, request)?;
-        let answer = crate::http::routes::messages::send_message(&self.app, message).await?;
+        let answer = send_message(&self.app, &self.caller, &key, request).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
@@ -357,9 +360,7 @@ impl Client {
         let (Some(key), Some(text)) = (field("session"), field("text")) else {
             return Err(ApiError::invalid("data must hold session and text"));
         };
-        let answer =
-            crate::http::routes::messages::steer_session(&self.app, &self.caller, key, text.to_owned())
-                .await?;
+        let answer = steer_session(&self.app, &self.caller, key, text.to_owned()).await?;
         Ok(Some((EventName::Message, serde_json::to_value(answer).unwrap_or_default())))
     }
 
@@ -368,9 +369,9 @@ impl Client {
         let id = data.get("task_id").and_then(Value::as_str).unwrap_or_default();
         let task = task_id(id)?;
         if !self.runs.contains_key(&task) {
-            crate::http::routes::tasks::check_owner(&self.app, &self.caller, task).await?;
+            tasks::check_owner(&self.app, &self.caller, task).await?;
         }
-        let status = crate::http::routes::tasks::cancel_task(&self.app, task).await?;
+        let status = tasks::cancel_unchecked(&self.app, task).await?;
         Ok(Some((EventName::Progress, json!({ "task_id": task.to_string(), "cancel": status }))))
     }
 

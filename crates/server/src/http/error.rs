@@ -56,11 +56,8 @@ impl ApiError {
     pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
         self.0.agent = Some(agent.to_owned());
         // What a token has waiting says nothing of an agent.
-        let is_callers = self
-            .0
-            .lane
-            .as_deref()
-            .is_some_and(|lane| lane.starts_with(crate::service::submission::TOKEN_LANE));
+        let is_callers =
+            self.0.lane.as_deref().is_some_and(|lane| lane.starts_with(crate::service::parse::TOKEN_LANE));
         if self.0.code == Code::AtCapacity && !is_callers {
             self.0.error = "Agent queue is full".to_owned();
             let waiting = self.0.queue_length.unwrap_or(0);

@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use crate::app::App;
 use crate::http::auth::{admit, is_named_origin};
 use crate::http::error::ErrorLabels;
-use crate::service::submission;
+use crate::service::request_options;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
@@ -93,7 +93,7 @@ where
 
 /// The trace that a request belongs to, as it is told back.
 fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
-    let is_shaped = matches!(submission::traceparent(headers), Ok(Some(_)));
+    let is_shaped = request_options::traceparent(headers).is_some();
     headers.get(TRACEPARENT).filter(|_| is_shaped).cloned()
 }
 

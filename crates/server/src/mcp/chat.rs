@@ -1,33 +1,29 @@
 //! Asking an agent: submit, tell of progress, and wait for as long as a call may take.
 
-use std::sync::Arc;
-
 use laneway_core::TaskId;
-use laneway_engine::{Standing, TaskHandle};
-use laneway_protocol::{ChatRequest, ChatWithAgent, Code, EventName, StillGoing};
+use laneway_engine::Standing;
+use laneway_protocol::{ChatAnswer, ChatRequest, ChatWithAgent, Code, EventName, StillGoing};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 
-use crate::events::board::Reach;
 use crate::events::sse::{Telling, Told};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::routes::chat::{agent_named, answer, execution, replay};
 use crate::mcp::handler::{Asker, Tools, read};
 use crate::mcp::{reply, tasks};
-use crate::service::submission::{self, Form, RequestOptions};
+use crate::service::ask_agent::{AgentCall, AgentRun, Form, ask_agent, execution};
+use crate::service::request_options::{self, RequestOptions};
 
 /// Where a call may carry a key of its own: in the `_meta` of the request.
 pub(crate) const KEY: &str = "laneway/idempotency-key";
 
 /// How a wait for the agent ended.
 enum Waited {
-    /// The task is over.
-    Ended(Result<laneway_engine::Ending, laneway_engine::Error>),
-    /// The client has cancelled the call, or has gone.
+    Ended(ApiResult<ChatAnswer>),
+    /// The client cancelled the call or disconnected.
     Left,
-    /// It takes longer than a call may.
+    /// The task takes longer than a call may.
     TooLong,
 }
 
@@ -39,49 +35,29 @@ impl Tools {
         context: RequestContext<RoleServer>,
     ) -> ApiResult<CallToolResponse> {
         let ChatWithAgent { agent_name: name, message, session, parallel } = read(arguments)?;
-        let app = &self.app;
-        let agent = agent_named(app, &name)?;
         let options = options(&asker, &context)?;
         let form = if parallel { Form::Task } else { Form::Chat };
         let request = ChatRequest { message, session, ..ChatRequest::default() };
-        let asked = submission::turn(app, &asker.caller, &agent, form, request, &options)?;
-        let progress = context.meta.get_progress_token();
-        let expecting = progress.is_some().then(|| app.bus.expect());
-        let task = match options.detach {
-            true => submission::submit(app, asked).await,
-            false => submission::submit_held(app, asked.at_home(app)).await,
-        };
-        let mut task = task.map_err(|refusal| refusal.of_agent(&name))?;
-        let (id, standing) = (task.id(), task.standing());
-        let progress = match (progress, expecting) {
-            (Some(token), Some(_)) if task.joined() => {
-                Some(Progress::new(token, replay(app, id).await?, &context))
-            }
-            (Some(token), Some(expecting)) => {
-                let telling =
-                    Telling::new(Arc::clone(app), expecting.of(id, Reach::Here)).of_task(id, Vec::new());
-                Some(Progress::new(token, telling, &context))
-            }
-            _ => None,
-        };
+        let token = context.meta.get_progress_token();
+        let call = AgentCall { agent: &name, form, request, options, watches: token.is_some() };
+        let mut run = ask_agent(&self.app, &asker.caller, call).await?;
+        let id = run.id();
+        let progress = token.zip(run.events().await?);
+        let progress = progress.map(|(token, events)| Progress::new(token, events, &context));
         let gone = async {
             tokio::select! {
                 () = context.ct.cancelled() => {}
                 () = asker.over.cancelled() => {}
             }
         };
-        match self.wait(&mut task, progress, gone).await {
-            Waited::Ended(ending) => {
-                let ending = ending.map_err(|error| app.unfinished(id, error).of_agent(&name))?;
-                let answer = answer(app, id, standing, ending, &name).await?;
-                Ok(reply::answered(&answer).into())
-            }
-            // Dropping the task leaves it; nobody reads what is said here.
+        match self.wait(&mut run, progress, gone).await {
+            Waited::Ended(answer) => Ok(reply::answered(&answer?).into()),
+            // Dropping the run leaves the task; the client does not read this error.
             Waited::Left => {
                 Err(ApiError::new(Code::Cancelled, "the client has cancelled the call").of_task(id))
             }
             Waited::TooLong => {
-                task.detach();
+                run.into_task().detach();
                 self.still_going(id, name, &context).await
             }
         }
@@ -89,11 +65,11 @@ impl Tools {
 
     async fn wait(
         &self,
-        task: &mut TaskHandle,
+        run: &mut AgentRun,
         progress: Option<Progress>,
         gone: impl Future<Output = ()>,
     ) -> Waited {
-        let telling = async {
+        let notify = async {
             if let Some(progress) = progress {
                 progress.run().await;
             }
@@ -101,10 +77,10 @@ impl Tools {
         };
         tokio::select! {
             biased;
-            ending = task.ended() => Waited::Ended(ending),
+            answer = run.answer() => Waited::Ended(answer),
             () = gone => Waited::Left,
             () = tokio::time::sleep(self.app.limits().mcp_answer_within) => Waited::TooLong,
-            () = telling => Waited::Left,
+            () = notify => Waited::Left,
         }
     }
 
@@ -140,7 +116,7 @@ fn options(asker: &Asker, context: &RequestContext<RoleServer>) -> ApiResult<Req
     let options = RequestOptions::of(&asker.headers)?;
     let own_key = match context.meta.get(KEY) {
         None => None,
-        Some(Value::String(key)) => Some(submission::key(key)?),
+        Some(Value::String(key)) => Some(request_options::key(key)?),
         Some(_) => return Err(ApiError::invalid(format!("{KEY} in _meta must be a text"))),
     };
     let key = own_key.or(options.key);

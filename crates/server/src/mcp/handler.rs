@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use laneway_protocol::{OfAgent, OfAll, OfTask, Problem};
@@ -20,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::Path;
-use crate::http::routes::{agents, tasks as routes};
+use crate::http::extract::task_id;
 use crate::mcp::tools::{self, Listed, Name};
 use crate::mcp::{SessionOver, reply, tasks};
+use crate::service::{agent_queue, tasks as service};
 
 const INSTRUCTIONS: &str = "Agents behind lanes: each runs so many turns at once, the rest waits in line. Ask with \
     chat_with_agent; when it answers still_going, ask get_task later; when it answers agent_busy, try again after \
@@ -80,38 +79,37 @@ impl Tools {
         arguments: Option<JsonObject>,
         asker: Asker,
     ) -> ApiResult<CallToolResult> {
-        let app = State(Arc::clone(&self.app));
-        let caller = asker.caller;
+        let (app, caller) = (&self.app, &asker.caller);
         Ok(match name {
             // It may become a task, and is asked for elsewhere.
             Name::ChatWithAgent => return Err(ApiError::not_found("tool")),
             Name::ListAgents => {
                 let OfAll {} = read(arguments)?;
-                reply::done(&agents::list(app).await?.0)
+                reply::done(&agent_queue::list(app).await?)
             }
             Name::GetTask => {
                 let OfTask { task_id } = read(arguments)?;
-                reply::done(&routes::get(app, Path(task_id)).await?.0)
+                reply::done(&service::view(app, self::task_id(&task_id)?).await?)
             }
             Name::ExplainTask => {
                 let OfTask { task_id } = read(arguments)?;
-                reply::done(&routes::explain(app, Path(task_id)).await?.0)
+                reply::done(&service::explain(app, self::task_id(&task_id)?).await?)
             }
             Name::CancelTask => {
                 let OfTask { task_id } = read(arguments)?;
-                reply::done(&routes::cancel(app, caller, Path(task_id)).await?.0)
+                reply::done(&service::cancel(app, caller, self::task_id(&task_id)?).await?)
             }
             Name::QueueStatus => {
                 let OfAgent { agent_name } = read(arguments)?;
-                reply::done(&agents::queue(app, Path(agent_name)).await?.0)
+                reply::done(&agent_queue::queue(app, agent_name).await?)
             }
             Name::ClearQueue => {
                 let OfAgent { agent_name } = read(arguments)?;
-                reply::done(&agents::clear(app, caller, Path(agent_name)).await?.0)
+                reply::done(&agent_queue::clear(app, caller, agent_name).await?)
             }
             Name::ReleaseAgent => {
                 let OfAgent { agent_name } = read(arguments)?;
-                reply::done(&agents::release(app, caller, Path(agent_name)).await?.0)
+                reply::done(&agent_queue::release(app, caller, agent_name).await?)
             }
         })
     }
@@ -209,7 +207,7 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let asker = Asker::of(&context)?;
-        let cancelled = tasks::cancel(&self.app, asker.caller, request.task_id).await;
+        let cancelled = tasks::cancel(&self.app, &asker.caller, &request.task_id).await;
         self.counted(cancelled).await.map_err(|refusal| tasks::error(&refusal))
     }
 

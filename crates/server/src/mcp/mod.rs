@@ -29,11 +29,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
 use laneway_protocol::Code;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -70,30 +69,6 @@ struct Session {
 #[derive(Clone, Default)]
 struct SessionOver(CancellationToken);
 
-/// What is to be known of a message before it is read by the protocol.
-#[derive(Default, Deserialize)]
-struct Head {
-    method: Option<String>,
-    #[serde(default)]
-    id: Value,
-}
-
-impl Head {
-    /// What is no message at all: why, in the words of JSON-RPC.
-    fn read(bytes: &[u8]) -> Result<Head, (i32, &'static str)> {
-        let Ok(message) = serde_json::from_slice(bytes) else {
-            return Err((refusal::PARSE_ERROR, "the body is no JSON"));
-        };
-        match message {
-            Value::Object(_) => Ok(serde_json::from_value(message).unwrap_or_default()),
-            Value::Array(_) => {
-                Err((refusal::INVALID_REQUEST, "batches are not taken: send each message by itself"))
-            }
-            _ => Err((refusal::INVALID_REQUEST, "a message of JSON-RPC is an object")),
-        }
-    }
-}
-
 /// The route `/mcp`.
 pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
     let mut sessions = LocalSessionManager::default();
@@ -127,29 +102,29 @@ impl Mcp {
             }
             parts.extensions.insert(over);
         }
-        let head = Request::from_parts(parts.clone(), body);
-        let bytes = if is_post { extract::read(head, app).await? } else { Default::default() };
-        let head = if is_post { Head::read(&bytes) } else { Ok(Head::default()) };
-        let head = match head {
-            Ok(head) => head,
-            Err((code, why)) => return Ok(refusal::of(StatusCode::BAD_REQUEST, Value::Null, code, why)),
+        let bytes = if is_post {
+            extract::read(Request::from_parts(parts.clone(), body), app).await?
+        } else {
+            Bytes::new()
         };
-        let is_handshake = head.method.as_deref() == Some("initialize");
-        if is_handshake {
-            self.check_room().await?;
+        let names_session = parts.headers.contains_key(&SESSION_ID);
+        if !names_session {
+            self.check_room(&bytes).await?;
         }
-        let mut response = self.service.handle(Request::from_parts(parts, Body::from(bytes))).await;
+        let request = Request::from_parts(parts, Body::from(bytes.clone()));
+        let mut response = self.service.handle(request).await;
         if is_farewell && response.status() == StatusCode::ACCEPTED {
-            // It has ended; some clients take anything else for a failure.
+            // Some clients take any other status for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
-        if is_handshake && let Some(session) = header_text(response.headers(), &SESSION_ID)? {
+        if !names_session && let Some(session) = header_text(response.headers(), &SESSION_ID)? {
             self.remember(session.to_owned(), caller).await;
         }
-        match response.status().is_client_error() {
-            true => Ok(refusal::told_as_json(response.map(Body::new), head.id).await),
-            false => Ok(response.map(Body::new)),
+        let response = response.map(Body::new);
+        if response.status().is_client_error() {
+            return Ok(refusal::in_json_rpc(response, is_post.then_some(&*bytes)).await);
         }
+        Ok(response)
     }
 
     /// The session that a request belongs to. To anybody but its owner it is not there.
@@ -163,8 +138,9 @@ impl Mcp {
         }
     }
 
-    async fn check_room(&self) -> ApiResult<()> {
-        if self.sessions.sessions.read().await.len() < SESSIONS_MAX {
+    /// Refuses a handshake when there are too many sessions. Only then does the server look for one in the body.
+    async fn check_room(&self, body: &[u8]) -> ApiResult<()> {
+        if self.sessions.sessions.read().await.len() < SESSIONS_MAX || !refusal::is_handshake(body) {
             return Ok(());
         }
         let refusal = ApiError::new(

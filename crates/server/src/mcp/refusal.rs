@@ -1,36 +1,66 @@
-//! Requests that are no call of anything, refused in the words of JSON-RPC.
+//! Errors of the transport in the form of JSON-RPC, the only one that clients read.
 
 use axum::body::{Body, to_bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) const PARSE_ERROR: i32 = -32700;
-pub(crate) const INVALID_REQUEST: i32 = -32600;
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
 /// How long a sentence of the transport is at most.
 const SENTENCE_BYTES_MAX: usize = 4096;
 
-/// A refusal of a whole request. The id is null where none could be read.
-pub(crate) fn of(status: StatusCode, id: Value, code: i32, why: &str) -> Response {
-    let told = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } });
-    let mut response = Response::new(Body::from(told.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+/// The part of a message that identifies it.
+#[derive(Default, Deserialize)]
+struct Head {
+    method: Option<String>,
+    #[serde(default)]
+    id: Value,
 }
 
-/// What the transport refuses in a plain sentence (no session, an unknown one, nothing that it could answer with), as JSON:
-/// clients read nothing else.
-pub(crate) async fn told_as_json(response: Response, id: Value) -> Response {
+impl Head {
+    /// Reads the head of a message. The error is the reason, in the words of JSON-RPC.
+    fn read(body: &[u8]) -> Result<Head, (i32, &'static str)> {
+        match serde_json::from_slice(body) {
+            Err(_) => Err((PARSE_ERROR, "the body is no JSON")),
+            Ok(message @ Value::Object(_)) => Ok(serde_json::from_value(message).unwrap_or_default()),
+            Ok(Value::Array(_)) => {
+                Err((INVALID_REQUEST, "batches are not taken: send each message by itself"))
+            }
+            Ok(_) => Err((INVALID_REQUEST, "a message of JSON-RPC is an object")),
+        }
+    }
+}
+
+/// Whether a body begins a session of an older client.
+pub(crate) fn is_handshake(body: &[u8]) -> bool {
+    Head::read(body).is_ok_and(|head| head.method.as_deref() == Some("initialize"))
+}
+
+/// The transport's plain sentence as a JSON-RPC error. A response in JSON or of events stays as it is.
+pub(crate) async fn in_json_rpc(response: Response, body: Option<&[u8]>) -> Response {
     let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
     if form.contains("json") || form.starts_with("text/event-stream") {
         return response;
     }
+    let head = match body.map_or(Ok(Head::default()), Head::read) {
+        Ok(head) => head,
+        Err((code, why)) => return error(StatusCode::BAD_REQUEST, Value::Null, code, why),
+    };
     let status = response.status();
-    let said = to_bytes(response.into_body(), SENTENCE_BYTES_MAX).await.unwrap_or_default();
-    let why = String::from_utf8_lossy(&said);
-    // The name of the status, which it begins with, is in the status.
-    let why = why.split_once(": ").map_or(&*why, |(_, why)| why).trim();
-    of(status, id, INVALID_REQUEST, if why.is_empty() { "the request makes no sense" } else { why })
+    let sentence = to_bytes(response.into_body(), SENTENCE_BYTES_MAX).await.unwrap_or_default();
+    let sentence = String::from_utf8_lossy(&sentence);
+    // The sentence begins with the name of the status, which the status line has already.
+    let why = sentence.split_once(": ").map_or(&*sentence, |(_, why)| why).trim();
+    error(status, head.id, INVALID_REQUEST, if why.is_empty() { "the request makes no sense" } else { why })
+}
+
+fn error(status: StatusCode, id: Value, code: i32, why: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } });
+    let mut response = Response::new(Body::from(error.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }

@@ -1,9 +1,6 @@
 //! Calls that became tasks of the protocol, for clients that declare the tasks extension. A task of the protocol is a
 //! task of the queue, under the same id.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use laneway_core::{End, TaskId};
 use laneway_protocol::{At, Code, Scope, TaskView};
 use rmcp::model::{
@@ -14,24 +11,25 @@ use serde_json::Value;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::extract::{Path, task_id};
-use crate::http::routes::chat::answer;
+use crate::http::extract::task_id;
 use crate::mcp::reply;
+use crate::service::ask_agent::answer;
+use crate::service::tasks as service;
 
 /// How often a client should ask.
 const POLL_MS: u64 = 1000;
 
 /// What a client gets in place of an answer that takes too long.
-pub(crate) async fn created(app: &Arc<App>, id: TaskId) -> ApiResult<CreateTaskResult> {
-    let view = look(app, id).await?;
+pub(crate) async fn created(app: &App, id: TaskId) -> ApiResult<CreateTaskResult> {
+    let view = service::view(app, id).await?;
     Ok(CreateTaskResult::new(task(app, &view)))
 }
 
 /// How a task stands, with what the call would have answered when it is over.
-pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> ApiResult<GetTaskResult> {
+pub(crate) async fn get(app: &App, caller: &Caller, id: &str) -> ApiResult<GetTaskResult> {
     check(caller, Scope::Read)?;
     let id = task_id(id)?;
-    let view = look(app, id).await?;
+    let view = service::view(app, id).await?;
     let payload = match view.ended_at {
         None => TaskPayload::Working,
         Some(_) => ended(app, id, &view).await?,
@@ -39,10 +37,9 @@ pub(crate) async fn get(app: &Arc<App>, caller: &Caller, id: &str) -> ApiResult<
     Ok(GetTaskResult::new(DetailedTask::new(task(app, &view), payload)))
 }
 
-pub(crate) async fn cancel(app: &Arc<App>, caller: Caller, id: String) -> ApiResult<()> {
-    check(&caller, Scope::Submit)?;
-    drop(crate::http::routes::tasks::cancel(State(Arc::clone(app)), caller, Path(id)).await?);
-    Ok(())
+pub(crate) async fn cancel(app: &App, caller: &Caller, id: &str) -> ApiResult<()> {
+    check(caller, Scope::Submit)?;
+    service::cancel(app, caller, task_id(id)?).await.map(drop)
 }
 
 /// A refusal of a request that is no call of a tool.
@@ -60,10 +57,6 @@ fn check(caller: &Caller, scope: Scope) -> ApiResult<()> {
         true => Ok(()),
         false => Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
     }
-}
-
-async fn look(app: &Arc<App>, id: TaskId) -> ApiResult<TaskView> {
-    Ok(crate::http::routes::tasks::get(State(Arc::clone(app)), Path(id.to_string())).await?.0)
 }
 
 fn task(app: &App, view: &TaskView) -> Task {

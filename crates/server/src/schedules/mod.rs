@@ -22,7 +22,8 @@ use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::schedules::cron::{Times, millis, moment};
 use crate::schedules::notes::Open;
-use crate::service::submission::{self, Form, RequestOptions};
+use crate::service::ask_agent::{AgentCall, Form, agent_named, ask_agent};
+use crate::service::request_options::RequestOptions;
 
 /// How many schedules there can be beside those of the file.
 pub(crate) const MADE_MAX: usize = 1000;
@@ -180,7 +181,7 @@ impl Rounds {
         let Some(due) = times.latest(since, now) else { return Ok(wake) };
         // Of a moment that nobody takes in time the refusal is recorded.
         let others_had_time = times.after(since).unwrap_or(due) + OTHERS_WITHIN;
-        let is_known = crate::http::routes::chat::agent_named(&self.app, schedule.agent.as_str()).is_ok();
+        let is_known = agent_named(&self.app, schedule.agent.as_str()).is_ok();
         if self.app.schedules.is_shared && !is_known && now < others_had_time {
             return Ok(wake.map(|wake| wake.min(others_had_time)));
         }
@@ -285,25 +286,19 @@ pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> ApiResult<S
 }
 
 async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> ApiResult<TaskId> {
-    let agent = crate::http::routes::chat::agent_named(app, schedule.agent.as_str())?;
+    let name = schedule.name.as_str();
     let request = ChatRequest {
         message: schedule.message.clone(),
         session: schedule.session.clone(),
-        priority: None,
-        wait_timeout_ms: None,
-        timeout_ms: None,
-        deadline_ms: None,
-        model: None,
-        metadata: None,
-        user: None,
+        ..ChatRequest::default()
     };
-    let options =
-        RequestOptions { schedule: Some(schedule.name.to_string()), key, ..RequestOptions::default() };
-    let caller = Caller::schedule(schedule.name.as_str());
-    let asked = submission::turn(app, &caller, &agent, Form::Chat, request, &options)?;
-    let task = submission::submit(app, asked).await?;
-    let id = task.id();
-    task.detach();
+    let schedule_name = Some(name.to_owned());
+    let options = RequestOptions { schedule: schedule_name, key, detach: true, ..RequestOptions::default() };
+    let agent = schedule.agent.as_str();
+    let call = AgentCall { agent, form: Form::Chat, request, options, watches: false };
+    let run = ask_agent(app, &Caller::schedule(name), call).await?;
+    let id = run.id();
+    run.into_task().detach();
     Ok(id)
 }
 

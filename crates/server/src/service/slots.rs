@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use laneway_core::{
-    End, Event, Fence, LaneName, Millis, Name, NoteChange, Retry, Scheduler, TaskId, TaskSpec, Timestamp,
+    End, Event, Fence, Millis, Name, NoteChange, Retry, Scheduler, TaskId, TaskSpec, Timestamp,
 };
 use laneway_engine::{Clock, Context, Failure, OnDrop, Options, RunError, SteadyClock, TaskHandle};
 use laneway_protocol::{At, Code, CompleteBody, SlotAnswer, SlotRequest};
@@ -26,7 +26,9 @@ use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::service::envelope::Envelope;
-use crate::service::submission;
+use crate::service::parse::{level, session_lane, task_lane};
+use crate::service::request_options::RequestOptions;
+use crate::service::submission::{Submission, submit_connected};
 
 /// The kind of tasks that hold a slot for somebody elsewhere.
 pub(crate) const KIND: &str = "laneway.remote-slot";
@@ -324,11 +326,10 @@ pub(crate) async fn take(
     }
     let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
     for lane in &request.lanes {
-        lanes.push(submission::lane_asked_for(lane)?);
+        lanes.push(task_lane(lane)?);
     }
     if let Some(session) = &request.session {
-        let session = LaneName::session(session);
-        lanes.push(session.map_err(|error| ApiError::invalid(format!("session: {error}")))?);
+        lanes.push(session_lane(session)?);
     }
     let home = app.handle.settings(lanes[0].clone()).await?;
     if home.handler == laneway_core::Handler::External {
@@ -340,12 +341,12 @@ pub(crate) async fn take(
     }
     let kind = Name::new(KIND).map_err(laneway_engine::Error::from)?;
     let mut spec = TaskSpec::new(kind, lanes);
-    spec.priority = submission::level(request.priority.as_ref())?;
+    spec.priority = level(request.priority.as_ref())?;
     spec.wait_timeout = request.wait_ms.map(Millis);
     spec.retry = Some(Retry::NONE);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
-    let asked = submission::finish(&app, &caller, &submission::RequestOptions::default(), spec, payload);
-    let mut task = submission::submit_held(&app, asked.at_home(&app)).await?;
+    let asked = Submission::new(&app, &caller, &RequestOptions::default(), spec, payload);
+    let mut task = submit_connected(&app, asked).await?;
     let id = task.id();
     let ended = tokio::select! {
         biased;

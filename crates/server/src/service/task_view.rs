@@ -4,6 +4,7 @@ use laneway_core::{Blocker, End, Explanation, LaneName, TaskId, TaskView as Live
 use laneway_engine::{Handle, Standing};
 use laneway_protocol::{At, BlockerView, TaskView, cancel_reason, end_word, source_word, status_word};
 use laneway_store::Finished;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::http::error::ApiResult;
@@ -14,28 +15,7 @@ pub(crate) fn session_of(lanes: &[LaneName]) -> Option<String> {
     let lane = lanes.iter().find(|lane| lane.is_session())?;
     let key = lane.as_str().strip_prefix("session:")?;
     let key = key.split_once('/').map_or(key, |(key, _)| key);
-    Some(percent_decode(key))
-}
-
-/// Turns `%2F` back into `/`.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = (*first == b'%').then(|| after.get(..2)).flatten();
-        let code = code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Some(percent_decode_str(key).decode_utf8_lossy().into_owned())
 }
 
 fn texts(lanes: &[LaneName]) -> Vec<String> {

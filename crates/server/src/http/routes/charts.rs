@@ -63,7 +63,7 @@ pub(crate) async fn history(
         let names = METRICS.map(|(name, _)| name).join(", ");
         ApiError::invalid(format!("metric must be one of {names}"))
     })?;
-    let lane = crate::service::submission::lane(query.lane.as_deref().unwrap_or("global"))?;
+    let lane = crate::service::parse::lane(query.lane.as_deref().unwrap_or("global"))?;
     let since = query.since.as_deref().map(moment).transpose()?;
     let range = match query.range.as_deref() {
         Some(word) => named(word)?,

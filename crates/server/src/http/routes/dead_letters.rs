@@ -16,7 +16,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::envelope::Envelope;
-use crate::service::submission;
+use crate::service::parse;
 
 /// The tasks that could not be done, the oldest first.
 #[utoipa::path(
@@ -175,8 +175,8 @@ pub(crate) async fn discard_many(
 }
 
 async fn fitting(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
-    let lane = which.lane.map(submission::lane).transpose()?;
-    let kind = which.kind.map(|kind| submission::name("kind", kind)).transpose()?;
+    let lane = which.lane.map(parse::lane).transpose()?;
+    let kind = which.kind.map(|kind| parse::name("kind", kind)).transpose()?;
     if lane.is_none() && kind.is_none() {
         return Err(ApiError::invalid("say which: a lane or a kind"));
     }

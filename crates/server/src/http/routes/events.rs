@@ -14,7 +14,7 @@ use crate::events::hub::{Filter, From};
 use crate::events::sse::Telling;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{LAST_EVENT_ID, Query, header_text, task_id};
-use crate::service::submission;
+use crate::service::parse;
 
 /// Which events.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -49,7 +49,7 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
     let session = session.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let task =
         task.map(task_id).transpose().map_err(|_| ApiError::invalid("task must be the id of a task"))?;
-    Ok(Filter { task, lane: lane.map(submission::lane).transpose()?.or(session) })
+    Ok(Filter { task, lane: lane.map(parse::lane).transpose()?.or(session) })
 }
 
 /// Everything that happens, or what of it fits; goes on after `Last-Event-ID`.

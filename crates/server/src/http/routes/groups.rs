@@ -14,7 +14,8 @@ use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path};
 use crate::service::envelope::Envelope;
-use crate::service::submission;
+use crate::service::submission::{check_draining, token_lane};
+use crate::service::{parse, request_options};
 
 /// How much of the history is counted at a time.
 const COUNTED_MAX: u32 = 1000;
@@ -71,14 +72,12 @@ pub(crate) async fn batch(
     headers: HeaderMap,
     Body(request): Body<BatchRequest>,
 ) -> ApiResult<Json<BatchAnswer>> {
-    if headers.contains_key(submission::KEY) {
+    if headers.contains_key(request_options::KEY) {
         return Err(ApiError::invalid(
             "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
         ));
     }
-    if app.draining.is_given() {
-        return Err(ApiError::new(Code::Draining, "the server is shutting down and takes no new work"));
-    }
+    check_draining(&app)?;
     if request.session.is_empty() {
         return Err(ApiError::invalid("session must not be empty"));
     }
@@ -89,9 +88,9 @@ pub(crate) async fn batch(
         }
     }
     if let Some(group) = request.group {
-        tools = tools.group(submission::name("group", group)?);
+        tools = tools.group(parse::name("group", group)?);
     }
-    if let Some(lane) = submission::token_lane(&app, &caller) {
+    if let Some(lane) = token_lane(&app, &caller) {
         tools = tools.asker(lane);
     }
     let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
@@ -103,7 +102,7 @@ pub(crate) async fn batch(
         }
         let envelope = Envelope::new(call.payload, caller.token.clone(), None);
         let sealed = serde_json::to_value(envelope).unwrap_or_default();
-        calls.push(ToolUse::new(submission::name("tool", call.tool)?.as_str(), sealed));
+        calls.push(ToolUse::new(parse::name("tool", call.tool)?.as_str(), sealed));
     }
     if calls.is_empty() {
         return Err(ApiError::invalid("calls must hold at least one call"));

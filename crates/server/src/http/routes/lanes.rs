@@ -16,7 +16,7 @@ use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query};
 use crate::http::routes::tasks::{PageQuery, page_size};
-use crate::service::submission;
+use crate::service::parse;
 
 fn counters(stats: &LaneStats) -> LaneCounters {
     LaneCounters {
@@ -255,7 +255,7 @@ macro_rules! gate {
             caller: Caller,
             Path(name): Path<String>,
         ) -> ApiResult<Json<LaneNumbers>> {
-            let lane = submission::lane(&name)?;
+            let lane = parse::lane(&name)?;
             app.handle.$name(lane.clone()).await?;
             app.record(&caller, AuditRecord::new("lane", stringify!($name), lane.as_str(), json!({}))).await?;
             get(State(app), Path(name)).await
@@ -286,7 +286,7 @@ pub(crate) async fn clear(
     caller: Caller,
     Path(name): Path<String>,
 ) -> ApiResult<Json<CancelManyAnswer>> {
-    let lane = submission::lane(&name)?;
+    let lane = parse::lane(&name)?;
     let cancelled = app.handle.clear(lane.clone()).await? as u64;
     app.record(&caller, AuditRecord::new("lane", "clear", lane.as_str(), json!({ "cancelled": cancelled })))
         .await?;

@@ -17,12 +17,12 @@ use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query};
-use crate::http::routes::chat::agent_named;
 use crate::http::routes::tasks::{PAGE, bad_cursor, page_size};
 use crate::schedules::cron::{Times, millis};
 use crate::schedules::notes::{self, Made};
 use crate::schedules::{MADE_MAX, fire_now};
-use crate::service::submission;
+use crate::service::ask_agent::agent_named;
+use crate::service::parse;
 
 /// As many as there can be fit into what may be kept of all, beside their firings.
 const MESSAGE_BYTES_MAX: usize = 32 * 1024;
@@ -166,7 +166,7 @@ pub(crate) async fn create(
     caller: Caller,
     Body(new): Body<NewSchedule>,
 ) -> ApiResult<(StatusCode, Json<ScheduleView>)> {
-    let name = submission::name("name", new.name)?.to_string();
+    let name = parse::name("name", new.name)?.to_string();
     let made = Made {
         cron: new.cron,
         timezone: new.timezone.unwrap_or_else(|| "UTC".to_owned()),

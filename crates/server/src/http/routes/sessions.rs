@@ -24,12 +24,13 @@ use crate::events::sse::Telling;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
-use crate::http::routes::messages::{drop_rule, ended, mode, texted};
+use crate::http::routes::messages::ended;
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
+use crate::service::send_message::{check_turn_owner, drop_rule, message_text, mode};
 
 fn waiting(message: &Waiting) -> MessageView {
     MessageView {
-        id: texted(&message.id),
+        id: message_text(&message.id),
         text: message.text.to_string(),
         at: At(message.at),
         agent: message.address.agent.name.to_string(),
@@ -67,10 +68,10 @@ fn summary(view: &SessionView) -> SessionSummary {
     let current_turn = view.turns.first().map(|turn| {
         json!({
             "task_id": turn.task.to_string(),
-            "messages": turn.messages.iter().map(texted).collect::<Vec<_>>(),
+            "messages": turn.messages.iter().map(message_text).collect::<Vec<_>>(),
             "takes_steering": turn.takes_steering,
-            "pending": turn.pending.iter().map(texted).collect::<Vec<_>>(),
-            "steered": turn.steered.iter().map(texted).collect::<Vec<_>>(),
+            "pending": turn.pending.iter().map(message_text).collect::<Vec<_>>(),
+            "steered": turn.steered.iter().map(message_text).collect::<Vec<_>>(),
             "said": turn.said.iter().map(waiting).collect::<Vec<_>>(),
         })
     });
@@ -246,19 +247,10 @@ pub(crate) async fn interrupt(
     caller: Caller,
     Path(key): Path<String>,
 ) -> ApiResult<StatusCode> {
-    check_turn(&app, &caller, &key).await?;
+    check_turn_owner(&app, &caller, &key).await?;
     app.handle.interrupt(key.clone()).await?;
     app.record(&caller, AuditRecord::new("session", "interrupt", &key, json!({}))).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Refuses whoever may not change the turn that runs in a session.
-pub(crate) async fn check_turn(app: &App, caller: &Caller, key: &str) -> ApiResult<()> {
-    let key = key.to_owned();
-    match app.handle.read(move |lanes| lanes.turn_of_session(&key)).await? {
-        Some(turn) => crate::http::routes::tasks::check_owner(app, caller, turn.id).await,
-        None => Ok(()),
-    }
 }
 
 /// Cancels the messages that wait.
@@ -308,20 +300,20 @@ pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_prot
                 Way::Both { .. } => "steered_and_queued",
             };
             // From now on the people in the session see typing, not only when its turn begins.
-            let data = json!({ "message_id": texted(&message.id), "outcome": outcome, "typing": true });
+            let data = json!({ "message_id": message_text(&message.id), "outcome": outcome, "typing": true });
             Some((EventName::Message, data))
         }
         Change::TurnBegan { messages, .. } => {
-            let messages: Vec<String> = messages.iter().map(texted).collect();
+            let messages: Vec<String> = messages.iter().map(message_text).collect();
             Some((EventName::Typing, json!({ "messages": messages })))
         }
         Change::Taken { messages, .. } => {
-            let messages: Vec<String> = messages.iter().map(texted).collect();
+            let messages: Vec<String> = messages.iter().map(message_text).collect();
             Some((EventName::Steered, json!({ "messages": messages })))
         }
         Change::Ended { message, end } => {
             let (outcome, turn, detail) = ended(end);
-            let mut data = json!({ "message_id": texted(message), "outcome": outcome });
+            let mut data = json!({ "message_id": message_text(message), "outcome": outcome });
             if let Some(turn) = turn {
                 data["task_id"] = turn.to_string().into();
             }

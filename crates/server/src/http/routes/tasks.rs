@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use laneway_core::{LaneName, Name, Rejection, Reply, Selector, TaskId};
-use laneway_engine::{Error, Standing, Submitted};
+use laneway_core::{LaneName, Name, Selector, TaskId};
+use laneway_engine::Submitted;
 use laneway_protocol::{
-    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, Scope, TaskChange,
-    TaskRequest, TaskView, end_word, status_word,
+    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, TaskChange, TaskRequest,
+    TaskView,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -23,10 +23,12 @@ use crate::events::sse::Telling;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult, TASK_ID};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
-use crate::http::routes::chat::{REPLAYED, replay, status_of};
-use crate::service::envelope::Envelope;
-use crate::service::submission::{self, RequestOptions};
-use crate::service::task_view;
+use crate::http::routes::chat::REPLAYED;
+use crate::service::ask_agent::{replay, status_of};
+use crate::service::parse;
+use crate::service::request_options::RequestOptions;
+use crate::service::submit_task::submit_task;
+use crate::service::tasks as service;
 
 /// How many items a page has when nothing is said, and at most.
 pub(crate) const PAGE: (usize, usize) = (50, 500);
@@ -70,11 +72,11 @@ const TASKS: &str = "/api/tasks/";
 pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     caller: Caller,
-    options: ApiResult<RequestOptions>,
+    options: RequestOptions,
     Body(request): Body<TaskRequest>,
 ) -> ApiResult<Response> {
-    let asked = submission::task(&app, &caller, request, &options?).await?;
-    let Submitted { task, joined: replayed, standing } = submission::hand_in(&app, asked).await?;
+    let Submitted { task, joined: replayed, standing } =
+        submit_task(&app, &caller, request, &options).await?;
     let accepted = AcceptedTask {
         id: task.to_string(),
         status: status_of(&app, task, &standing).await?.to_owned(),
@@ -110,10 +112,10 @@ pub(crate) fn selector(
     let session = session.map(|key| LaneName::session(&key)).transpose();
     let session = session.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let named = |what: &str, text: Option<String>| -> ApiResult<Option<Name>> {
-        text.map(|text| submission::name(what, text)).transpose()
+        text.map(|text| parse::name(what, text)).transpose()
     };
     Ok(Selector {
-        lane: lane.map(submission::lane).transpose()?.or(session),
+        lane: lane.map(parse::lane).transpose()?.or(session),
         kind: named("kind", kind)?,
         group: named("group", group)?,
         parent: None,
@@ -131,37 +133,7 @@ pub(crate) fn parent(id: &str) -> ApiResult<TaskId> {
     responses((status = 200, body = TaskView))
 )]
 pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> ApiResult<Json<TaskView>> {
-    let task = task_id(&id)?;
-    let record = app.handle.record(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
-    let attempt_list = crate::service::attempt_view::of(&record);
-    let envelope = record.payload.as_deref().map(Envelope::open);
-    let view = match (&record.live, &record.finished) {
-        (Some(view), _) => {
-            let standing = app.handle.read(move |lanes| Standing::of(lanes, task)).await?;
-            task_view::live(view, standing, Some(envelope.unwrap_or_default()))
-        }
-        (None, Some(finished)) => {
-            let result = record.result.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
-            task_view::finished(finished, result, envelope)
-        }
-        (None, None) => return Err(ApiError::not_found("task")),
-    };
-    Ok(Json(TaskView { attempt_list, ..view }))
-}
-
-/// Refuses whoever may not change this task.
-pub(crate) async fn check_owner(app: &App, caller: &Caller, task: TaskId) -> ApiResult<()> {
-    if caller.may(Scope::Admin) {
-        return Ok(());
-    }
-    let Some(view) = app.handle.task(task).await? else { return Ok(()) };
-    let envelope = task_view::envelope_of(&app.handle, &view).await?;
-    // What answers messages belongs to its session, which everybody may use who may submit.
-    let is_sessions = move |lanes: &laneway_core::Scheduler| lanes.turn_content(task).is_some();
-    match caller.owns(envelope.owner.as_deref()) || app.handle.read(is_sessions).await? {
-        true => Ok(()),
-        false => Err(ApiError::forbidden("the task is another token's; only the scope admin may change it")),
-    }
+    Ok(Json(service::view(&app, task_id(&id)?).await?))
 }
 
 /// Changes the priority of a task that waits.
@@ -176,10 +148,10 @@ pub(crate) async fn change(
     Body(change): Body<TaskChange>,
 ) -> ApiResult<Json<TaskView>> {
     let task = task_id(&id)?;
-    let priority = submission::level(Some(&change.priority))?.unwrap_or_default();
-    check_owner(&app, &caller, task).await?;
+    let priority = parse::level(Some(&change.priority))?.unwrap_or_default();
+    service::check_owner(&app, &caller, task).await?;
     app.handle.reprioritise(task, priority).await?;
-    get(State(app), Path(id)).await
+    Ok(Json(service::view(&app, task).await?))
 }
 
 /// Cancels a task; answers what it found.
@@ -192,24 +164,7 @@ pub(crate) async fn cancel(
     caller: Caller,
     Path(id): Path<String>,
 ) -> ApiResult<Json<CancelAnswer>> {
-    let task = task_id(&id)?;
-    check_owner(&app, &caller, task).await?;
-    let status = cancel_task(&app, task).await?;
-    Ok(Json(CancelAnswer { id: task.to_string(), status }))
-}
-
-/// Cancels a task and says what it found.
-pub(crate) async fn cancel_task(app: &App, task: TaskId) -> ApiResult<String> {
-    match app.handle.cancel(task).await {
-        Ok(Reply::CancelledWhileWaiting) => Ok("cancelled_while_queued".to_owned()),
-        Ok(_) => Ok("cancelling".to_owned()),
-        Err(Error::Rejected(Rejection::NotLive { .. })) => {
-            let found = app.handle.finished(task).await?;
-            let (finished, _) = found.ok_or_else(|| ApiError::not_found("task"))?;
-            Ok(format!("already_{}", end_word(&finished.end)))
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(Json(service::cancel(&app, &caller, task_id(&id)?).await?))
 }
 
 /// Cancels everything that waits and fits.
@@ -252,20 +207,7 @@ pub(crate) async fn explain(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
 ) -> ApiResult<Json<ExplainView>> {
-    let task = task_id(&id)?;
-    let look = move |lanes: &laneway_core::Scheduler| Some((lanes.explain(task)?, lanes.task(task)?.status));
-    if let Some((explanation, status)) = app.handle.read(look).await? {
-        return Ok(Json(ExplainView {
-            id: task.to_string(),
-            status: status_word(status).to_owned(),
-            position: explanation.position.map(|place| place as u64),
-            eta_ms: explanation.starts_in.map(|length| length.0),
-            blockers: task_view::blockers(&explanation),
-        }));
-    }
-    let (finished, _) = app.handle.finished(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
-    let status = end_word(&finished.end).to_owned();
-    Ok(Json(ExplainView { id: task.to_string(), status, position: None, eta_ms: None, blockers: Vec::new() }))
+    Ok(Json(service::explain(&app, task_id(&id)?).await?))
 }
 
 /// The events of a task, until it is over.

@@ -18,8 +18,8 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::envelope::Envelope;
+use crate::service::parse;
 use crate::service::slots;
-use crate::service::submission;
 use crate::service::task_view;
 
 const CLAIM_MAX: u32 = 1000;
@@ -62,7 +62,7 @@ fn claim_request(body: ClaimBody) -> ApiResult<ClaimRequest> {
     if body.lease_ms == Some(0) {
         return Err(ApiError::invalid("lease_ms must be at least 1"));
     }
-    let worker = submission::name("worker", body.worker)?;
+    let worker = parse::name("worker", body.worker)?;
     let mut request = if body.ids.is_empty() {
         let max = body.max.unwrap_or(1);
         if !(1..=CLAIM_MAX).contains(&max) {
@@ -84,7 +84,7 @@ fn claim_request(body: ClaimBody) -> ApiResult<ClaimRequest> {
         ClaimRequest::these(worker.as_str(), ids)
     };
     for kind in body.kinds {
-        request = request.kind(submission::name("kind", kind)?.as_str());
+        request = request.kind(parse::name("kind", kind)?.as_str());
     }
     if let Some(lease) = body.lease_ms {
         request = request.lease(Duration::from_millis(lease));

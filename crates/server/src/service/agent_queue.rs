@@ -1,0 +1,166 @@
+//! Agents and their queues: who there is, what runs and waits, clear and release.
+
+use laneway_config::{Agent, Runner};
+use laneway_core::{LaneName, Scheduler, Source, TaskView as Live};
+use laneway_protocol::{
+    AgentView, At, ClearedQueue, Execution, Page, QueueView, ReleasedQueue, source_word, status_word,
+};
+use serde_json::json;
+
+use crate::admin::audit::AuditRecord;
+use crate::agents::handlers::core_agent;
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{ApiError, ApiResult};
+use crate::service::ask_agent::agent_named;
+use crate::service::parse;
+use crate::service::task_view;
+
+/// How many waiting turns are listed.
+const LISTED_MAX: usize = 500;
+
+fn lane_of(agent: &Agent) -> ApiResult<LaneName> {
+    parse::lane(format!("agent:{}", agent.name))
+}
+
+/// All agents, by name.
+pub(crate) async fn list(app: &App) -> ApiResult<Page<AgentView>> {
+    Ok(Page { items: views(app, app.config().agents.clone()).await?, next_cursor: None })
+}
+
+/// One agent.
+pub(crate) async fn get(app: &App, name: &str) -> ApiResult<AgentView> {
+    let views = views(app, vec![agent_named(app, name)?]).await?;
+    views.into_iter().next().ok_or_else(|| ApiError::not_found("agent"))
+}
+
+/// Views of these agents, with one look at the state.
+async fn views(app: &App, agents: Vec<Agent>) -> ApiResult<Vec<AgentView>> {
+    let mut lanes = Vec::with_capacity(agents.len());
+    for agent in &agents {
+        lanes.push((lane_of(agent)?, further_lanes(agent)?));
+    }
+    let look = move |scheduler: &Scheduler| {
+        let agents = agents.iter().zip(lanes);
+        agents.map(|(agent, (lane, further))| view(scheduler, agent, &lane, further)).collect()
+    };
+    Ok(app.handle.read(look).await?)
+}
+
+/// The lanes that a turn of a user needs besides the agent's own and the session's.
+fn further_lanes(agent: &Agent) -> ApiResult<Vec<String>> {
+    let own = lane_of(agent)?;
+    let session = parse::session_lane(own.as_str())?;
+    let lanes = core_agent(agent)?.turn_lanes(&session, Source::User);
+    let lanes = lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
+    let further = lanes.iter().filter(|lane| **lane != own && **lane != session);
+    Ok(further.map(LaneName::to_string).collect())
+}
+
+fn view(scheduler: &Scheduler, agent: &Agent, lane: &LaneName, lanes: Vec<String>) -> AgentView {
+    let settings = scheduler.settings_for(lane);
+    let (running, waiting) = scheduler.lane(lane).map_or((0, 0), |view| (view.running, view.waiting));
+    let runner = match &agent.runner {
+        Runner::Program(_) => "command",
+        Runner::Url(_) => "url",
+        Runner::External => "external",
+        _ => "echo",
+    };
+    AgentView {
+        name: agent.name.to_string(),
+        runner: runner.to_owned(),
+        lane: lane.to_string(),
+        task_lane: format!("task:{}", agent.name),
+        lanes,
+        is_busy: running > 0,
+        running,
+        waiting,
+        max_concurrency: settings.max_concurrency,
+        max_queued: settings.max_queued,
+    }
+}
+
+/// The queue of an agent: the current run, and the waiting turns in order.
+pub(crate) async fn queue(app: &App, name: String) -> ApiResult<QueueView> {
+    let lane = lane_of(&agent_named(app, &name)?)?;
+    let look = move |scheduler: &Scheduler| {
+        let (running, waiting) = scheduler.line_of(&lane, LISTED_MAX);
+        let length = scheduler.lane(&lane).map_or(0, |view| view.waiting);
+        let texts = |view: &Live| message_text(scheduler, view);
+        let running: Vec<_> = running.into_iter().map(|view| (texts(&view), view)).collect();
+        let waiting: Vec<_> = waiting.into_iter().map(|view| (texts(&view), view)).collect();
+        (running, waiting, length)
+    };
+    let (running, waiting, length) = app.handle.read(look).await?;
+    let mut running_executions = Vec::with_capacity(running.len());
+    for (text, view) in running {
+        running_executions.push(execution(app, &view, text, None).await?);
+    }
+    let mut queued_executions = Vec::with_capacity(waiting.len());
+    for (place, (text, view)) in waiting.into_iter().enumerate() {
+        queued_executions.push(execution(app, &view, text, Some(place as u64 + 1)).await?);
+    }
+    Ok(QueueView {
+        agent_name: name,
+        is_busy: !running_executions.is_empty(),
+        current_execution: running_executions.first().cloned(),
+        running_executions,
+        queue_length: u64::from(length),
+        queued_executions,
+    })
+}
+
+/// The messages that a turn answers, one per line.
+fn message_text(scheduler: &Scheduler, view: &Live) -> String {
+    let session = view.lanes.iter().find_map(|lane| scheduler.session(&lane.session_key()?));
+    let turn = session.and_then(|session| session.turns.into_iter().find(|turn| turn.task == view.id));
+    let texts: Vec<String> =
+        turn.map_or_else(Vec::new, |turn| turn.said.iter().map(|message| message.text.to_string()).collect());
+    texts.join("\n")
+}
+
+async fn execution(app: &App, view: &Live, text: String, position: Option<u64>) -> ApiResult<Execution> {
+    let turn = task_view::envelope_of(&app.handle, view).await?.turn().unwrap_or_default();
+    let (user_id, user_email) = turn.user.map_or((None, None), |user| (Some(user.id), user.email));
+    Ok(Execution {
+        id: view.id.to_string(),
+        source: source_word(view.source).to_owned(),
+        source_agent: turn.source_agent,
+        source_user_id: user_id,
+        source_user_email: user_email,
+        message: if turn.message.is_empty() { text } else { turn.message },
+        queued_at: At(view.submitted),
+        started_at: view.running.as_ref().map(|running| At(running.started)),
+        status: status_word(view.status).to_owned(),
+        priority: view.priority,
+        effective_priority: view.effective_priority,
+        position,
+    })
+}
+
+/// Empties the queue of an agent; what runs is not touched.
+pub(crate) async fn clear(app: &App, caller: &Caller, name: String) -> ApiResult<ClearedQueue> {
+    let agent = agent_named(app, &name)?;
+    let cleared_count = app.handle.clear(lane_of(&agent)?).await? as u64;
+    let details = json!({ "cleared_count": cleared_count });
+    let record = AuditRecord::new("agent_queue", "clear_queue", &name, details);
+    app.record(caller, record.severity("warning")).await?;
+    Ok(ClearedQueue { status: "cleared".to_owned(), agent: name, cleared_count })
+}
+
+/// Takes the slots away from what an agent runs, at once.
+pub(crate) async fn release(app: &App, caller: &Caller, name: String) -> ApiResult<ReleasedQueue> {
+    let agent = agent_named(app, &name)?;
+    let released = app.handle.force_release(lane_of(&agent)?).await?;
+    let released: Vec<String> = released.iter().map(|task| task.to_string()).collect();
+    let record = AuditRecord::new("agent_queue", "force_release", &name, json!({ "released": &released }));
+    app.record(caller, record.severity("critical")).await?;
+    Ok(ReleasedQueue {
+        status: "released".to_owned(),
+        agent: name,
+        was_running: !released.is_empty(),
+        released,
+        warning: "The old run was told to stop and may still be going; whatever it reports is refused."
+            .to_owned(),
+    })
+}

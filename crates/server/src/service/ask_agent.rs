@@ -1,0 +1,235 @@
+//! Asks an agent, the same way for HTTP, WebSocket, MCP and schedules: check, submit, wait, answer.
+
+use std::sync::Arc;
+
+use laneway_config::Agent;
+use laneway_core::{End, LaneName, Parent, Source, TaskId, TaskSpec, TaskStatus};
+use laneway_engine::{Ending, Standing, TaskHandle};
+use laneway_protocol::{
+    AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, UserRef, end_word,
+    status_word,
+};
+
+use crate::agents::handlers::{agent_kind, core_agent};
+use crate::app::App;
+use crate::events::board::Reach;
+use crate::events::hub::{Expecting, Filter, From};
+use crate::events::sse::Telling;
+use crate::http::auth::Caller;
+use crate::http::error::{ApiError, ApiResult};
+use crate::service::envelope::Turn;
+use crate::service::parse::{kind, lane, level, millis, session_lane};
+use crate::service::request_options::RequestOptions;
+use crate::service::submission::{Submission, idempotency, submit, submit_connected};
+
+/// A turn of a conversation, or a stateless task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Chat,
+    Task,
+}
+
+/// What a caller asks of an agent.
+pub(crate) struct AgentCall<'a> {
+    pub(crate) agent: &'a str,
+    pub(crate) form: Form,
+    pub(crate) request: ChatRequest,
+    pub(crate) options: RequestOptions,
+    /// The caller will watch the events of the task.
+    pub(crate) watches: bool,
+}
+
+/// A task of an agent that was accepted.
+pub(crate) struct AgentRun {
+    app: Arc<App>,
+    agent: String,
+    task: TaskHandle,
+    /// The watch that began before the task was submitted.
+    expecting: Option<Expecting>,
+    reach: Reach,
+}
+
+/// The agent of this name in the current configuration.
+pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<Agent> {
+    app.config().agent(name).cloned().ok_or_else(|| ApiError::not_found("agent"))
+}
+
+/// Checks and submits what a caller asks of an agent.
+pub(crate) async fn ask_agent(app: &Arc<App>, caller: &Caller, call: AgentCall<'_>) -> ApiResult<AgentRun> {
+    let AgentCall { agent: name, form, request, options, watches } = call;
+    let agent = agent_named(app, name)?;
+    let is_connected = options.is_connected();
+    let submission = turn(app, caller, &agent, form, request, options)?;
+    let expecting = watches.then(|| app.bus.expect());
+    let task =
+        if is_connected { submit_connected(app, submission).await } else { submit(app, submission).await };
+    let task = task.map_err(|error| error.of_agent(name))?;
+    let reach = if is_connected { Reach::Here } else { Reach::Everywhere };
+    Ok(AgentRun { app: Arc::clone(app), agent: name.to_owned(), task, expecting, reach })
+}
+
+impl AgentRun {
+    pub(crate) fn id(&self) -> TaskId {
+        self.task.id()
+    }
+
+    /// Whether an earlier request under the same key submitted the task.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.task.joined()
+    }
+
+    /// The caller's hold on the task.
+    pub(crate) fn into_task(self) -> TaskHandle {
+        self.task
+    }
+
+    /// Leaves the task to itself and says how it was accepted.
+    pub(crate) async fn into_accepted(self) -> ApiResult<AcceptedTurn> {
+        let (id, standing) = (self.task.id(), self.task.standing());
+        self.task.detach();
+        let execution = execution(&self.app, id, &standing).await?;
+        Ok(AcceptedTurn { execution, durability: self.app.handle.durability().as_str().to_owned() })
+    }
+
+    /// The events of the task, for a call with `watches`; a replay begins with what already happened.
+    pub(crate) async fn events(&mut self) -> ApiResult<Option<Telling>> {
+        let Some(expecting) = self.expecting.take() else { return Ok(None) };
+        let id = self.task.id();
+        if self.task.joined() {
+            drop(expecting);
+            return replay(&self.app, id).await.map(Some);
+        }
+        let watch = expecting.of(id, self.reach);
+        Ok(Some(Telling::new(Arc::clone(&self.app), watch).of_task(id, Vec::new())))
+    }
+
+    /// Waits for the end and returns the agent's answer. Dropping the future leaves the task.
+    pub(crate) async fn answer(&mut self) -> ApiResult<ChatAnswer> {
+        let (id, standing) = (self.task.id(), self.task.standing());
+        let ending = self.task.ended().await;
+        let ending = ending.map_err(|error| self.app.unfinished(id, error).of_agent(&self.agent))?;
+        answer(&self.app, id, standing, ending, &self.agent).await
+    }
+}
+
+/// The submission of one chat request.
+fn turn(
+    app: &App,
+    caller: &Caller,
+    agent: &Agent,
+    form: Form,
+    request: ChatRequest,
+    options: RequestOptions,
+) -> ApiResult<Submission> {
+    if request.message.trim().is_empty() {
+        return Err(ApiError::invalid("message must not be empty"));
+    }
+    if request.user.is_some() && !caller.speaks_for_others {
+        return Err(ApiError::forbidden("this token may not say for whom it asks"));
+    }
+    if request.session.as_deref() == Some("") {
+        return Err(ApiError::invalid("session must not be empty"));
+    }
+    let options = options.spoken_by(caller)?;
+    let name = agent.name.as_str();
+    let source = options.source();
+    let lanes = match form {
+        Form::Task => vec![lane(format!("task:{name}"))?],
+        Form::Chat => chat_lanes(agent, request.session.as_deref(), source)?,
+    };
+    let mut spec = TaskSpec::new(kind(agent_kind(name))?, lanes);
+    spec.source = source;
+    spec.parent = options.parent.map(|task| Parent { task, detached: !options.is_connected() });
+    spec.priority = level(request.priority.as_ref())?;
+    (spec.wait_timeout, spec.timeout, spec.deadline) =
+        (millis(request.wait_timeout_ms), millis(request.timeout_ms), millis(request.deadline_ms));
+    // A schedule has a key space of its own, which no caller can reach.
+    let route = match &options.schedule {
+        Some(schedule) => format!("schedule/{schedule}"),
+        None => format!("{form:?}/{name}"),
+    };
+    spec.idempotency = idempotency(caller, &options, &route, &request);
+    let own_user = || UserRef { id: caller.subject.to_string(), email: None };
+    let user = request.user.or_else(|| caller.token.as_ref().map(|_| own_user()));
+    let turn = Turn {
+        agent: name.to_owned(),
+        message: request.message,
+        session: request.session,
+        model: request.model,
+        metadata: request.metadata,
+        source_agent: options.source_agent.clone(),
+        user,
+        schedule: options.schedule.clone(),
+    };
+    let payload = serde_json::to_value(turn).unwrap_or_default();
+    Ok(Submission::new(app, caller, &options, spec, payload))
+}
+
+/// The lanes of a turn. Without a session the turn belongs to the agent's own conversation.
+fn chat_lanes(agent: &Agent, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
+    let own = format!("agent:{}", agent.name);
+    let session = session_lane(session.unwrap_or(&own))?;
+    let lanes = core_agent(agent)?.turn_lanes(&session, source);
+    lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))
+}
+
+/// A stream that begins with what already happened to a task.
+pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> ApiResult<Telling> {
+    // The watch begins before the look at the state, so that no event falls between them.
+    app.bus.caught_up().await;
+    let watch = app.bus.watch(Filter { task: Some(id), lane: None }, From::Now);
+    let story = app.story_of(id).await?.unwrap_or_default();
+    Ok(Telling::new(Arc::clone(app), watch).of_task(id, story))
+}
+
+/// How a turn stands, or stood when it was accepted.
+pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> ApiResult<AcceptedExecution> {
+    Ok(AcceptedExecution {
+        id: id.to_string(),
+        status: status_of(app, id, standing).await?.to_owned(),
+        position: standing.position.map(|place| place as u64),
+        eta_ms: standing.starts_in.map(|length| length.0),
+    })
+}
+
+/// The status of an accepted task, or how it ended already.
+pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> ApiResult<&'static str> {
+    match standing.status {
+        Some(TaskStatus::Retrying) => Ok("queued"),
+        Some(status) => Ok(status_word(status)),
+        None => {
+            let finished = app.handle.finished(id).await?;
+            Ok(finished.map_or("ended", |(finished, _)| end_word(&finished.end)))
+        }
+    }
+}
+
+/// The answer of a turn that has ended.
+pub(crate) async fn answer(
+    app: &App,
+    id: TaskId,
+    standing: Standing,
+    ending: Ending,
+    agent: &str,
+) -> ApiResult<ChatAnswer> {
+    if ending.end != End::Completed {
+        return Err(ApiError::ended(id, &ending.end).of_agent(agent));
+    }
+    let response = ending.result.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let finished = app.handle.finished(id).await?.map(|(finished, _)| finished);
+    let started = finished.as_ref().and_then(|finished| finished.started);
+    let wait_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| at.since(finished.submitted).0);
+    let run_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| finished.ended.since(at).0);
+    let was_queued = standing.status == Some(TaskStatus::Queued);
+    let queue_status =
+        if was_queued { format!("queued:{}", standing.position.unwrap_or(1)) } else { "running".to_owned() };
+    let execution = ExecutionSummary {
+        id: id.to_string(),
+        queue_status,
+        was_queued,
+        wait_ms,
+        run_ms,
+        attempt: ending.attempts,
+    };
+    Ok(ChatAnswer { response, execution })
+}

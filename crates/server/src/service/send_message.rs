@@ -1,0 +1,166 @@
+//! Sends messages to sessions, the same way for HTTP and WebSocket.
+
+use std::time::Duration;
+
+use laneway_config::Agent;
+use laneway_core::{DropRule, MessageId, MessageReply, Mode, Otherwise, SendOutcome, TaskId};
+use laneway_engine::Message;
+use laneway_protocol::{MessageAnswer, MessageRequest, Scope};
+
+use crate::agents::handlers::core_agent;
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::extract::task_id;
+use crate::service::ask_agent::agent_named;
+use crate::service::parse::name;
+use crate::service::submission::{check_draining, token_lane};
+use crate::service::tasks::check_owner;
+
+/// Sends a message and says what became of it.
+pub(crate) async fn send_message(
+    app: &App,
+    caller: &Caller,
+    key: &str,
+    request: MessageRequest,
+) -> ApiResult<MessageAnswer> {
+    let message = message(app, caller, key, request)?;
+    check_draining(app)?;
+    Ok(message_answer(app.handle.send_message(message).await?))
+}
+
+/// Steers the running turn of a session. If the turn ends first, the text becomes a turn of its own.
+pub(crate) async fn steer_session(
+    app: &App,
+    caller: &Caller,
+    key: &str,
+    text: String,
+) -> ApiResult<MessageAnswer> {
+    check_turn_owner(app, caller, key).await?;
+    let session = key.to_owned();
+    let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&session)).await? else {
+        return Err(ApiError::not_found("turn that runs in this session"));
+    };
+    let agent = agent_named(app, turn.kind.as_str().strip_prefix("agent:").unwrap_or(turn.kind.as_str()))?;
+    let message = to_agent(app, caller, key, &agent, text)?;
+    check_draining(app)?;
+    let message = message.mode(Mode::Steer).steer(turn.id, Otherwise::Followup);
+    Ok(message_answer(app.handle.send_message(message).await?))
+}
+
+/// Sends a parked message once more, as a new one.
+pub(crate) async fn resend(app: &App, message: MessageId) -> ApiResult<MessageAnswer> {
+    check_draining(app)?;
+    Ok(message_answer(app.handle.resend(message).await?))
+}
+
+/// Refuses a caller that may not change the running turn of a session.
+pub(crate) async fn check_turn_owner(app: &App, caller: &Caller, key: &str) -> ApiResult<()> {
+    let key = key.to_owned();
+    match app.handle.read(move |lanes| lanes.turn_of_session(&key)).await? {
+        Some(turn) => check_owner(app, caller, turn.id).await,
+        None => Ok(()),
+    }
+}
+
+/// Sets one text of a message.
+type Setter = fn(Message, String) -> Message;
+
+fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<Message> {
+    let agent = agent_named(app, &request.agent)?;
+    let permissions = request.permissions.unwrap_or_default();
+    let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
+    let mut message = to_agent(app, caller, key, &agent, request.text)?;
+    if may_configure {
+        message = message.may_configure();
+    }
+    for permission in permissions {
+        message = message.permission(name("permissions", permission)?.as_str());
+    }
+    let texts: [(Option<String>, Setter); 7] = [
+        (request.message_id, |message, text| message.message_id(text)),
+        (request.channel, |message, text| message.channel(text)),
+        (request.to, |message, text| message.to(text)),
+        (request.account, |message, text| message.account(text)),
+        (request.thread, |message, text| message.thread(text)),
+        (request.sender, |message, text| message.sender(text)),
+        (request.sender_name, |message, text| message.sender_name(text)),
+    ];
+    for (text, set) in texts {
+        if let Some(text) = text {
+            message = set(message, text);
+        }
+    }
+    if let Some(word) = request.mode {
+        message = message.mode(mode(&word)?);
+    }
+    if let Some(length) = request.debounce_ms {
+        message = message.debounce(Duration::from_millis(length));
+    }
+    if let Some(cap) = request.cap {
+        message = message.cap(cap);
+    }
+    if let Some(word) = request.drop {
+        message = message.drop_rule(drop_rule(&word)?);
+    }
+    if let Some(length) = request.max_wait_ms {
+        message = message.max_wait(Duration::from_millis(length));
+    }
+    if request.heartbeat == Some(true) {
+        message = message.heartbeat();
+    }
+    match (request.turn_id, request.otherwise) {
+        (Some(turn), word) => Ok(message.steer(task_id(&turn)?, otherwise(word.as_deref())?)),
+        (None, Some(_)) => Err(ApiError::invalid("otherwise goes with turn_id, the turn that is meant")),
+        (None, None) => Ok(message),
+    }
+}
+
+/// A plain message to an agent.
+fn to_agent(app: &App, caller: &Caller, key: &str, agent: &Agent, text: String) -> ApiResult<Message> {
+    let agent = core_agent(agent)?;
+    let message = Message::new(key, agent.name.as_str(), text).kind(agent.kind.as_str());
+    let message = match token_lane(app, caller) {
+        Some(lane) => message.asker(lane),
+        None => message,
+    };
+    Ok(agent.lanes.iter().fold(message, |message, lane| message.lane(lane.as_str())))
+}
+
+pub(crate) fn mode(word: &str) -> ApiResult<Mode> {
+    Mode::parse(word).ok_or_else(|| ApiError::invalid(format!("mode must be one of {}", Mode::CHOICES)))
+}
+
+pub(crate) fn drop_rule(word: &str) -> ApiResult<DropRule> {
+    DropRule::parse(word)
+        .ok_or_else(|| ApiError::invalid(format!("drop must be one of {}", DropRule::CHOICES)))
+}
+
+fn otherwise(word: Option<&str>) -> ApiResult<Otherwise> {
+    match word {
+        None | Some("followup") => Ok(Otherwise::Followup),
+        Some("reject") => Ok(Otherwise::Reject),
+        Some("drop") => Ok(Otherwise::Drop),
+        Some(_) => Err(ApiError::invalid("otherwise must be one of followup, reject, drop")),
+    }
+}
+
+fn message_answer(reply: MessageReply) -> MessageAnswer {
+    let accepted = match reply.outcome {
+        SendOutcome::Duplicate(same) => same,
+        _ => reply.message,
+    };
+    MessageAnswer {
+        id: message_text(&accepted),
+        outcome: reply.outcome.as_str().to_owned(),
+        task_id: reply.turn.map(|task| task.to_string()),
+        position: reply.position,
+        typing: reply.typing,
+        reply: reply.reply,
+    }
+}
+
+/// The id of a message as the wire writes it.
+pub(crate) fn message_text(id: &MessageId) -> String {
+    TaskId(id.0).to_string()
+}

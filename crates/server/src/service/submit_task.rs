@@ -1,0 +1,64 @@
+//! Submits a task of a kind, as `POST /api/tasks` asks for it.
+
+use laneway_core::{Handler, LaneName, Parent, TaskSpec};
+use laneway_engine::Submitted;
+use laneway_protocol::{TaskRequest, source_from};
+
+use crate::app::App;
+use crate::http::auth::Caller;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::extract::task_id;
+use crate::service::parse::{kind, lane, level, millis, name, retry, task_lane};
+use crate::service::request_options::RequestOptions;
+use crate::service::submission::{Submission, idempotency, submit_detached};
+
+/// Checks and submits a task that the caller does not wait for.
+pub(crate) async fn submit_task(
+    app: &App,
+    caller: &Caller,
+    request: TaskRequest,
+    options: &RequestOptions,
+) -> ApiResult<Submitted> {
+    let idempotency = idempotency(caller, options, "tasks", &request);
+    let lanes = lanes_of(app, &request).await?;
+    let mut spec = TaskSpec::new(kind(request.kind)?, lanes);
+    spec.source = match request.source.as_deref() {
+        None => options.source(),
+        Some(word) => source_from(word)
+            .ok_or_else(|| ApiError::invalid("source must be one of user, schedule, agent, background"))?,
+    };
+    let parent = request.parent.as_deref().map(task_id).transpose();
+    let parent = parent.map_err(|_| ApiError::invalid("parent must be the id of a running task"))?;
+    spec.parent = parent.or(options.parent).map(|task| Parent { task, detached: false });
+    spec.priority = level(request.priority.as_ref())?;
+    spec.fair_key = request.fair_key.map(task_lane).transpose()?;
+    spec.group = request.group.map(|group| name("group", group)).transpose()?;
+    (spec.wait_timeout, spec.timeout) = (millis(request.wait_timeout_ms), millis(request.timeout_ms));
+    (spec.deadline, spec.run_after) = (millis(request.deadline_ms), millis(request.run_after_ms));
+    spec.retry = request.retry.map(retry).transpose()?;
+    spec.idempotency = idempotency;
+    submit_detached(app, Submission::new(app, caller, options, spec, request.payload)).await
+}
+
+/// The lanes of a task: its agent's lane comes first, and `external` if this server does not run the kind.
+async fn lanes_of(app: &App, request: &TaskRequest) -> ApiResult<Vec<LaneName>> {
+    let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
+    for name in &request.lanes {
+        lanes.push(task_lane(name)?);
+    }
+    if let Some(agent) = app.runners.agent_of(&request.kind) {
+        let own = [lane(format!("agent:{agent}"))?, lane(format!("task:{agent}"))?];
+        if !lanes.iter().any(|lane| own.contains(lane)) {
+            lanes.splice(..0, own.into_iter().take(1));
+        }
+    }
+    if !app.runners.runs(&request.kind) && !is_external(app, lanes.first()).await? {
+        lanes.insert(0, lane("external")?);
+    }
+    Ok(lanes)
+}
+
+async fn is_external(app: &App, home: Option<&LaneName>) -> ApiResult<bool> {
+    let Some(home) = home else { return Ok(false) };
+    Ok(app.handle.settings(home.clone()).await?.handler == Handler::External)
+}
