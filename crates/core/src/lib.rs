@@ -44,7 +44,9 @@ pub use api::session_command::{
     MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
 };
 pub use api::settings_schema::{SETTING_KEYS, SettingError, duration};
-pub use api::task_spec::{CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec};
+pub use api::task_spec::{
+    CHAIN_DEPTH_MAX, Claimer, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec,
+};
 pub use api::time::{Millis, Timestamp};
 pub use api::views::{LaneView, Running, TaskStatus, TaskView};
 pub use decide::at_once::Start;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use laneway_core::{
-    Block, Command, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Pattern, Rejection, Reply,
-    Retry, Scheduler, Switch, TaskId, TaskSpec, Timestamp,
+    Block, Claimer, Command, End, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Pattern,
+    Rejection, Reply, Retry, Scheduler, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 fn step(lanes: &mut Scheduler, command: Command) -> Result<(Reply, Vec<Event>), Rejection> {
@@ -157,4 +157,27 @@ fn a_claim_of_one_kind_finds_it_behind_whatever_else_waits() {
     let claim = Command::Claim { worker, lanes: lanes_asked, kinds, max: 100, lease: None };
     let (reply, _) = step(&mut lanes, claim).unwrap();
     assert_eq!(reply, Reply::Claimed([expected.0, expected.1].concat()));
+}
+
+#[test]
+fn a_task_with_a_claimer_is_granted_to_it_in_its_turn_and_ends_with_its_lease() {
+    let mut lanes = Scheduler::new(1);
+    for task in 1..=2 {
+        let mut spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("one").unwrap()]);
+        spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: Some(Millis(50)) });
+        step(&mut lanes, Command::Submit { task: TaskId(task), spec: Box::new(spec) }).unwrap();
+    }
+    let holder = |lanes: &Scheduler, task| {
+        let running = lanes.task(TaskId(task)).and_then(|view| view.running);
+        running.map(|running| (running.worker.unwrap().to_string(), running.lease_until))
+    };
+    assert_eq!(holder(&lanes, 1), Some(("caller".to_owned(), Timestamp(1050))));
+    assert_eq!(holder(&lanes, 2), None);
+    assert_eq!(step(&mut lanes, claim(&[2], None)).unwrap().0, Reply::Claimed(vec![]));
+    let mut events = Vec::new();
+    lanes.step(Timestamp(1050), Command::Tick, &mut events).unwrap();
+    let error = "its holder gave no sign of life".into();
+    assert!(events.contains(&Event::Ended { task: TaskId(1), end: End::Failed { error } }), "{events:?}");
+    assert_eq!(holder(&lanes, 2), Some(("caller".to_owned(), Timestamp(1100))));
+    assert_eq!(lanes.violation(), None);
 }

@@ -77,19 +77,6 @@ impl Options {
         self.handlers.insert(Name::new(kind)?, typed(function));
         Ok(self)
     }
-
-    /// The same for tasks that only hold a slot while somebody elsewhere does the work. Where it is known so, their dead letters
-    /// are not run again: like that of a closure, their work is gone.
-    pub fn holder<P, R, F, Fut>(self, kind: impl Into<Arc<str>>, function: F) -> Result<Options, Error>
-    where
-        P: DeserializeOwned + Send + 'static,
-        R: Serialize + Send + 'static,
-        F: Fn(Context, P) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, Failure>> + Send + 'static,
-    {
-        self.handlers.insert(Name::new(kind)?, typed(function).for_holding());
-        Ok(self)
-    }
 }
 
 impl Options {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, replica_options as options, secs, until};
-use laneway_core::{End, Name, Retry, TaskSpec, Timestamp};
+use laneway_core::{Claimer, End, LaneName, Name, Retry, TaskSpec, Timestamp};
 use laneway_engine::{
     Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Slot, Task, TaskHandle,
 };
@@ -302,16 +302,11 @@ async fn a_worker_s_own_lease_does_not_lapse_by_the_time_in_which_nobody_could_r
 
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_until_its_lease() {
-    let ([a, b], _) = replicas_with(|| {
-        let hold = |context: Context, (): ()| async move {
-            context.stop().wait().await;
-            Err::<(), _>(Failure::fatal("it was told to stop"))
-        };
-        options().holder("held", hold).unwrap()
-    })
-    .await;
+    let ([a, b], _) = replicas().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=9s")]).await.unwrap();
-    a.submit(Task::new("work").kind("held")).await.unwrap().detach();
+    let mut spec = TaskSpec::new(Name::new("held").unwrap(), vec![LaneName::new("work").unwrap()]);
+    spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
+    a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap().detach();
     until(&b, "work", 1, 0).await;
     a.shutdown(Duration::ZERO).await;
     tokio::time::sleep(secs(2)).await;

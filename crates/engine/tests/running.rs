@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, lanes, numbers, secs};
-use laneway_core::{CancelReason, End, Rejection, Reply, Retry, Source};
-use laneway_engine::{Context, Error, Failure, Handle, OnDrop, Options, RunError, Stopped, Task};
+use laneway_core::{CancelReason, Claimer, End, LaneName, Name, Rejection, Reply, Retry, Source, TaskSpec};
+use laneway_engine::{Context, Error, Failure, OnDrop, RunError, Stopped, Task};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -172,10 +172,12 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
 
 #[tokio::test(start_paused = true)]
 async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
-    let hold = |_: Context, (): ()| async { Err::<(), _>(Failure::fatal("its holder is gone")) };
-    let lanes = Handle::in_memory(Options::default().holder("hold", hold).unwrap());
-    let failed = lanes.submit(Task::new("main").kind("hold")).await.unwrap().wait().await;
-    assert_eq!(failed, Err(RunError::Ended(End::Failed { error: "its holder is gone".into() })));
+    let lanes = lanes();
+    let mut spec = TaskSpec::new(Name::new("hold").unwrap(), vec![LaneName::main()]);
+    spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
+    let task = lanes.submit_spec(lanes.new_id(), Box::new(spec), None).await.unwrap();
+    let error = "its holder gave no sign of life".into();
+    assert_eq!(task.wait().await, Err(RunError::Ended(End::Failed { error })));
     let letters = lanes.dead_letters().await.unwrap();
     let refused = lanes.redrive(letters[0].task).await.err().unwrap();
     let words = "only a task of a named handler that does the work itself can have a second life";

@@ -1,4 +1,4 @@
-//! Moments as clients see them: RFC 3339 with milliseconds, in UTC.
+//! Moments on the wire: RFC 3339 with milliseconds, in UTC.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,25 +20,10 @@ impl From<Timestamp> for At {
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (secs, millis) = (self.0.0 / 1000, self.0.0 % 1000);
-        let (days, secs) = (secs / 86_400, secs % 86_400);
-        let (year, month, day) = civil(days);
-        let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+        let millis = i64::try_from(self.0.0).unwrap_or(i64::MAX);
+        let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+        write!(f, "{at:.3}")
     }
-}
-
-/// The date that lies so many days after 1970-01-01, counted in eras of 400 years that begin in March.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
 }
 
 impl Serialize for At {
@@ -54,63 +39,23 @@ impl<'de> Deserialize<'de> for At {
     }
 }
 
-/// A text that is no moment as the server writes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A text that is not a moment as the server writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a moment is written as 2026-11-15T12:03:15.042Z")]
 pub struct NotAMoment;
-
-impl fmt::Display for NotAMoment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a moment is written as 2026-11-15T12:03:15.042Z")
-    }
-}
-
-impl std::error::Error for NotAMoment {}
 
 impl FromStr for At {
     type Err = NotAMoment;
 
     /// Reads what [`At`] writes: UTC, a four-digit year, milliseconds or none.
     fn from_str(text: &str) -> Result<At, NotAMoment> {
-        let (date, time) = text.strip_suffix('Z').and_then(|text| text.split_once('T')).ok_or(NotAMoment)?;
-        let (time, millis) = time.split_once('.').unwrap_or((time, "000"));
-        let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-        let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-        let [millis] = numbers(millis, '.', [3])?;
-        let is_time = hour < 24 && minute < 60 && second < 60;
-        if !is_time || year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        let at: jiff::Timestamp = text.parse().map_err(|_| NotAMoment)?;
+        // The parser takes other zones and separators too.
+        if text != format!("{at:.3}") && text != format!("{at:.0}") {
             return Err(NotAMoment);
         }
-        let days = days_since_1970(year, month, day);
-        // A day that the month does not have would be one of the next month.
-        if civil(days) != (year, month, day) {
-            return Err(NotAMoment);
-        }
-        Ok(At(Timestamp((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + millis)))
+        u64::try_from(at.as_millisecond()).map(|millis| At(Timestamp(millis))).map_err(|_| NotAMoment)
     }
-}
-
-/// Numbers of so many digits each, with one sign between them.
-fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Result<[u64; N], NotAMoment> {
-    let mut parts = text.split(between);
-    let mut found = [0; N];
-    for (found, digits) in found.iter_mut().zip(digits) {
-        let part = parts.next().ok_or(NotAMoment)?;
-        if part.len() != digits || !part.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(NotAMoment);
-        }
-        *found = part.parse().map_err(|_| NotAMoment)?;
-    }
-    if parts.next().is_some() { Err(NotAMoment) } else { Ok(found) }
-}
-
-/// The other way round than [`civil`].
-fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
-    let year = year - u64::from(month <= 2);
-    let (era, year_of_era) = (year / 400, year % 400);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 impl PartialSchema for At {

@@ -1,9 +1,10 @@
 //! What all requests share. The state of the queue is not here: it is behind the [`Handle`].
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use laneway_config::Config;
 use laneway_core::{TaskId, Timestamp};
 use laneway_engine::{Clock, Handle, SteadyClock};
@@ -17,23 +18,21 @@ use crate::events::signal::Signal;
 use crate::http::error::ApiError;
 use crate::http::limits::{Callers, Limits};
 use crate::schedules::Schedules;
-use crate::service::slots::Slots;
 use crate::telemetry::charts::Charts;
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) handle: Handle,
-    pub(crate) config: RwLock<Arc<Config>>,
+    pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) runners: Arc<Runners>,
     pub(crate) bus: Bus,
     pub(crate) tokens: Tokens,
     pub(crate) callers: Callers,
     pub(crate) audit: Audit,
     pub(crate) schedules: Schedules,
-    pub(crate) slots: Arc<Slots>,
     pub(crate) charts: Charts,
     pub(crate) traces: crate::telemetry::otlp::Traces,
-    pub(crate) refusals: crate::telemetry::metrics::Refusals,
+    pub(crate) rejections: crate::telemetry::metrics::RejectionCounts,
     /// Those that are open, sockets too.
     pub(crate) connections: TaskTracker,
     pub(crate) overrides: crate::http::routes::lanes::Overrides,
@@ -52,12 +51,12 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        self.config.load_full()
     }
 
     /// What requests may be like now.
     pub(crate) fn limits(&self) -> Limits {
-        Limits::of(&self.config.read().unwrap_or_else(PoisonError::into_inner).server)
+        Limits::of(&self.config.load().server)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -67,11 +66,6 @@ impl App {
     /// Why nobody can wait for the end of a task any more.
     pub(crate) fn unfinished(&self, task: TaskId, error: laneway_engine::Error) -> ApiError {
         ApiError::unfinished(task, error, self.handle.durability())
-    }
-
-    /// Waits for the end of a task and tells how it went, for whoever has no handle of it.
-    pub(crate) async fn word_of_end(&self, task: TaskId) -> Option<laneway_engine::Ending> {
-        self.handle.wait_for(task).await.ok()
     }
 }
 

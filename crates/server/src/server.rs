@@ -1,9 +1,10 @@
 //! Opening a server, serving it, stopping it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
@@ -26,7 +27,6 @@ use crate::http::limits::Callers;
 use crate::http::read_timeout::Alarms;
 use crate::http::write_timeout::Timed;
 use crate::schedules::{Schedules, check_schedules};
-use crate::service::slots::Slots;
 use crate::telemetry::charts::Charts;
 use crate::telemetry::otlp::Traces;
 
@@ -169,13 +169,12 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
         traces: app.traces.clone(),
         reconfigured: Arc::clone(&reconfigured),
         rescheduled: Arc::clone(&app.schedules.changed),
-        slots: Arc::clone(&app.slots),
     };
     tokio::spawn(reader.run());
     if is_shared {
         tokio::spawn(crate::admin::config_drift::watch(Arc::clone(app), reconfigured));
     }
-    tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.refusals.clone()));
+    tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.rejections.clone()));
 }
 
 /// How many tasks may wait in the lane for work that nothing here runs.
@@ -200,10 +199,10 @@ impl Server {
             ));
         }
         let is_loopback = config.listen.is_loopback();
-        let config = Arc::new(config);
+        let live_config = Arc::new(ArcSwap::from_pointee(config));
+        let config = live_config.load_full();
         let clock = SteadyClock::start();
-        let runners = Arc::new(Runners::new(Arc::clone(&config))?);
-        let slots = Slots::new(clock);
+        let runners = Arc::new(Runners::new(Arc::clone(&live_config))?);
         let mut options = Options::default();
         options.history_max = u64::from(config.server.history_max);
         options.payloads_kept_max = PAYLOADS_KEPT_MAX;
@@ -212,8 +211,7 @@ impl Server {
         // Work whose agent is gone from the configuration fails by itself, and can be run again.
         options.unknown_kinds = UnknownKinds::Fail;
         options.settings = Some(lane_blocks(&config));
-        let options = runners.into_options(options).and_then(|options| slots.into_options(options));
-        let options = options.map_err(|error| error.to_string())?;
+        let options = runners.into_options(options).map_err(|error| error.to_string())?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let handle = match store {
             None => Handle::in_memory(options),
@@ -230,16 +228,15 @@ impl Server {
         let app = Arc::new(App {
             bus,
             handle,
-            config: RwLock::new(config),
+            config: live_config,
             runners,
             tokens,
             callers: Callers::default(),
             audit,
             schedules: Schedules::new(is_shared),
-            slots,
             charts: Charts::default(),
             traces,
-            refusals: crate::telemetry::metrics::Refusals::default(),
+            rejections: crate::telemetry::metrics::RejectionCounts::default(),
             connections: TaskTracker::new(),
             overrides: crate::http::routes::lanes::Overrides::default(),
             clock,
@@ -365,10 +362,8 @@ impl Reloader {
         app.handle.set_tool_calls(tool_calls(&new));
         let messages = app.handle.configure_messages(new.messages.settings()).await;
         messages.map_err(|error| error.to_string())?;
-        let new = Arc::new(new);
-        app.runners.set_config(Arc::clone(&new));
+        app.config.store(Arc::new(new));
         app.runners.register(&app.handle).map_err(|error| error.to_string())?;
-        *app.config.write().unwrap_or_else(PoisonError::into_inner) = new;
         app.schedules.changed.notify_one();
         if !held.is_empty() {
             let keys = held.join(", ");
@@ -376,7 +371,7 @@ impl Reloader {
         }
         let details = serde_json::json!({ "needs_restart": held });
         let record = AuditRecord::new("config", "reload", path.display().to_string(), details);
-        app.audit.record(app.now(), "signal", record).await.map_err(|error| error.0.detail.clone())
+        app.audit.record(app.now(), "signal", record).await.map_err(|error| error.problem.detail.clone())
     }
 }
 

@@ -154,6 +154,8 @@ pub struct LaneFull {
     pub current: Option<TaskId>,
     /// When to come back: from the lane's measured run times, 1 to 300 s; 5 s if there are none.
     pub retry_after: Millis,
+    /// The block or family of defaults that speaks for the lane, for metrics; `None`: there is no such lane yet.
+    pub label: Option<Arc<str>>,
 }
 
 /// What makes no sense about a task.

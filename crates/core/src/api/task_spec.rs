@@ -55,6 +55,18 @@ pub struct TaskSpec {
     /// [`run_as`](crate::Scheduler::run_as)), whoever grants it.
     #[serde(default)]
     pub home: Option<Name>,
+    /// The worker to which the scheduler grants it directly, when its turn comes. A claim does not hand it out.
+    #[serde(default)]
+    pub claimer: Option<Claimer>,
+}
+
+/// A worker that waits for one task: the caller itself, say, which asked for a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claimer {
+    /// Its name.
+    pub worker: Name,
+    /// How long it may go unheard. Default: the lease of the home lane.
+    pub lease: Option<Millis>,
 }
 
 /// The running task that asked for another.
@@ -99,6 +111,7 @@ impl TaskSpec {
             group: None,
             idempotency: None,
             home: None,
+            claimer: None,
         }
     }
 
@@ -114,6 +127,7 @@ impl TaskSpec {
         check_length("timeout", self.timeout, false)?;
         check_length("deadline", self.deadline, true)?;
         check_length("run_after", self.run_after, true)?;
+        check_length("lease", self.claimer.as_ref().and_then(|claimer| claimer.lease), false)?;
         if let Some(retry) = self.retry {
             check_length("retry.initial_delay", Some(retry.initial_delay), true)?;
             check_length("retry.fixed_delay", Some(retry.fixed_delay), true)?;

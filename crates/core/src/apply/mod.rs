@@ -228,6 +228,7 @@ impl Scheduler {
             spec.wait_timeout = rare.wait_timeout;
             spec.fair_key = rare.fair_key.clone();
             spec.group = rare.group.clone();
+            spec.claimer = rare.claimer.clone();
         }
         spec
     }

@@ -78,6 +78,7 @@ impl Scheduler {
             && spec.after.is_none()
             && spec.group.is_none()
             && spec.home.is_none()
+            && spec.claimer.is_none()
             && spec.idempotency.is_none();
         if is_plain {
             return None;
@@ -98,6 +99,7 @@ impl Scheduler {
             run_at: spec.after.and(spec.run_after).map(|length| self.now + length),
             group: spec.group.clone(),
             home: spec.home.clone(),
+            claimer: spec.claimer.clone(),
             key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
             ..Rare::default()
         }))

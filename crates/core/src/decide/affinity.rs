@@ -9,6 +9,9 @@ impl Scheduler {
     /// As whom an attempt is run that is granted here. After the first one whoever had the caller may be gone.
     pub(crate) fn runner_of(&self, slot: u32) -> Option<Name> {
         let task = &self.tasks[slot];
+        if let Some(claimer) = task.claimer() {
+            return Some(claimer.worker.clone());
+        }
         let home = task.rare.as_ref().and_then(|rare| rare.home.as_ref()).filter(|_| task.attempts == 0);
         home.or(self.runner.as_ref()).cloned()
     }

@@ -119,7 +119,7 @@ impl Scheduler {
         self.tasks.expect(slot);
         let task = &self.tasks[slot];
         let home = self.settings(self.lanes.route(task.route).home());
-        let lease = lease.unwrap_or(home.lease);
+        let lease = lease.or(task.claimer().and_then(|claimer| claimer.lease)).unwrap_or(home.lease);
         let timeout = task.rare.as_ref().and_then(|rare| rare.timeout).or(home.timeout);
         let granted = Event::Granted {
             task: task.id,

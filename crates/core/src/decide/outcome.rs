@@ -115,7 +115,10 @@ impl Scheduler {
         let task = &self.tasks[slot];
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
-        if task.handler != Handler::External {
+        if task.claimer().is_some() {
+            let error: Arc<str> = "its holder gave no sign of life".into();
+            self.fail(slot, Arc::clone(&error), false, End::Failed { error }, events);
+        } else if task.handler != Handler::External {
             self.fail(slot, "the lease lapsed".into(), true, End::Lost, events);
         } else if self.may_redeliver(slot) {
             self.cancel_children(slot, events);

@@ -1,5 +1,7 @@
 //! May this be accepted?
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::api::command::{Reply, ToolBatch, ToolLane};
@@ -287,7 +289,13 @@ impl Scheduler {
             max_queued: self.max_queued(named),
             current: self.longest_running_in(named.lane),
             retry_after: self.retry_after(named.lane),
+            label: self.label_of(named),
         }))
+    }
+
+    /// The label under which metrics count a lane, if the lane exists.
+    fn label_of(&self, named: &Named<'_>) -> Option<Arc<str>> {
+        (named.lane != NONE).then(|| Arc::clone(&self.book.class(self.lanes[named.lane].class).label))
     }
 
     /// A task that will probably start only after its deadline is better refused now.

@@ -9,7 +9,7 @@ use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::api::name::{LaneName, Name, Pattern};
 use crate::api::retry::Retry;
-use crate::api::task_spec::Parent;
+use crate::api::task_spec::{Claimer, Parent};
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::{RememberedKey, Scheduler};
 use crate::sessions::snapshot::SavedSessions;
@@ -116,6 +116,8 @@ struct SavedRare {
     passed: (u32, u128, u128),
     #[serde(default)]
     home: Option<Name>,
+    #[serde(default)]
+    claimer: Option<Claimer>,
 }
 
 impl Scheduler {
@@ -386,6 +388,7 @@ fn save_rare(task: &Task) -> Option<SavedRare> {
         joined: rare.joined,
         passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
         home: rare.home.clone(),
+        claimer: rare.claimer.clone(),
     };
     // What only ties a task to others (its children, its followers) follows from them.
     let own = saved(task.rare.as_deref().unwrap_or(&nothing), task.retry());
@@ -409,6 +412,7 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         joined: saved.joined,
         passed: Passed { times, blocked, taken },
         home: saved.home.clone(),
+        claimer: saved.claimer.clone(),
         ..Rare::default()
     }
 }

@@ -11,7 +11,7 @@ use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::{Handler, Source};
 use crate::api::name::{LaneName, Name};
 use crate::api::retry::Retry;
-use crate::api::task_spec::Parent;
+use crate::api::task_spec::{Claimer, Parent};
 use crate::api::time::{Millis, Timestamp};
 use crate::state::index::Index;
 use crate::state::ready_tree::ranked_list::{Ordered, Place};
@@ -98,6 +98,7 @@ pub(crate) struct Rare {
     pub(crate) followers: Vec<u32>,
     pub(crate) group: Option<Name>,
     pub(crate) home: Option<Name>,
+    pub(crate) claimer: Option<Claimer>,
     pub(crate) key: Option<Arc<str>>,
     /// Callers that wait for it beside the first.
     pub(crate) joined: u32,
@@ -129,6 +130,11 @@ impl Task {
 
     pub(crate) fn place(&self) -> Place {
         Place::new(self.level(), self.arrival)
+    }
+
+    /// The worker to which it is granted directly.
+    pub(crate) fn claimer(&self) -> Option<&Claimer> {
+        self.rare.as_ref()?.claimer.as_ref()
     }
 
     pub(crate) fn attempt(&self) -> Option<&Attempt> {

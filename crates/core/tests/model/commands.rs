@@ -225,6 +225,7 @@ impl Naive {
             max_queued: settings.max_queued,
             current: running.find(|task| task.lanes.contains(lane)).map(|task| task.id),
             retry_after: Millis(0),
+            label: None,
         }))
     }
 

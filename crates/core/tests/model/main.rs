@@ -105,6 +105,7 @@ fn comparable(reply: Result<Reply, Rejection>) -> Result<Reply, Rejection> {
     reply.map_err(|rejection| match rejection {
         Rejection::LaneFull(mut full) => {
             full.retry_after = laneway_core::Millis(0);
+            full.label = None;
             Rejection::LaneFull(full)
         }
         other => other,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::{
     BlobId, Command, End, Event, Handler, LaneChange, LaneName, LetterGone, Name, Rejection, Reply,
-    SessionCommand, TaskId, TaskView, Timestamp,
+    SessionCommand, TaskId, TaskSpec, TaskView, Timestamp,
 };
 use laneway_store::{Append, Batch, Entry, ErrorKind, Finished, Head, Log, StoreError, Try};
 
@@ -171,7 +171,7 @@ impl Engine {
         match (&ask.command, &ask.wants) {
             // It was admitted once.
             (_, Wants::PutBack(_)) => Ok(()),
-            (Command::Submit { spec, .. }, Wants::Slot(_)) => match spec.lanes.first() {
+            (Command::Submit { spec, .. }, wants) if is_for_caller(spec, wants) => match spec.lanes.first() {
                 Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
                 _ => Ok(()),
             },
@@ -202,9 +202,9 @@ impl Engine {
             }
             (Command::Redrive { letter, .. }, _) => {
                 let mut letters = self.scheduler.dead_letters();
-                let held_a_slot = |kind| is_slot(kind) || self.tools.handlers.is_holder(kind);
+                let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
                 match letters.find(|dead| dead.task == *letter) {
-                    Some(dead) if held_a_slot(&dead.spec.kind) => Err(Error::NotForClosures("a second life")),
+                    Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }
             }
@@ -224,7 +224,7 @@ impl Engine {
     fn is_claimed(&self, task: TaskId) -> bool {
         let Some(view) = self.scheduler.task(task) else { return true };
         let by_worker = |worker: Option<Name>| worker.is_some_and(|worker| !Ids::is_runner(&worker));
-        self.tools.handlers.is_holder(&view.kind) || view.running.is_none_or(|run| by_worker(run.worker))
+        view.running.is_none_or(|run| by_worker(run.worker))
     }
 
     fn is_external(&self, home: &LaneName) -> bool {
@@ -406,4 +406,9 @@ fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finis
         tries,
         payload: None,
     }
+}
+
+/// Whether the caller itself uses the slot of a task, so that no handler runs it.
+fn is_for_caller(spec: &TaskSpec, wants: &Wants) -> bool {
+    spec.claimer.is_some() || matches!(wants, Wants::Slot(_))
 }

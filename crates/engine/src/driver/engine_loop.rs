@@ -369,26 +369,12 @@ impl Engine {
         }
     }
 
-    /// Whether a task holds a slot for somebody elsewhere, who can go on with another of those that share the log: its lease
-    /// says for how long, and not when we end.
-    fn outlives_us(&self, task: TaskId) -> bool {
-        let is_holder = |kind: &Name| self.tools.handlers.is_holder(kind);
-        self.replica.is_some() && self.scheduler.kind_of(task).is_some_and(is_holder)
-    }
-
     /// What a report asks for.
     pub(crate) fn heed(&mut self, report: Report) -> Option<Ask> {
         match report {
             Report::Leave { task } => Some(Ask::new(Command::Leave { task }, Wants::Nothing)),
             Report::Finish { task, fence, outcome, result, work } => {
                 let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
-                if outcome == Outcome::Stopped
-                    && self.runs.get(task, fence).is_some_and(is_shutdown)
-                    && self.outlives_us(task)
-                {
-                    self.runs.end(task);
-                    return None;
-                }
                 // What ends with the program was not stopped by anybody: the lane's rule decides, as after a crash.
                 let command = match outcome {
                     Outcome::Stopped if self.runs.get(task, fence).is_some_and(is_shutdown) => {

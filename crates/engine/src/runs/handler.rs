@@ -26,21 +26,15 @@ pub(crate) struct Handler {
     work: Arc<dyn Fn(Context, Bytes) -> Work + Send + Sync>,
     /// How long it may go on when it was told to stop, if it knows that better than the engine.
     grace: Option<Duration>,
-    /// Whether its tasks only hold a slot for somebody else, so that nobody would be there for a second life of theirs.
-    is_holder: bool,
 }
 
 impl Handler {
     pub(crate) fn new(work: impl Fn(Context, Bytes) -> Work + Send + Sync + 'static) -> Handler {
-        Handler { work: Arc::new(work), grace: None, is_holder: false }
+        Handler { work: Arc::new(work), grace: None }
     }
 
     pub(crate) fn with_grace(self, grace: Duration) -> Handler {
         Handler { grace: Some(grace), ..self }
-    }
-
-    pub(crate) fn for_holding(self) -> Handler {
-        Handler { is_holder: true, ..self }
     }
 
     /// Starts the work on a payload.
@@ -63,11 +57,6 @@ impl Handlers {
     pub(crate) fn longest_grace(&self, usual: Duration) -> Duration {
         let handlers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         handlers.values().filter_map(|handler| handler.grace).fold(usual, Duration::max)
-    }
-
-    /// Whether tasks of this kind only hold a slot for somebody else.
-    pub(crate) fn is_holder(&self, kind: &Name) -> bool {
-        self.get(kind).is_some_and(|handler| handler.is_holder)
     }
 
     pub(crate) fn remove(&self, kind: &Name) {

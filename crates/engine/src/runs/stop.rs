@@ -61,11 +61,6 @@ impl StopSignal {
         }
     }
 
-    /// Whether anybody could hear it beside the engine and the slot that gives itself back.
-    pub(crate) fn has_listeners(&self) -> bool {
-        Arc::strong_count(&self.0) > 2
-    }
-
     /// The messages that the run is about to take: at most as many as a turn is offered at once.
     pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
         self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)

@@ -5,9 +5,6 @@ use laneway_core::{Command, Fence, Millis, Name, TaskId, Timestamp};
 use crate::driver::ids::ByTask;
 use crate::runs::stop::{StopSignal, Stopped};
 
-/// How many signals are kept for the next attempts.
-const SPARE_MAX: usize = 64;
-
 /// An attempt that runs here.
 pub(crate) struct Run {
     pub(crate) fence: Fence,
@@ -76,13 +73,11 @@ pub(crate) struct Runs {
     elsewhere: ByTask<Begun>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
-    /// Signals that nobody was told anything by and nobody listens to any more.
-    spare: Vec<StopSignal>,
 }
 
 impl Runs {
     pub(crate) fn insert(&mut self, task: TaskId, fence: Fence, lease: Millis, now: Timestamp) -> StopSignal {
-        let stop = self.spare.pop().unwrap_or_default();
+        let stop = StopSignal::default();
         let renew_at = now + third(lease);
         let run = Run { fence, stop: stop.clone(), started: now, lease, renew_at };
         self.here.insert(task, run);
@@ -97,16 +92,6 @@ impl Runs {
         }
         if !self.elsewhere.is_empty() {
             self.elsewhere.remove(&task);
-        }
-    }
-
-    /// Forgets an attempt that ended by itself, and tells so whoever else might listen.
-    pub(crate) fn end(&mut self, task: TaskId) {
-        let Some(run) = self.here.remove(task) else { return };
-        if run.stop.has_listeners() {
-            run.stop.tell(Stopped::Revoked);
-        } else if self.spare.len() < SPARE_MAX && run.stop.reason().is_none() {
-            self.spare.push(run.stop);
         }
     }
 
@@ -210,34 +195,15 @@ mod tests {
         assert_eq!(renewed(&mut runs, 10), [1, 2, 3, 4]);
         assert_eq!(runs.next_renewal(), Some(Timestamp(20)));
         runs.remove(TaskId(2), Stopped::Timeout);
-        runs.end(TaskId(4));
+        runs.remove(TaskId(4), Stopped::Revoked);
         assert_eq!((fences(&runs), renewed(&mut runs, 20)), (vec![1, 3], vec![1, 3]));
         runs.tell_all(Stopped::Shutdown);
         let told: Vec<Option<Stopped>> = stops.iter().map(StopSignal::reason).collect();
-        assert_eq!(told, [Some(Stopped::Shutdown), Some(Stopped::Timeout), Some(Stopped::Shutdown), None]);
-        runs.end(TaskId(1));
+        let [shutdown, timeout, revoked] = [Stopped::Shutdown, Stopped::Timeout, Stopped::Revoked].map(Some);
+        assert_eq!(told, [shutdown, timeout, shutdown, revoked]);
+        runs.remove(TaskId(1), Stopped::Revoked);
         assert!(!runs.is_quiet());
-        runs.end(TaskId(3));
+        runs.remove(TaskId(3), Stopped::Revoked);
         assert!(runs.is_quiet());
-    }
-
-    #[test]
-    fn a_signal_that_somebody_was_told_by_or_listens_to_is_not_used_again() {
-        let mut runs = Runs::default();
-        let first = runs.insert(TaskId(1), Fence(1), Millis(30), Timestamp(0));
-        let listener = first.clone();
-        runs.end(TaskId(1));
-        assert_eq!(listener.reason(), Some(Stopped::Revoked));
-        drop((first, listener));
-        let second = runs.insert(TaskId(2), Fence(2), Millis(30), Timestamp(0));
-        runs.tell(TaskId(2), Fence(2), Stopped::Timeout);
-        runs.end(TaskId(2));
-        assert_eq!((second.reason(), runs.spare.len()), (Some(Stopped::Timeout), 0));
-        let third = runs.insert(TaskId(3), Fence(3), Millis(30), Timestamp(0));
-        runs.end(TaskId(3));
-        drop(third);
-        assert_eq!(runs.spare.len(), 1);
-        let fourth = runs.insert(TaskId(4), Fence(4), Millis(30), Timestamp(0));
-        assert_eq!((fourth.reason(), runs.spare.len()), (None, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use laneway_config::{Agent, Config, Protocol, Runner};
 use laneway_engine::{Context, Failure, Handle, Options};
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub(crate) fn core_agent(agent: &Agent) -> ApiResult<laneway_core::Agent> {
 
 /// Runs agents and handlers. Knows the configuration in force, so that a reload takes effect with the next run.
 pub(crate) struct Runners {
-    config: RwLock<Arc<Config>>,
+    config: Arc<ArcSwap<Config>>,
     pub(crate) upstream: Upstream,
     /// Where the server listens.
     listens: RwLock<String>,
@@ -46,20 +47,12 @@ enum Who {
 }
 
 impl Runners {
-    pub(crate) fn new(config: Arc<Config>) -> Result<Runners, String> {
-        Ok(Runners {
-            config: RwLock::new(config),
-            upstream: Upstream::new()?,
-            listens: RwLock::new(String::new()),
-        })
+    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Result<Runners, String> {
+        Ok(Runners { config, upstream: Upstream::new()?, listens: RwLock::new(String::new()) })
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn set_config(&self, config: Arc<Config>) {
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        self.config.load_full()
     }
 
     pub(crate) fn set_listens(&self, url: String) {

@@ -14,7 +14,6 @@ use crate::events::board::{Board, Note};
 use crate::events::client_event::Happening;
 use crate::events::hub::{Bus, Wishes};
 use crate::schedules::notes;
-use crate::service::slots::Slots;
 use crate::telemetry::otlp::Traces;
 
 /// A place in line is told at most so often.
@@ -34,7 +33,6 @@ pub(crate) struct Reader {
     pub(crate) traces: Traces,
     pub(crate) reconfigured: Arc<Notify>,
     pub(crate) rescheduled: Arc<Notify>,
-    pub(crate) slots: Arc<Slots>,
 }
 
 impl Reader {
@@ -91,9 +89,6 @@ impl Reader {
         self.bus.with(|board| {
             for update in batch.drain(..) {
                 tell_if_configured(&update, &self.reconfigured, &self.rescheduled);
-                if let Update::Event { event, .. } = &update {
-                    self.slots.heed(event);
-                }
                 pass_on(board, &self.traces, update, &mut new);
             }
         });

@@ -134,7 +134,7 @@ impl Telling {
         self.is_over = true;
         let task = self.until_end_of?;
         let refusal = self.app.unfinished(task, Error::Closed);
-        let data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+        let data = serde_json::to_value(&*refusal.problem).unwrap_or_default();
         Some(Told { name: EventName::Error, id: None, data, task: Some(task), lanes: Arc::new([]) })
     }
 

@@ -9,7 +9,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::response::Response;
 use laneway_core::TaskId;
 use laneway_engine::{Error, TaskHandle};
-use laneway_protocol::{ChatRequest, Code, EventFrame, EventName, Problem, Scope};
+use laneway_protocol::{ChatRequest, Code, EventFrame, EventName, Scope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -183,7 +183,7 @@ impl Client {
     async fn tell_unfinished(&mut self) {
         for (task, run) in std::mem::take(&mut self.runs) {
             let refusal = self.app.unfinished(task, Error::Closed);
-            let mut data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+            let mut data = serde_json::to_value(&*refusal.problem).unwrap_or_default();
             run.mark(&mut data);
             if !self.frame(EventName::Error, data, None).await {
                 return;
@@ -243,9 +243,8 @@ impl Client {
     }
 
     async fn refuse(&mut self, refusal: ApiError, reference: Option<String>) -> bool {
-        let Problem { lane, code, .. } = &*refusal.0;
-        self.app.count_refusal(lane.clone(), *code).await;
-        let mut data = serde_json::to_value(&*refusal.0).unwrap_or_default();
+        self.app.count_rejection(refusal.labels()).await;
+        let mut data = serde_json::to_value(&*refusal.problem).unwrap_or_default();
         if let Some(reference) = reference {
             data["request_id"] = reference.into();
         }

@@ -1,4 +1,6 @@
-//! Refusals as HTTP answers: one shape for everything that is not done.
+//! Errors of the API: one shape for everything that was refused or failed.
+
+use std::sync::Arc;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,14 +9,20 @@ use laneway_engine::Error;
 use laneway_protocol::{Code, Problem, cancel_reason};
 use laneway_store::{Damage, Durability, StoreError};
 
-/// Something that is not done, and why.
-#[derive(Clone, Debug)]
-pub(crate) struct ApiError(pub(crate) Box<Problem>);
+/// Why a request was refused or failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", problem.detail)]
+pub(crate) struct ApiError {
+    pub(crate) problem: Box<Problem>,
+    /// The metrics label of the lane that refused, where the core told it.
+    label: Option<Arc<str>>,
+}
 
-/// Says of an answer that it is a refusal, for whoever counts them.
+/// What the metrics count of an error. A response carries it to the middleware.
 #[derive(Clone)]
 pub(crate) struct ErrorLabels {
     pub(crate) lane: Option<String>,
+    pub(crate) label: Option<Arc<str>>,
     pub(crate) code: Code,
 }
 
@@ -27,10 +35,10 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 impl ApiError {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> ApiError {
         let problem = Problem::new(code, detail);
-        // What may be tried again at once is still better tried a little later.
         match code {
-            Code::StoreUnavailable | Code::Draining => ApiError(Box::new(problem.retry_after_ms(5000))),
-            _ => ApiError(Box::new(problem)),
+            // A restart or a failover takes a moment.
+            Code::StoreUnavailable | Code::Draining => problem.retry_after_ms(5000).into(),
+            _ => problem.into(),
         }
     }
 
@@ -46,23 +54,37 @@ impl ApiError {
         ApiError::new(Code::Forbidden, detail)
     }
 
-    /// The same refusal under another HTTP status.
+    /// When to try again.
+    pub(crate) fn retry_after_ms(mut self, millis: u64) -> ApiError {
+        *self.problem = self.problem.retry_after_ms(millis);
+        self
+    }
+
+    pub(crate) fn labels(&self) -> ErrorLabels {
+        let Problem { lane, code, .. } = &*self.problem;
+        ErrorLabels { lane: lane.clone(), label: self.label.clone(), code: *code }
+    }
+
+    /// The same error under another HTTP status.
     pub(crate) fn status(mut self, status: StatusCode) -> ApiError {
-        self.0.status = status.as_u16();
+        self.problem.status = status.as_u16();
         self
     }
 
     /// Says which agent was asked.
     pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
-        self.0.agent = Some(agent.to_owned());
+        self.problem.agent = Some(agent.to_owned());
         // What a token has waiting says nothing of an agent.
-        let is_callers =
-            self.0.lane.as_deref().is_some_and(|lane| lane.starts_with(crate::service::parse::TOKEN_LANE));
-        if self.0.code == Code::AtCapacity && !is_callers {
-            self.0.error = "Agent queue is full".to_owned();
-            let waiting = self.0.queue_length.unwrap_or(0);
-            let secs = self.0.retry_after.unwrap_or(1);
-            let current = self.0.current_task_id.as_ref();
+        let is_callers = self
+            .problem
+            .lane
+            .as_deref()
+            .is_some_and(|lane| lane.starts_with(crate::service::parse::TOKEN_LANE));
+        if self.problem.code == Code::AtCapacity && !is_callers {
+            self.problem.error = "Agent queue is full".to_owned();
+            let waiting = self.problem.queue_length.unwrap_or(0);
+            let secs = self.problem.retry_after.unwrap_or(1);
+            let current = self.problem.current_task_id.as_ref();
             let running = current.map_or(String::new(), |task| format!(" It runs task {task}."));
             let detail = match waiting {
                 0 => format!("Agent '{agent}' is busy.{running} Retry in {secs} s."),
@@ -71,14 +93,14 @@ impl ApiError {
                     "Agent '{agent}' is busy with {waiting} queued requests.{running} Retry in {secs} s."
                 ),
             };
-            self.0 = Box::new(self.0.detailed(detail));
+            *self.problem = self.problem.detailed(detail);
         }
         self
     }
 
     /// Says which task it would have been, or is.
     pub(crate) fn of_task(mut self, task: laneway_core::TaskId) -> ApiError {
-        self.0 = Box::new(self.0.task(task.to_string()));
+        *self.problem = self.problem.task(task.to_string());
         self
     }
 
@@ -105,7 +127,7 @@ impl ApiError {
         if let Some(reason) = reason {
             problem.reason = reason.to_owned();
         }
-        ApiError(Box::new(problem))
+        problem.into()
     }
 
     /// Why nobody can wait for the end of a task any more. One that is kept must not be asked for again.
@@ -118,7 +140,13 @@ impl ApiError {
              GET /api/tasks/{task}"
         );
         let problem = Problem::new(Code::Draining, detail).task(task.to_string());
-        ApiError(Box::new(Problem { retryable: false, ..problem }))
+        Problem { retryable: false, ..problem }.into()
+    }
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> ApiError {
+        ApiError { problem: Box::new(problem), label: None }
     }
 }
 
@@ -159,11 +187,13 @@ impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> ApiError {
         let code = Code::from_text(rejection.code()).unwrap_or(Code::Invalid);
         let mut problem = Problem::new(code, rejection.to_string());
+        let mut label = None;
         if let Some(wait) = rejection.retry_after() {
             problem = problem.retry_after_ms(wait.0);
         }
         match &rejection {
             Rejection::LaneFull(full) => {
+                label = Some(full.label.clone().unwrap_or_else(|| Arc::from("*")));
                 problem.lane = Some(full.lane.to_string());
                 problem.running = Some(full.running);
                 problem.max_concurrency = full.max_concurrency;
@@ -192,17 +222,18 @@ impl From<Rejection> for ApiError {
             }
             _ => {}
         }
-        ApiError(Box::new(problem))
+        ApiError { problem: Box::new(problem), label }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let problem = self.0;
+        let labels = self.labels();
+        let problem = self.problem;
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&*problem).unwrap_or_default();
         let mut response = (status, body).into_response();
-        response.extensions_mut().insert(ErrorLabels { lane: problem.lane.clone(), code: problem.code });
+        response.extensions_mut().insert(labels);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let (Some(secs), Some(millis)) = (problem.retry_after, problem.retry_after_ms) {

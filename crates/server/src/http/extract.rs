@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use laneway_core::TaskId;
 use laneway_protocol::Code;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
@@ -155,20 +156,14 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for Path<T> {
     }
 }
 
-/// Reads the id of a task. A text that is no id is the id of nothing.
+/// Reads the id of a task. A malformed id is the id of nothing.
 pub(crate) fn task_id(text: &str) -> ApiResult<TaskId> {
-    let missing = || ApiError::not_found("task");
-    let dashes = [8, 13, 18, 23];
-    let is_shaped = text.len() == 36
-        && text.bytes().enumerate().all(|(place, byte)| match dashes.contains(&place) {
-            true => byte == b'-',
-            false => byte.is_ascii_hexdigit(),
-        });
-    if !is_shaped {
-        return Err(missing());
-    }
-    u128::from_str_radix(&text.replace('-', ""), 16).map(TaskId).map_err(|_| missing())
+    let id = Uuid::try_parse(text).ok().filter(|_| text.len() == HYPHENATED_BYTES);
+    id.map(|id| TaskId(id.as_u128())).ok_or_else(|| ApiError::not_found("task"))
 }
+
+/// How long an id with its hyphens is; the parser knows other forms too.
+const HYPHENATED_BYTES: usize = 36;
 
 /// What a client that comes back says it saw last.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

@@ -97,7 +97,7 @@ impl FromRequestParts<Arc<App>> for InFlight {
 
 fn limited(what: &str, wait: u64) -> ApiError {
     let refusal = ApiError::new(Code::RateLimited, format!("this token {what}"));
-    ApiError(Box::new(refusal.0.retry_after_ms(wait)))
+    refusal.retry_after_ms(wait)
 }
 
 impl Usage {

@@ -77,7 +77,7 @@ where
                 }
             };
             if let Some(refused) = response.extensions_mut().remove::<ErrorLabels>() {
-                app.count_refusal(refused.lane, refused.code).await;
+                app.count_rejection(refused).await;
             }
             finish(response.headers_mut(), traceparent);
             if let Some(page) = page {

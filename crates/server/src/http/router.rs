@@ -18,10 +18,9 @@ use crate::http::error::ApiError;
 use crate::http::middleware::Front;
 use crate::http::routes::{
     admin, agents, charts, chat, dashboard, dead_letters, events, groups, lanes, messages, schedules,
-    sessions, status, task_list, tasks, workers,
+    sessions, slots, status, task_list, tasks, workers,
 };
 use crate::mcp;
-use crate::service::slots;
 use crate::telemetry::metrics;
 
 /// Who may use a route.

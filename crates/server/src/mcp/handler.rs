@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use laneway_protocol::{OfAgent, OfAll, OfTask, Problem};
+use laneway_protocol::{OfAgent, OfAll, OfTask};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ErrorData, GetTaskParams,
     GetTaskResult, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
@@ -66,9 +66,8 @@ impl Tools {
 
     /// Tells a refusal and counts it, as every transport does.
     pub(crate) async fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
-        if let Err(ApiError(problem)) = &answer {
-            let Problem { lane, code, .. } = &**problem;
-            self.app.count_refusal(lane.clone(), *code).await;
+        if let Err(error) = &answer {
+            self.app.count_rejection(error.labels()).await;
         }
         answer
     }

@@ -147,7 +147,7 @@ impl Mcp {
             Code::RateLimited,
             format!("there are {SESSIONS_MAX} MCP sessions; clients of the current revision need none"),
         );
-        Err(ApiError(Box::new(refusal.0.retry_after_ms(SESSION_RETRY_MS))))
+        Err(refusal.retry_after_ms(SESSION_RETRY_MS))
     }
 
     async fn remember(&self, session: String, caller: &Caller) {

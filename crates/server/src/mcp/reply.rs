@@ -28,7 +28,7 @@ pub(crate) fn still_going(going: &StillGoing) -> CallToolResult {
 
 /// A refusal: the text is one sentence with what to do.
 pub(crate) fn refused(refusal: &ApiError) -> CallToolResult {
-    let problem: &Problem = &refusal.0;
+    let problem: &Problem = &refusal.problem;
     let mut result = match (&problem.agent, problem.code) {
         (Some(agent), Code::AtCapacity) => said(problem.detail.clone(), &busy(agent, problem)),
         _ => said(sentence(problem), problem),

@@ -44,7 +44,7 @@ pub(crate) async fn cancel(app: &App, caller: &Caller, id: &str) -> ApiResult<()
 
 /// A refusal of a request that is no call of a tool.
 pub(crate) fn error(refusal: &ApiError) -> ErrorData {
-    let problem = &refusal.0;
+    let problem = &refusal.problem;
     let data = serde_json::to_value(&**problem).ok();
     match problem.code {
         Code::Internal | Code::StoreUnavailable => ErrorData::internal_error(problem.detail.clone(), data),
@@ -77,7 +77,7 @@ async fn ended(app: &App, id: TaskId, view: &TaskView) -> ApiResult<TaskPayload>
         return Ok(TaskPayload::Cancelled);
     }
     let agent = view.kind.strip_prefix("agent:").unwrap_or(&view.kind);
-    let answer = answer(app, id, laneway_engine::Standing::default(), ending, agent).await;
+    let answer = answer(id, laneway_engine::Standing::default(), ending, agent);
     let result = reply::of(answer.map(|answer| reply::answered(&answer)));
     let result = match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,

@@ -100,7 +100,7 @@ pub(crate) async fn run(app: Arc<App>) {
     while !app.draining.is_given() {
         let now = Timestamp::now();
         if now >= settle_at {
-            if let Err(ApiError(problem)) = settle(&app, now).await {
+            if let Err(ApiError { problem, .. }) = settle(&app, now).await {
                 tracing::warn!(error = problem.detail, "firings that were begun cannot be gone on with now");
             }
             settle_at = now + SLEEP_MAX;
@@ -127,7 +127,7 @@ impl Rounds {
                 Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
                 // What cannot be written now is tried again soon. The others fire all the same.
                 Err(_) if self.app.draining.is_given() => {}
-                Err(ApiError(problem)) => {
+                Err(ApiError { problem, .. }) => {
                     tracing::warn!(
                         schedule = schedule.name.as_str(),
                         error = problem.detail,
@@ -240,7 +240,7 @@ async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> ApiResult
     let due = open.run.due_at.parse::<Timestamp>().unwrap_or_else(|_| Timestamp::now());
     let asked = ask(app, schedule, Some(millis(due).to_string())).await;
     if let Err(refusal) = &asked
-        && (refusal.0.code == Code::StoreUnavailable || app.draining.is_given())
+        && (refusal.problem.code == Code::StoreUnavailable || app.draining.is_given())
     {
         // Whether it was accepted is not known, or another may have more luck: it is asked again, under the same key.
         return asked.map(drop);
@@ -259,7 +259,8 @@ fn answered(run: &mut ScheduleRun, asked: &ApiResult<TaskId>) {
         Ok(task) => run.task_id = Some(task.to_string()),
         Err(refusal) => {
             run.status = "failed".to_owned();
-            run.error = Some(short(&format!("{}: {}", refusal.0.code.as_str(), refusal.0.detail)));
+            run.error =
+                Some(short(&format!("{}: {}", refusal.problem.code.as_str(), refusal.problem.detail)));
         }
     }
 }
@@ -328,7 +329,7 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     };
     let run = ScheduleRun { status: status.to_owned(), error, ..open.run };
     let ended = notes::run(&open.note.0, &run);
-    if let Err(ApiError(problem)) = notes::change(&handle, vec![open.note], vec![ended]).await {
+    if let Err(ApiError { problem, .. }) = notes::change(&handle, vec![open.note], vec![ended]).await {
         // Whoever looks at what is left undone writes it.
         tracing::warn!(
             schedule = open.schedule,

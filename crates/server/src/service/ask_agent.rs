@@ -108,7 +108,7 @@ impl AgentRun {
         let (id, standing) = (self.task.id(), self.task.standing());
         let ending = self.task.ended().await;
         let ending = ending.map_err(|error| self.app.unfinished(id, error).of_agent(&self.agent))?;
-        answer(&self.app, id, standing, ending, &self.agent).await
+        answer(id, standing, ending, &self.agent)
     }
 }
 
@@ -205,21 +205,11 @@ pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> Api
 }
 
 /// The answer of a turn that has ended.
-pub(crate) async fn answer(
-    app: &App,
-    id: TaskId,
-    standing: Standing,
-    ending: Ending,
-    agent: &str,
-) -> ApiResult<ChatAnswer> {
+pub(crate) fn answer(id: TaskId, standing: Standing, ending: Ending, agent: &str) -> ApiResult<ChatAnswer> {
     if ending.end != End::Completed {
         return Err(ApiError::ended(id, &ending.end).of_agent(agent));
     }
     let response = ending.result.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    let finished = app.handle.finished(id).await?.map(|(finished, _)| finished);
-    let started = finished.as_ref().and_then(|finished| finished.started);
-    let wait_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| at.since(finished.submitted).0);
-    let run_ms = finished.as_ref().zip(started).map_or(0, |(finished, at)| finished.ended.since(at).0);
     let was_queued = standing.status == Some(TaskStatus::Queued);
     let queue_status =
         if was_queued { format!("queued:{}", standing.position.unwrap_or(1)) } else { "running".to_owned() };
@@ -227,8 +217,8 @@ pub(crate) async fn answer(
         id: id.to_string(),
         queue_status,
         was_queued,
-        wait_ms,
-        run_ms,
+        wait_ms: ending.waited.0,
+        run_ms: ending.ran.0,
         attempt: ending.attempts,
     };
     Ok(ChatAnswer { response, execution })

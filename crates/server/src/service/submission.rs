@@ -58,9 +58,13 @@ pub(crate) fn token_lane(app: &App, caller: &Caller) -> Option<LaneName> {
 
 /// Submits a task whose end the caller may wait for.
 pub(crate) async fn submit(app: &App, submission: Submission) -> ApiResult<TaskHandle> {
+    submit_as(app, app.handle.new_id(), submission).await
+}
+
+/// The same under an id that the caller knows before.
+pub(crate) async fn submit_as(app: &App, id: TaskId, submission: Submission) -> ApiResult<TaskHandle> {
     submission.check(app).await?;
     let Submission { spec, envelope, .. } = submission;
-    let id = app.handle.new_id();
     let task = app.handle.submit_spec(id, spec, Some(envelope.seal())).await;
     let task = task.map_err(|error| refused(id, error))?;
     if !task.joined() {

@@ -12,7 +12,7 @@ use laneway_core::{Histogram, LaneName, LaneStats, Scheduler, Timestamp};
 use laneway_engine::Handle;
 use laneway_protocol::Code;
 
-use crate::telemetry::metrics::Refusals;
+use crate::telemetry::metrics::RejectionCounts;
 
 /// How often the numbers are taken.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
@@ -124,13 +124,13 @@ struct Reading {
 
 impl Charts {
     /// Takes the numbers again and again.
-    pub(crate) async fn sample(self, handle: Handle, refusals: Refusals) {
+    pub(crate) async fn sample(self, handle: Handle, rejections: RejectionCounts) {
         let mut ticks = tokio::time::interval(SAMPLE_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
             match handle.read(read).await {
-                Ok(reading) => self.keep(reading, &refusals),
+                Ok(reading) => self.keep(reading, &rejections),
                 Err(laneway_engine::Error::Closed) => return,
                 // The chart has a hole where the store was away.
                 Err(_) => {}
@@ -142,11 +142,11 @@ impl Charts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, mut reading: Reading, refusals: &Refusals) {
+    fn keep(&self, mut reading: Reading, rejections: &RejectionCounts) {
         let mut altogether: BTreeMap<Code, u64> = BTreeMap::new();
-        for ((label, code), count) in refusals.all() {
+        for ((label, code), count) in rejections.all() {
             *altogether.entry(code).or_default() += count;
-            reading.refused.entry(label).or_default().insert(code, count);
+            reading.refused.entry(label.to_string()).or_default().insert(code, count);
         }
         reading.refused.insert(LaneName::global().to_string(), altogether);
         let mut rings = self.lock();
@@ -235,13 +235,13 @@ mod tests {
         now: u64,
         next: u128,
         charts: Charts,
-        refusals: Refusals,
+        rejections: RejectionCounts,
     }
 
     impl Work {
         fn new() -> Work {
-            let (charts, refusals) = (Charts::default(), Refusals::default());
-            Work { lanes: Scheduler::new(7), now: 1_000_000, next: 1, charts, refusals }
+            let (charts, rejections) = (Charts::default(), RejectionCounts::default());
+            Work { lanes: Scheduler::new(7), now: 1_000_000, next: 1, charts, rejections }
         }
 
         fn step(&mut self, command: Command) {
@@ -265,7 +265,7 @@ mod tests {
         fn sample(&mut self) {
             self.now += SAMPLE_EVERY.as_millis() as u64;
             self.step(Command::Tick);
-            self.charts.keep(read(&self.lanes), &self.refusals);
+            self.charts.keep(read(&self.lanes), &self.rejections);
         }
 
         fn points(&self, range: Range) -> Vec<Numbers> {
@@ -321,14 +321,14 @@ mod tests {
         let mut work = Work::new();
         work.submit();
         for (label, code) in [("one", Code::AtCapacity), ("one", Code::AtCapacity), ("", Code::RateLimited)] {
-            work.refusals.count(label.to_owned(), code);
+            work.rejections.count(label.into(), code);
         }
         work.sample();
         let everything = work.charts.points(&LaneName::global(), Range::Day);
         let refused = &everything[0].1.as_ref().unwrap().refused;
         assert_eq!(*refused, BTreeMap::from([(Code::AtCapacity, 2), (Code::RateLimited, 1)]));
         let label = work.lanes.lane(&LaneName::new("one").unwrap()).unwrap().label.to_owned();
-        work.refusals.count(label, Code::Draining);
+        work.rejections.count(label.into(), Code::Draining);
         work.sample();
         let of_lane = work.points(Range::Minutes5).pop().unwrap().refused;
         assert_eq!(of_lane.get(&Code::Draining), Some(&1));

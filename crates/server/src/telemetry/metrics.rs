@@ -11,42 +11,43 @@ use laneway_core::{Histogram, LaneName, LaneStats};
 use laneway_protocol::Code;
 
 use crate::app::App;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiResult, ErrorLabels};
 
-/// Refusals, by lane label and code. Clones are the same.
+/// How often requests were refused, by lane label and code. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<BTreeMap<(String, Code), u64>>>);
+pub(crate) struct RejectionCounts(Arc<Mutex<BTreeMap<(Arc<str>, Code), u64>>>);
 
 /// How many labels there can be, so that nobody fills the memory by being refused.
 const LABELS_MAX: usize = 10_000;
 
-impl Refusals {
-    pub(crate) fn count(&self, label: String, code: Code) {
+impl RejectionCounts {
+    pub(crate) fn count(&self, label: Arc<str>, code: Code) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() < LABELS_MAX || counts.contains_key(&(label.clone(), code)) {
+        if counts.len() < LABELS_MAX || counts.contains_key(&(Arc::clone(&label), code)) {
             *counts.entry((label, code)).or_default() += 1;
         }
     }
 
-    pub(crate) fn all(&self) -> BTreeMap<(String, Code), u64> {
+    pub(crate) fn all(&self) -> BTreeMap<(Arc<str>, Code), u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl App {
-    /// Counts a refusal under the label of its lane.
-    pub(crate) async fn count_refusal(&self, lane: Option<String>, code: Code) {
-        let name = lane.and_then(|lane| LaneName::new(lane).ok());
-        let label = match name {
-            None => String::new(),
-            Some(name) => {
+    /// Counts an error under the label of its lane. Only a few rare errors name a lane without its label.
+    pub(crate) async fn count_rejection(&self, error: ErrorLabels) {
+        let name = error.lane.and_then(|lane| LaneName::new(lane).ok());
+        let label = match (error.label, name) {
+            (Some(label), _) => label,
+            (None, None) => Arc::from(""),
+            (None, Some(name)) => {
                 let look = move |lanes: &laneway_core::Scheduler| {
-                    lanes.lane(&name).map_or_else(|| "*".to_owned(), |view| view.label.to_owned())
+                    Arc::from(lanes.lane(&name).map_or("*", |view| view.label))
                 };
-                self.handle.read(look).await.unwrap_or_else(|_| "*".to_owned())
+                self.handle.read(look).await.unwrap_or_else(|_| Arc::from("*"))
             }
         };
-        self.refusals.count(label, code);
+        self.rejections.count(label, error.code);
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> ApiResult<Response> 
         (now, stats)
     };
     let (now, stats) = app.handle.read(look).await?;
-    let text = render(&now, &stats, &app.refusals.all());
+    let text = render(&now, &stats, &app.rejections.all());
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
@@ -100,7 +101,7 @@ impl Page {
 fn render(
     now: &BTreeMap<String, Now>,
     stats: &[(String, LaneStats)],
-    refusals: &BTreeMap<(String, Code), u64>,
+    refusals: &BTreeMap<(Arc<str>, Code), u64>,
 ) -> String {
     let mut page = Page(String::new());
     page.family("laneway_tasks_total", "counter", "Tasks that ended, by lane and outcome.");

@@ -6,9 +6,9 @@ use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use laneway_core::{
-    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, End, Event, Fence, Handler,
-    Idempotency, LaneName, LaneSettings, LetterGone, Millis, Name, Order, Parent, Pattern, Period, RateLimit,
-    Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
+    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, Claimer, End, Event, Fence,
+    Handler, Idempotency, LaneName, LaneSettings, LetterGone, Millis, Name, Order, Parent, Pattern, Period,
+    RateLimit, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 /// How many sorts of events there are.
@@ -201,6 +201,7 @@ impl Dice {
                 until_end: dice.byte().is_multiple_of(2),
             }),
             home: self.maybe(Dice::name),
+            claimer: self.maybe(|dice| Claimer { worker: dice.name(), lease: dice.maybe(Dice::length) }),
         }
     }
 

@@ -123,10 +123,10 @@ fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
             (None, Some(Problem { retryable: false, ..Problem::new(Code::Draining, detail) }))
         }
         ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
-        ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why).0)),
-        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*ApiError::from(error).0)),
+        ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why).problem)),
+        ToolResult::Failed(RunError::Refused(error)) => (None, Some(*ApiError::from(error).problem)),
         ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
-        _ => (None, Some(*ApiError::new(Code::Internal, "something unexpected went wrong").0)),
+        _ => (None, Some(*ApiError::new(Code::Internal, "something unexpected went wrong").problem)),
     };
     BatchResult { tool, success: error.is_none(), result, error }
 }
@@ -138,7 +138,7 @@ fn keeps_calls(app: &App) -> bool {
 
 /// What became of a call, whose id nobody was told.
 fn ended(end: &End) -> Problem {
-    let mut problem = *ApiError::ended(laneway_core::TaskId(0), end).0;
+    let mut problem = *ApiError::ended(laneway_core::TaskId(0), end).problem;
     (problem.task_id, problem.task_id_camel) = (None, None);
     problem
 }

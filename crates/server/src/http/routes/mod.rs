@@ -13,6 +13,7 @@ pub(crate) mod lanes;
 pub(crate) mod messages;
 pub(crate) mod schedules;
 pub(crate) mod sessions;
+pub(crate) mod slots;
 pub(crate) mod status;
 pub(crate) mod task_list;
 pub(crate) mod tasks;

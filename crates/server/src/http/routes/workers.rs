@@ -19,8 +19,8 @@ use crate::http::extract::{Body, Path, Query, task_id};
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::envelope::Envelope;
 use crate::service::parse;
-use crate::service::slots;
 use crate::service::task_view;
+use crate::service::{slots, tasks};
 
 const CLAIM_MAX: u32 = 1000;
 const WAIT_MS_MAX: u64 = 60_000;
@@ -122,10 +122,8 @@ pub(crate) async fn heartbeat(
 ) -> ApiResult<Json<HeartbeatAnswer>> {
     let task = task_id(&id)?;
     let fence = Fence(body.fence);
-    let (until, cancel_requested, steer) = match slots::renew(&app, task, fence).await? {
-        Some(until) => (until, is_stopping(&app, task).await?, Vec::new()),
-        None => alive(&app, task, fence, body.takes_steering, body.steered).await?,
-    };
+    let (until, cancel_requested, steer) =
+        alive(&app, task, fence, body.takes_steering, body.steered).await?;
     if let Some(progress) = body.progress {
         app.handle.tell_progress(task, fence, progress).await?;
     }
@@ -164,11 +162,6 @@ fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
     ids.map_err(|_| ApiError::invalid("steered must be ids of messages"))
 }
 
-async fn is_stopping(app: &App, task: TaskId) -> ApiResult<bool> {
-    let view = app.handle.task(task).await?;
-    Ok(view.and_then(|view| view.running).is_some_and(|running| running.stopping))
-}
-
 /// An attempt is over.
 #[utoipa::path(
     post, path = "/api/tasks/{id}/complete", tag = "workers", params(("id" = String, Path)),
@@ -186,12 +179,8 @@ pub(crate) async fn complete(
     if !body.success && body.result.is_some() {
         return Err(ApiError::invalid("only a success has a result"));
     }
-    if let Some(ended) = slots::end(&app, task, &body).await {
-        ended?;
-        return crate::http::routes::tasks::get(State(app), Path(id)).await;
-    }
     finish(&app, task, body).await?;
-    crate::http::routes::tasks::get(State(app), Path(id)).await
+    Ok(Json(tasks::view(&app, task).await?))
 }
 
 async fn report(
@@ -275,7 +264,8 @@ pub(crate) async fn workers(State(app): State<Arc<App>>) -> ApiResult<Json<Page<
     let claimed = app.handle.read(|lanes| lanes.claimed()).await?;
     let mut workers: BTreeMap<String, WorkerView> = BTreeMap::new();
     for view in claimed {
-        let Some(running) = view.running else { continue };
+        let is_slot = view.kind.as_str() == slots::KIND;
+        let Some(running) = view.running.filter(|_| !is_slot) else { continue };
         let Some(name) = running.worker else { continue };
         let (lease_until, last_heartbeat) = (At(running.lease_until), At(running.heard));
         let worker = workers.entry(name.to_string()).or_insert_with(|| WorkerView {
