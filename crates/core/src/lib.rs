@@ -30,6 +30,7 @@ mod scheduler;
 mod sessions;
 mod state;
 
+pub use api::backoff::Backoff;
 pub use api::command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
 pub use api::event::{AlertLevel, CancelReason, End, Event, LaneChange, LetterGone, StopReason};
 pub use api::ids::{BlobId, Fence, TaskId};

@@ -365,7 +365,7 @@ async fn one_that_dies_with_the_baton_holds_nobody_up_for_long() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
-    memory.want_baton(Author(7)).await.unwrap();
+    memory.request_baton(Author(7)).await.unwrap();
     let slot = a.slot(["work"]).await.unwrap();
     assert_eq!(memory.newest().unwrap().1, Some(Author(7)));
     let began = tokio::time::Instant::now();
@@ -388,7 +388,7 @@ async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
     let idle = author_of(&a, &memory).await;
     until(&a, "elsewhere", 0, 0).await;
     for is_asked in [false, true] {
-        memory.want_baton(idle).await.unwrap();
+        memory.request_baton(idle).await.unwrap();
         let began = tokio::time::Instant::now();
         let before = memory.head().await.unwrap().version;
         let slot = b.slot(["work"]).await.unwrap();

@@ -1,65 +1,90 @@
-//! Where the database is, and what our schema in it is called.
+//! The address of a database, and the name of our schema in it.
 
 use std::str::FromStr;
 
 use laneway_store::StoreError;
+use laneway_store_remote::{TlsFiles, escape, take_parameters};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::failure::unfit;
-use crate::parameters::split;
-use crate::tls::Tls;
+use crate::tls::{self, Trust};
 
-/// An identifier of Postgres has at most so many bytes.
+/// The most bytes of an identifier of Postgres.
 const IDENTIFIER_MAX: usize = 63;
 
 /// Where a log is.
 pub(crate) struct Address {
     pub(crate) config: Config,
-    /// How connections with TLS are made, where the mode asks for them or the server has it.
-    pub(crate) tls: Tls,
-    /// The name under which the store speaks of itself: without secrets.
+    /// Makes connections with TLS, where the mode asks for it or the server offers it.
+    pub(crate) tls: MakeRustlsConnect,
+    /// The name of the store, without secrets.
     pub(crate) name: String,
-    /// Also the channel on which appends are told.
+    /// Also the channel on which appends are notified.
     pub(crate) schema: String,
 }
 
 impl Address {
     pub(crate) fn parse(url: &str, namespace: &str) -> Result<Address, StoreError> {
         let example = "the address of a Postgres looks like postgres://user:password@host:5432/database";
-        // What is wrong with it may repeat it, and with it a password.
         let (url, trust, files) = split(url)?;
-        let mut config = Config::from_str(&url).map_err(|_| unfit("postgres", &example))?;
+        // The driver's error may repeat the address, and with it a password.
+        let mut config = Config::from_str(&url).map_err(|_| unfit(example))?;
         if config.get_hosts().is_empty() {
-            return Err(unfit("postgres", &format!("{example}; this one has no host")));
+            return Err(unfit(format!("{example}; this one has no host")));
         }
         // After a failover the former primary may still answer.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.application_name("laneway");
-        let schema = format!("laneway_{}", encode(namespace));
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let schema = format!("laneway_{}", escape(namespace, '$', is_plain));
         if namespace.is_empty() || schema.len() > IDENTIFIER_MAX {
             let reason =
                 "a namespace has 1 to 40 bytes, and characters other than a-z, 0-9 and _ count three";
-            return Err(unfit("postgres", &reason));
+            return Err(unfit(reason));
         }
-        let name = format!("{} (namespace {})", spoken(&config), namespace.escape_default());
-        Ok(Address { config, tls: Tls::new(trust, &files)?, name, schema })
+        let name = format!("{} (namespace {})", without_secrets(&config), namespace.escape_default());
+        Ok(Address { config, tls: tls::connector(trust, &files)?, name, schema })
     }
 }
 
-/// Small letters, digits and `_` as they are, everything else as `$` and two hexadecimal digits.
-fn encode(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'_' => encoded.push(byte.into()),
-            _ => encoded.push_str(&format!("${byte:02x}")),
+/// Takes the parameters for TLS out of an address, and puts a mode that the driver knows in their place.
+fn split(url: &str) -> Result<(String, Trust, TlsFiles), StoreError> {
+    let mut files = TlsFiles::new("postgres", ["sslrootcert", "sslcert", "sslkey"]);
+    let mut mode = None;
+    let rest = take_parameters(url, |name, value| {
+        if name == "sslmode" {
+            mode = Some(value.to_owned());
+            return Ok(true);
         }
-    }
-    encoded
+        files.take(name, value)
+    })?;
+    let (mode, trust) = trust(mode.as_deref(), files.has_ca())?;
+    let mark = if rest.contains('?') { '&' } else { '?' };
+    Ok((format!("{rest}{mark}sslmode={mode}"), trust, files))
 }
 
-fn spoken(config: &Config) -> String {
+/// The mode as the driver knows it, and which certificates count.
+fn trust(mode: Option<&str>, has_ca: bool) -> Result<(&'static str, Trust), StoreError> {
+    Ok(match mode {
+        Some("require") if has_ca => ("require", Trust::Authority),
+        Some("require") => ("require", Trust::Any),
+        Some("verify-ca") => ("require", Trust::Authority),
+        Some("verify-full") => ("require", Trust::Name),
+        // An authority that would not be used is a mistake.
+        None | Some("prefer" | "disable") if has_ca => {
+            return Err(unfit("sslrootcert has a meaning only with sslmode=verify-full or require"));
+        }
+        None | Some("prefer") => ("prefer", Trust::Any),
+        Some("disable") => ("disable", Trust::Any),
+        Some(_) => {
+            let reason = "sslmode in its address must be disable, prefer, require, verify-ca or verify-full";
+            return Err(unfit(reason));
+        }
+    })
+}
+
+fn without_secrets(config: &Config) -> String {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(host)) => host.clone(),
         Some(Host::Unix(path)) => path.display().to_string(),
@@ -68,6 +93,10 @@ fn spoken(config: &Config) -> String {
     let port = config.get_ports().first().copied().unwrap_or(5432);
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
     format!("postgres://{host}:{port}/{database}")
+}
+
+fn unfit(reason: impl ToString) -> StoreError {
+    StoreError::unfit("postgres", reason)
 }
 
 #[cfg(test)]
@@ -85,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_spoken() {
+    fn names_and_errors_contain_no_secrets() {
         let address = Address::parse("postgres://u:hush@h:99/db", "n").unwrap();
         assert_eq!(address.name, "postgres://h:99/db (namespace n)");
         for (wrong, why) in [

@@ -1,47 +1,52 @@
-//! Appending: one statement, in which all of it happens or nothing.
+//! Appending: one statement, which happens as a whole or not at all.
 
 use std::collections::HashSet;
 
 use laneway_store::{Append, Author, Head, StoreError, StoredFinished};
+use laneway_store_remote::Backend;
+use tokio_postgres::types::ToSql;
 
-use crate::baton::{author_of, number_of};
-use crate::log::head_of;
-use crate::store::Shared;
+use crate::author::{author_of, number_of};
+use crate::backend::{Postgres, bigint, head_of};
+use crate::connect::query;
 
 const APPEND: &str = include_str!("append.sql");
-/// Where the log ends, and which batch brought it to a version and passed the baton to whom.
+/// The end of the log, and the batch of one version with the author to whom it passed the baton.
 const FATE: &str = "SELECT head.version, head.batch, log.batch, log.baton
     FROM head LEFT JOIN log ON log.version = $1";
 
-impl Shared {
-    pub(crate) async fn append(&self, append: Append) -> Result<Head, StoreError> {
+impl Postgres {
+    pub(crate) async fn append_batch(&self, append: Append) -> Result<Head, StoreError> {
         let head = append.outcome();
         if let Some(baton) = self.try_append(&append).await? {
-            self.newest.note(head.version, author_of(baton));
+            self.recent().note(head.version, author_of(baton));
             return Ok(head);
         }
         let version = bigint(head.version.0);
-        let rows = self.writer.query(FATE, &[&version]).await?;
-        let row = rows.first().ok_or_else(|| self.nonsense("the end of the log"))?;
-        let current = head_of(row.get(0), row.get(1)).ok_or_else(|| self.nonsense("the end of the log"))?;
-        // The same batch once more, from somebody who did not hear the answer.
+        let rows = query(&self.writer, FATE, &[&version]).await?;
+        let row = rows.first().ok_or_else(|| self.malformed("the head"))?;
+        let current = head_of(row.get(0), row.get(1)).ok_or_else(|| self.malformed("the head"))?;
+        // The same batch again: the answer to the first append was lost.
         if row.get::<_, Option<&[u8]>>(2) == Some(&append.batch.0.to_be_bytes()) {
-            self.newest.note(head.version, row.get::<_, Option<i64>>(3).and_then(author_of));
+            self.recent().note(head.version, row.get::<_, Option<i64>>(3).and_then(author_of));
             return Ok(head);
         }
-        self.want_baton(append.batch.author()).await?;
+        let author = append.batch.author();
+        if author != Author(0) {
+            self.request_baton(author).await?;
+        }
         Err(StoreError::Conflict { expected: append.expected, current })
     }
 
-    /// To whom the baton was passed; `None`: the log ended elsewhere, and nothing happened.
+    /// The number of the author to whom the batch passed the baton; `None`: the log ends elsewhere, and nothing changed.
     async fn try_append(&self, append: &Append) -> Result<Option<i64>, StoreError> {
         let head = append.outcome();
         let (to, from) = (bigint(head.version.0), bigint(append.expected.version.0));
         let (batch, before) = (append.batch.0.to_be_bytes(), append.expected.batch.0.to_be_bytes());
         let dropped: HashSet<_> = append.dropped.iter().collect();
         let id = |id: &laneway_core::BlobId| id.0.get().to_be_bytes();
-        // One statement sees the tables as they were before it: what comes and goes with the same batch never comes,
-        // and of what comes twice only the last.
+        // One statement sees the tables as they were before it. So a payload that the batch also drops is not inserted,
+        // and of two with the same id only the last is.
         let mut seen = HashSet::new();
         let blobs = append.blobs.iter().rev().filter(|(id, _)| !dropped.contains(id) && seen.insert(*id));
         let (blob_ids, blobs): (Vec<_>, Vec<_>) = blobs.map(|(blob, record)| (id(blob), &record[..])).unzip();
@@ -58,32 +63,27 @@ impl Shared {
         let dropped: Vec<&[u8]> = dropped.iter().map(|id| &id[..]).collect();
         let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
         let author = append.batch.author();
-        let again = append.again && author != Author(0);
-        let rows = self
-            .writer
-            .query(
-                APPEND,
-                &[
-                    &to,
-                    &&batch[..],
-                    &from,
-                    &&before[..],
-                    &&append.record[..],
-                    &ids,
-                    &blobs,
-                    &dropped,
-                    &positions,
-                    &tasks,
-                    &ended,
-                    &records,
-                    &results,
-                    &self.address.schema,
-                    &labels,
-                    &number_of(author),
-                    &again,
-                ],
-            )
-            .await?;
+        let requeue = append.requeue && author != Author(0);
+        let parameters: &[&(dyn ToSql + Sync)] = &[
+            &to,
+            &&batch[..],
+            &from,
+            &&before[..],
+            &&append.record[..],
+            &ids,
+            &blobs,
+            &dropped,
+            &positions,
+            &tasks,
+            &ended,
+            &records,
+            &results,
+            &self.address().schema,
+            &labels,
+            &number_of(author),
+            &requeue,
+        ];
+        let rows = query(&self.writer, APPEND, parameters).await?;
         Ok(rows.first().map(|row| row.get(0)))
     }
 }
@@ -95,9 +95,4 @@ fn last_of_each(finished: &[StoredFinished]) -> Vec<(i32, &StoredFinished)> {
         finished.iter().enumerate().rev().filter(|(_, done)| seen.insert(done.task)).collect();
     last.reverse();
     last.into_iter().map(|(position, done)| (position as i32, done)).collect()
-}
-
-/// A number as Postgres has them. Ours never come near the end of those.
-pub(crate) fn bigint(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

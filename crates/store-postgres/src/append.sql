@@ -1,6 +1,6 @@
--- Appends one batch if the log still ends where the caller believes ($3, $4): one row, or none and nothing happened.
--- Whoever comes second waits for the row of `head`, and then finds it changed. The author ($16) leaves the line, the first
--- who is left there has the baton, and the author stands in line again behind all others if it will have more ($17).
+-- Appends one batch if the log still ends where the caller expects ($3, $4): one row, or none and nothing changed.
+-- The second of two appends waits for the row of `head`, and then finds it changed. The author ($16) leaves the line, the
+-- first author who is left gets the baton, and the author goes to the end of the line if it has more to append ($17).
 WITH moved AS (
     UPDATE head SET version = $1, batch = $2, baton = coalesce((array_remove(line, $16::bigint))[1], 0),
         line = (array_remove(line, $16))[2:] || CASE WHEN $17::boolean THEN ARRAY[$16] ELSE '{}' END
@@ -13,7 +13,7 @@ WITH moved AS (
     ON CONFLICT (id) DO UPDATE SET record = excluded.record
 ), dropped AS (
     DELETE FROM blob USING moved WHERE blob.id = ANY ($8::bytea[])
-), told AS (
+), ended AS (
     INSERT INTO finished (version, position, task, ended, record, result, labels)
     SELECT moved.version, given.position, given.task, given.ended, given.record, given.result,
         string_to_array(given.labels, chr(10))

@@ -1,41 +1,44 @@
-//! Finished work.
+//! Finished tasks.
 
 use bytes::Bytes;
 use laneway_core::{TaskId, Timestamp};
 use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished, Version};
+use laneway_store_remote::Backend;
 use tokio_postgres::Row;
 
-use crate::append::bigint;
-use crate::store::Shared;
+use crate::backend::{Postgres, bigint};
+use crate::connect::query;
 
-/// Tasks that are forgotten at once.
+/// The most tasks that one step forgets.
 const TRIM_STEP: i64 = 512;
 
-impl Shared {
-    pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
+impl Postgres {
+    pub(crate) async fn read_finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
         let sql = "SELECT version, position, task, ended, record, result FROM finished WHERE task = $1";
-        let rows = self.reader.query(sql, &[&&task.0.to_be_bytes()[..]]).await?;
+        let rows = self.read_rows(sql, &[&&task.0.to_be_bytes()[..]]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let result = row.get::<_, Option<&[u8]>>(5).map(Bytes::copy_from_slice);
         Ok(Some(StoredFinished { result, ..self.finished_of(row)? }))
     }
 
-    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
+    pub(crate) async fn list_finished(
+        &self,
+        wanted: HistoryQuery,
+    ) -> Result<Vec<StoredFinished>, StoreError> {
         let sql = "SELECT version, position, task, ended, record FROM finished
                    WHERE (version, position) < ($1, $2) AND labels @> $4 ORDER BY version DESC, position DESC LIMIT $3";
-        let before = asked.before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
-        let labels: Vec<&str> = asked.labels.iter().map(|label| &**label).collect();
+        let before = wanted.before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
+        let labels: Vec<&str> = wanted.labels.iter().map(|label| &**label).collect();
         let index = i32::try_from(before.index).unwrap_or(i32::MAX);
         let rows = self
-            .reader
-            .query(sql, &[&bigint(before.version.0), &index, &i64::from(asked.max), &labels])
+            .read_rows(sql, &[&bigint(before.version.0), &index, &i64::from(wanted.max), &labels])
             .await?;
         rows.iter().map(|row| self.finished_of(row)).collect()
     }
 
     fn finished_of(&self, row: &Row) -> Result<StoredFinished, StoreError> {
         let task: [u8; 16] =
-            row.get::<_, &[u8]>(2).try_into().map_err(|_| self.nonsense("a finished task"))?;
+            row.get::<_, &[u8]>(2).try_into().map_err(|_| self.malformed("a finished task"))?;
         let version = Version(row.get::<_, i64>(0) as u64);
         Ok(StoredFinished {
             task: TaskId(u128::from_be_bytes(task)),
@@ -47,10 +50,10 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn trim_history(&self, keep: Retention) -> Result<u64, StoreError> {
+    pub(crate) async fn trim_finished(&self, keep: Retention) -> Result<u64, StoreError> {
         let _one_at_a_time = self.saving.lock().await;
         let counted = match keep.count_max {
-            Some(_) => self.saver.query("SELECT count(*) FROM finished", &[]).await?,
+            Some(_) => query(&self.saver, "SELECT count(*) FROM finished", &[]).await?,
             None => Vec::new(),
         };
         let count = counted.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
@@ -66,8 +69,7 @@ impl Shared {
         }
     }
 
-    /// Forgets the oldest tasks, one step of them: as many as there are too many, and beyond those as far as they are
-    /// too old.
+    /// Forgets one step of the oldest tasks: the surplus, and then those that are too old.
     async fn forget_oldest(&self, surplus: u64, since: i64) -> Result<u64, StoreError> {
         let sql = "WITH oldest AS (
                        SELECT task, ended, row_number() OVER (ORDER BY version, position) AS number
@@ -77,7 +79,7 @@ impl Shared {
                    )
                    DELETE FROM finished USING oldest, stays
                    WHERE finished.task = oldest.task AND oldest.number < stays.number RETURNING 1";
-        let gone = self.saver.query(sql, &[&TRIM_STEP, &bigint(surplus), &since]).await?;
+        let gone = query(&self.saver, sql, &[&TRIM_STEP, &bigint(surplus), &since]).await?;
         Ok(gone.len() as u64)
     }
 }

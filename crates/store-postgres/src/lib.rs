@@ -1,40 +1,44 @@
 //! A Laneway store on Postgres (15 or newer), which any number of processes share.
 //!
-//! [`PostgresStore::open`] is the way in. The version is the primary key of the log, and a batch with all that belongs
-//! to it is one statement, which is one transaction. No rule of the queue is in there.
+//! [`PostgresStore::open`](laneway_store_remote::RemoteStore::open) takes an address like
+//! `postgres://user:password@host:5432/database`, and makes or migrates its tables. The version is the primary key of the
+//! log, and a batch with everything that belongs to it is one statement, which is one transaction. No statement contains a
+//! rule of the queue.
+//!
+//! A store uses up to four connections: for appends, for reads, for snapshots, for following the log. Each
+//! [subscriber](laneway_store::Store::subscribe) uses another.
 //!
 //! | question | file |
 //! |---|---|
-//! | what lies in which table? | `schema.rs`, `migrations/` |
-//! | how is it reached, and reached again? | `link.rs`, `address.rs`, `parameters.rs` |
-//! | whom does it trust over TLS? | `tls.rs`, `trust.rs` |
+//! | what is stored in which table? | `schema.rs`, `migrations/` |
+//! | how is Postgres reached? | `connect.rs`, `address.rs` |
+//! | which certificates does it trust? | `tls.rs`, `verifier.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.sql` |
-//! | how is it read, and followed? | `log.rs`, `follow.rs` |
+//! | which statement belongs to each method of a store? | `backend.rs` |
 //! | snapshots, trimming | `snapshot.rs` |
-//! | finished work | `history.rs` |
-//! | what does an error of Postgres mean? | `failure.rs` |
+//! | finished tasks | `history.rs` |
+//! | what does an error of Postgres mean? | `error.rs` |
 //!
-//! # What it promises
+//! # Durability
 //!
-//! [`Store::durability`](laneway_store::Store::durability) is `disk` with `fsync` and `synchronous_commit` on, which is
-//! how Postgres comes, and `replicated` with synchronous standbys; a failover to such a standby loses nothing.
+//! [`Store::durability`](laneway_store::Store::durability) is `disk` with `fsync` and `synchronous_commit` on, which are
+//! the defaults of Postgres, and `replicated` with synchronous standbys. A failover to such a standby loses nothing.
 
 mod address;
 mod append;
-mod baton;
-mod failure;
-mod follow;
+mod author;
+mod backend;
+mod connect;
+mod error;
 mod history;
-mod link;
-mod log;
 mod options;
-mod parameters;
-mod said;
 mod schema;
 mod snapshot;
-mod store;
 mod tls;
-mod trust;
+mod verifier;
 
+pub use backend::Postgres;
 pub use options::Options;
-pub use store::PostgresStore;
+
+/// A log in a Postgres that any number of processes share.
+pub type PostgresStore = laneway_store_remote::RemoteStore<Postgres>;

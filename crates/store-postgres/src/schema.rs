@@ -1,25 +1,24 @@
-//! The tables, and how they come to be.
+//! The tables, and the migrations that make them.
 
 use laneway_store::{Damage, Durability, StoreError};
 use tokio_postgres::{Client, Error};
 
-use crate::failure::{damaged, from_postgres, unfit};
+use crate::error::from_postgres;
 
-/// The steps from an empty schema to the tables of today. A step that was released is never changed; a change is a new
-/// step.
+/// The steps from an empty schema to today's tables. A released step never changes; a change is a new step.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
 /// The oldest Postgres that is known to work.
 const POSTGRES_MIN: u32 = 15;
 
-/// Brings the schema to today's layout. Several processes may do so at once: one does, the others wait.
+/// Brings the schema to today's layout. If several processes try at once, one does it and the others wait.
 pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as u32;
     let failed = |error: Error| from_postgres(store, &error);
     check_version(store, client).await?;
     let found = steps_done(schema, client).await.map_err(failed)?;
     if found > known {
-        return Err(damaged(store, Damage::UnknownFormat { found, known }));
+        return Err(StoreError::damaged(store, Damage::UnknownFormat { found, known }));
     }
     if found == known {
         return Ok(());
@@ -32,7 +31,7 @@ pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> R
          CREATE TABLE IF NOT EXISTS layout (step integer PRIMARY KEY);"
     );
     transaction.batch_execute(&begin).await.map_err(failed)?;
-    // Asked again, now that nobody else is at it.
+    // Another process may have done some steps before we had the lock.
     let row = transaction.query_one("SELECT coalesce(max(step), 0) FROM layout", &[]).await;
     let done = row.map_err(failed)?.get::<_, i32>(0) as usize;
     for (step, statements) in MIGRATIONS.iter().enumerate().skip(done) {
@@ -43,7 +42,7 @@ pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> R
     transaction.commit().await.map_err(failed)
 }
 
-/// How many of the steps this schema has behind it; none if there is no such schema.
+/// How many of the steps were applied to this schema; none if there is no such schema.
 async fn steps_done(schema: &str, client: &Client) -> Result<u32, Error> {
     let there = format!("SELECT to_regclass('\"{schema}\".layout') IS NOT NULL");
     if !client.query_one(&there, &[]).await?.get::<_, bool>(0) {
@@ -56,13 +55,11 @@ async fn steps_done(schema: &str, client: &Client) -> Result<u32, Error> {
 async fn check_version(store: &str, client: &Client) -> Result<(), StoreError> {
     let row = client.query_one("SELECT current_setting('server_version_num')::int / 10000", &[]).await;
     let version = row.map_err(|error| from_postgres(store, &error))?.get::<_, i32>(0) as u32;
-    match version >= POSTGRES_MIN {
-        true => Ok(()),
-        false => Err(unfit(
-            store,
-            &format!("it is Postgres {version}, and {POSTGRES_MIN} is the oldest that works"),
-        )),
+    if version >= POSTGRES_MIN {
+        return Ok(());
     }
+    let reason = format!("it is Postgres {version}, and {POSTGRES_MIN} is the oldest that works");
+    Err(StoreError::unfit(store, reason))
 }
 
 /// What a committed transaction means, as Postgres is configured now.
@@ -73,8 +70,8 @@ pub(crate) async fn durability(client: &Client) -> Result<Durability, Error> {
     let (flush, commit, has_standbys): (String, String, bool) = (row.get(0), row.get(1), row.get(2));
     Ok(match (commit.as_str(), has_standbys, flush.as_str()) {
         ("on" | "remote_write" | "remote_apply", true, _) => Durability::Replicated,
-        ("off", ..) => Durability::Engine,
+        ("off", ..) => Durability::Backend,
         (_, _, "on") => Durability::Disk,
-        _ => Durability::Engine,
+        _ => Durability::Backend,
     })
 }

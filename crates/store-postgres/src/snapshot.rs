@@ -1,16 +1,15 @@
-//! Snapshots, in parts and in a transaction of their own, beside the appends; and trimming what they hold.
+//! Snapshots, in parts and in a transaction of their own; and trimming the batches that they hold.
 
-use laneway_store::{Damage, Record, StoreError, StoredSnapshot, Version};
+use laneway_store::{StoreError, StoredSnapshot, Version};
+use laneway_store_remote::{Backend, incomplete_snapshot};
 use tokio_postgres::Error;
 
-use crate::append::bigint;
-use crate::failure::from_postgres;
-use crate::link::Session;
-use crate::log::head_of;
-use crate::store::Shared;
+use crate::backend::{Postgres, bigint, head_of};
+use crate::connect::{Session, query};
+use crate::error::from_postgres;
 
 const PART_BYTES: usize = 1024 * 1024;
-/// Batches that are trimmed at once.
+/// The most batches that one step trims.
 const TRIM_STEP: i64 = 1000;
 
 /// A head, and whether the log holds another batch than the given one at its version.
@@ -18,36 +17,31 @@ const CHECK: &str =
     "SELECT version, batch, EXISTS (SELECT FROM log WHERE log.version = $1 AND log.batch <> $2)
                      FROM head";
 
-impl Shared {
-    pub(crate) async fn snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {
+impl Postgres {
+    pub(crate) async fn read_snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {
         let sql = "SELECT snapshot.version, snapshot.batch, snapshot.parts, snapshot_part.bytes
                    FROM snapshot LEFT JOIN snapshot_part USING (version) ORDER BY part";
-        let rows = self.saver.query(sql, &[]).await?;
+        let rows = query(&self.saver, sql, &[]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let head = head_of(first.get(0), first.get(1)).ok_or_else(|| self.nonsense("the snapshot"))?;
+        let head = head_of(first.get(0), first.get(1)).ok_or_else(|| self.malformed("the snapshot"))?;
         let parts: Vec<&[u8]> = rows.iter().filter_map(|row| row.get(3)).collect();
         let wanted = first.get::<_, i32>(2) as usize;
         if parts.len() != wanted {
-            let reason = format!("{} of its {wanted} parts are there", parts.len()).into();
-            return Err(StoreError::Corrupt {
-                store: self.address.name.as_str().into(),
-                record: Some(Record::Snapshot(head.version)),
-                damage: Damage::Unreadable { reason },
-            });
+            return Err(incomplete_snapshot(self.name(), head.version, parts.len(), wanted));
         }
         Ok(Some(StoredSnapshot { head, record: parts.concat().into() }))
     }
 
-    pub(crate) async fn save_snapshot(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
+    pub(crate) async fn write_snapshot(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
         let _one_at_a_time = self.saving.lock().await;
-        // Nobody else has the connection meanwhile, and one that is not given back is closed, which undoes what was
-        // begun on it: also when this is dropped half-way.
+        // A connection that is not given back is closed, also when this future is dropped half-way. Closing it rolls back
+        // its transaction.
         let session = self.saver.take().await?;
         let done = self.save(&session, &snapshot).await;
         if matches!(done, Ok(Ok(()))) {
             self.saver.give_back(session).await;
         }
-        done.map_err(|error| from_postgres(&self.address.name, &error))?
+        done.map_err(|error| from_postgres(self.name(), &error))?
     }
 
     async fn save(
@@ -57,7 +51,7 @@ impl Shared {
     ) -> Result<Result<(), StoreError>, Error> {
         let StoredSnapshot { head, record } = snapshot;
         let (version, batch) = (bigint(head.version.0), head.batch.0.to_be_bytes());
-        // Whoever else saves one waits, so that the newer of the two stays.
+        // Another process that saves one waits, so that the newer of the two stays.
         session.client.batch_execute("BEGIN; LOCK TABLE snapshot IN SHARE ROW EXCLUSIVE MODE").await?;
         let rows = session.query(CHECK, &[&version, &&batch[..]]).await?;
         let current = rows.first().and_then(|row| head_of(row.get(0), row.get(1))).unwrap_or_default();
@@ -79,8 +73,7 @@ impl Shared {
         session.client.batch_execute("COMMIT").await.map(Ok)
     }
 
-    pub(crate) async fn trim(&self, through: Version) -> Result<(), StoreError> {
-        // Not between the statements of a snapshot.
+    pub(crate) async fn trim_log(&self, through: Version) -> Result<(), StoreError> {
         let _one_at_a_time = self.saving.lock().await;
         let sql = "DELETE FROM log WHERE version IN (
                        SELECT version FROM log
@@ -88,7 +81,7 @@ impl Shared {
                        ORDER BY version LIMIT $2
                    ) RETURNING 1";
         loop {
-            let gone = self.saver.query(sql, &[&bigint(through.0), &TRIM_STEP]).await?;
+            let gone = query(&self.saver, sql, &[&bigint(through.0), &TRIM_STEP]).await?;
             if gone.len() < TRIM_STEP as usize {
                 return Ok(());
             }

@@ -88,7 +88,7 @@ async fn the_newest_hint_tells_who_has_the_baton_however_many_came_before() {
     for number in 1..=200 {
         head = log.append(head, &entry(number)).await.unwrap();
     }
-    log.store().want_baton(Author(7)).await.unwrap();
+    log.store().request_baton(Author(7)).await.unwrap();
     log.append(head, &entry(201)).await.unwrap();
     tail.await.unwrap();
     while other.store().tail(Version(200)).await != Ok(Version(201)) {}
@@ -167,7 +167,7 @@ async fn a_notification_that_is_lost_is_not_missed_for_long() {
 #[tokio::test]
 async fn a_table_that_is_locked_is_away_after_a_while_and_a_snapshot_half_saved_leaves_nothing() {
     let postgres = shared();
-    let options = Options { patience: Duration::from_secs(3), ..options("locked") };
+    let options = Options { timeout: Duration::from_secs(3), ..options("locked") };
     let log = Log::new(Arc::new(PostgresStore::open_with(&postgres.url(), options).await.unwrap()));
     let head = log.append(Head::EMPTY, &entry(1)).await.unwrap();
     let other = connect(&postgres).await;
@@ -204,10 +204,10 @@ async fn a_log_that_came_back_older_is_noticed_by_everybody() {
 #[tokio::test]
 async fn durability_is_that_of_the_server() {
     let postgres = shared();
-    assert_eq!(open(&postgres.url(), "durable").await.store().durability(), Durability::Engine);
+    assert_eq!(open(&postgres.url(), "durable").await.store().durability(), Durability::Backend);
     let client = connect(&postgres).await;
     for (setting, durability) in
-        [("synchronous_commit = off", Durability::Engine), ("synchronous_commit = on", Durability::Engine)]
+        [("synchronous_commit = off", Durability::Backend), ("synchronous_commit = on", Durability::Backend)]
     {
         client.batch_execute(&format!("ALTER ROLE postgres SET {setting}")).await.unwrap();
         assert_eq!(open(&postgres.url(), "durable").await.store().durability(), durability);

@@ -1,76 +1,76 @@
-//! Where Redis is, and how it is spoken to.
+//! The address of a Redis, and the files that it names.
 
 use laneway_store::StoreError;
-use percent_encoding::percent_decode_str;
-use redis::{Client, ConnectionAddr, ConnectionInfo};
+use laneway_store_remote::{TlsFiles, take_parameters};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
 
-use crate::failure::unfit;
-use crate::tls::Files;
-
-/// Reads an address, and gives the name under which the store speaks of itself: without secrets.
+/// Reads an address. Also returns the name of the store, which contains no secrets.
 pub(crate) fn parse(url: &str, namespace: &str) -> Result<(String, ConnectionInfo), StoreError> {
-    let refused = |reason: &dyn ToString| unfit("redis", reason);
-    let example =
-        "the address of a Redis looks like redis://user:password@host:6379/0, or rediss:// with TLS";
     let (url, files) = split(url)?;
     if url.ends_with("#insecure") {
-        let reason = "#insecure would trust anybody; name the authority of the server's certificate with \
-                      ?ca=/path/to/ca.pem instead";
-        return Err(refused(&reason));
+        return Err(unfit(
+            "#insecure would trust anybody; name the authority of the server's certificate with ?ca=/path/to/ca.pem \
+             instead",
+        ));
     }
     let client = Client::open(url.as_str()).map_err(|error| {
         // The detail may repeat the address, and with it a password.
-        refused(&format!("{example} ({})", error.category()))
+        unfit(format!(
+            "the address of a Redis looks like redis://user:password@host:6379/0, or rediss:// with TLS ({})",
+            error.category()
+        ))
     })?;
     if namespace.is_empty() || namespace.len() > 128 {
-        return Err(refused(&"a namespace has 1 to 128 bytes"));
+        return Err(unfit("a namespace has 1 to 128 bytes"));
     }
-    let address = files.into_address(client.get_connection_info().clone())?;
+    let address = with_tls(client.get_connection_info().clone(), &files)?;
+    let database = address.redis_settings().db();
     let name = match address.addr() {
         ConnectionAddr::Unix(path) => format!("redis+unix://{}", path.display()),
-        ConnectionAddr::TcpTls { host, port, .. } => {
-            format!("rediss://{host}:{port}/{}", address.redis_settings().db())
-        }
-        other => format!("redis://{other}/{}", address.redis_settings().db()),
+        ConnectionAddr::TcpTls { host, port, .. } => format!("rediss://{host}:{port}/{database}"),
+        other => format!("redis://{other}/{database}"),
     };
     Ok((format!("{name} (namespace {})", namespace.escape_default()), address))
 }
 
-/// Takes our own parameters out of an address. One that nobody knows is refused, and not repeated: it may be a part of
-/// a password.
-fn split(url: &str) -> Result<(String, Files), StoreError> {
-    let mut files = Files::default();
-    let Some((base, parameters)) = url.split_once('?') else { return Ok((url.to_owned(), files)) };
+/// Takes our own parameters out of an address. The error does not repeat an unknown one: it may be a part of a password.
+fn split(url: &str) -> Result<(String, TlsFiles), StoreError> {
+    let mut files = TlsFiles::new("redis", ["ca", "cert", "key"]);
+    let base = url.split('?').next().unwrap_or_default();
     let is_socket = base.split_once("://").is_some_and(|(scheme, _)| scheme.ends_with("unix"));
-    let mut others = Vec::new();
-    for parameter in parameters.split('&') {
-        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        let place = match name {
-            "ca" => &mut files.ca,
-            "cert" => &mut files.cert,
-            "key" => &mut files.key,
-            "protocol" => {
-                others.push(parameter);
-                continue;
-            }
-            "db" | "user" | "pass" if is_socket => {
-                others.push(parameter);
-                continue;
-            }
-            _ => {
-                let reason = "its address has a parameter that is not known; there are ca, cert and key, each the \
-                              path of a PEM file, and protocol; a ? in a password is written %3F";
-                return Err(unfit("redis", &reason));
-            }
-        };
-        let path = percent_decode_str(value).decode_utf8().ok().filter(|path| !path.is_empty());
-        let Some(path) = path else {
-            return Err(unfit("redis", &format!("{name} in its address must be the path of a PEM file")));
-        };
-        *place = Some(path.into_owned().into());
+    let url = take_parameters(url, |name, value| match name {
+        "protocol" => Ok(false),
+        "db" | "user" | "pass" if is_socket => Ok(false),
+        _ if files.take(name, value)? => Ok(true),
+        _ => Err(unfit(
+            "its address has a parameter that is not known; there are ca, cert and key, each the path of a PEM file, \
+             and protocol; a ? in a password is written %3F",
+        )),
+    })?;
+    Ok((url, files))
+}
+
+/// The address with what is in the files.
+fn with_tls(address: ConnectionInfo, files: &TlsFiles) -> Result<ConnectionInfo, StoreError> {
+    if !matches!(address.addr(), ConnectionAddr::TcpTls { .. }) {
+        if files.is_empty() {
+            return Ok(address);
+        }
+        return Err(unfit("ca, cert and key have a meaning only with rediss://"));
     }
-    let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
-    Ok((rest, files))
+    // Another part of the program may have installed one already, which is as good.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let identity = files.identity()?;
+    let client_tls = identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+    let certificates = TlsCertificates { client_tls, root_cert: files.ca()? };
+    match Client::build_with_tls(address, certificates) {
+        Ok(client) => Ok(client.get_connection_info().clone()),
+        Err(error) => Err(unfit(format!("its certificates cannot be used: {error}"))),
+    }
+}
+
+fn unfit(reason: impl ToString) -> StoreError {
+    StoreError::unfit("redis", reason)
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_spoken() {
+    fn names_and_errors_contain_no_secrets() {
         let (name, _) = parse("rediss://u:hush@h:99/3", "n").unwrap();
         assert_eq!(name, "rediss://h:99/3 (namespace n)");
         let (name, _) = parse("redis://u:hush@h:99?protocol=resp3", "n").unwrap();

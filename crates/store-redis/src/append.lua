@@ -1,18 +1,18 @@
--- Appends one batch if the log still ends where the caller believes.
+-- Appends one batch if the log still ends where the caller expects.
 --
 -- KEYS: head, log, history, line; then the payloads to keep, the payloads to drop, the finished tasks.
 -- ARGV: expected head, new head, new id, batch, record, author; how many payloads to keep, to drop, how many finished tasks,
--- how long those are kept (ms, 0 for ever), how much of the log to return to whoever lost the race, 1 if the author stands
--- in line again; then the payloads; then for each finished task its member, its record, its labels, whether it has a result, and that.
+-- how long those are kept (ms, 0 for ever), how much of the log to return to the loser of a race, 1 if the author
+-- goes to the end of the line; then the payloads; then for each finished task its member, its record, its labels, whether it has a result, and that.
 --
--- Returns {1, to whom it passed the baton or nobody} when the batch is in the log, else {0, head, the batches that the
--- caller has missed}, and the caller stands in line for the baton.
+-- Returns {1, the author that gets the baton or ''} when the batch is in the log, else {0, head, the batches that the
+-- caller has missed}, and puts the author in line for the baton.
 local head = redis.call('GET', KEYS[1]) or ''
 if head ~= ARGV[1] then
     local there = redis.call('XRANGE', KEYS[2], ARGV[3], ARGV[3])
     if there[1] and string.sub(there[1][2][2], 1, 16) == ARGV[4] then
-        -- The same batch once more, from somebody who did not hear the answer. Written again, so that whoever then
-        -- waits for replicas waits for something.
+        -- The same batch again: the answer to the first append was lost. The write gives a following WAIT something to
+        -- wait for.
         redis.call('SET', KEYS[1], head)
         return {1, string.sub(there[1][2][2], 17)}
     end
@@ -26,7 +26,7 @@ if next ~= '' then
     redis.call('LREM', KEYS[4], 0, ARGV[6])
     next = redis.call('LINDEX', KEYS[4], 0) or ''
 end
--- Before all that matters, because it is the only write that can be refused.
+-- The first of the writes, because only this one can be refused.
 redis.call('XADD', KEYS[2], ARGV[3], 'b', ARGV[4] .. next, 'r', ARGV[5])
 if next ~= '' then
     redis.call('LPOP', KEYS[4])
@@ -34,7 +34,7 @@ end
 if ARGV[12] == '1' and ARGV[6] ~= '' then
     redis.call('RPUSH', KEYS[4], ARGV[6])
 end
--- One call for many words, because a call costs more than most of what it does. Lua passes at most 8000 of them.
+-- One call with many arguments, because a call costs more than its work. Lua passes at most 8000 arguments.
 local WORDS_MAX = 4000
 local dropped = 5 + tonumber(ARGV[7])
 local finished = dropped + tonumber(ARGV[8])

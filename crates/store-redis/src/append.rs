@@ -1,42 +1,37 @@
-//! Appending: one script, in which all of it happens or nothing.
+//! Appending: one script, which happens as a whole or not at all.
 
 use laneway_store::{Append, Head, StoreError};
+use laneway_store_remote::Backend;
 use redis::{Value, cmd};
 
-use crate::failure::{unavailable, unreadable};
+use crate::backend::Redis;
 use crate::keys::{Member, author_bytes, author_of, entry_id, head_bytes, head_of, joined};
-use crate::link::{Call, Lua};
-use crate::log::batches_of;
-use crate::store::Shared;
+use crate::log::page_of;
+use crate::script::Call;
 
-/// How many of the batches that it has missed the loser of a race is told at once.
+/// The most batches that the answer to the loser of a race contains.
 const MISSED_MAX: usize = 64;
 
-/// The script.
-pub(crate) fn script() -> Lua {
-    Lua::new(include_str!("append.lua"))
-}
-
-impl Shared {
-    pub(crate) async fn append(&self, append: Append) -> Result<Head, StoreError> {
+impl Redis {
+    pub(crate) async fn append_batch(&self, append: Append) -> Result<Head, StoreError> {
         let call = self.append_call(&append);
-        let answer = self.link.run(&self.keys, &self.recent, &self.append_script, &call).await?;
-        let Value::Array(answer) = answer else { return Err(self.nonsense("an append")) };
+        let answer = self.run(&self.append_script, &call).await?;
+        let Value::Array(answer) = answer else { return Err(self.malformed("an append")) };
         let mut answer = answer.into_iter();
         match (answer.next(), answer.next(), answer.next()) {
             (Some(Value::Int(1)), Some(Value::BulkString(next)), None) => {
                 let head = append.outcome();
-                self.recent.note_baton(head.version, author_of(&next));
+                self.recent().note(head.version, author_of(&next));
                 self.wait_for_replicas().await?;
                 Ok(head)
             }
             (Some(Value::Int(0)), Some(Value::BulkString(head)), Some(missed)) => {
-                let current = head_of(&head).ok_or_else(|| self.nonsense("the head"))?;
-                let missed = batches_of(missed).ok_or_else(|| self.nonsense("the log"))?;
-                self.recent.replace(missed);
+                let current = head_of(&head).ok_or_else(|| self.malformed("the head"))?;
+                let missed = page_of(missed).ok_or_else(|| self.malformed("the log"))?;
+                self.recent().replace(missed);
                 Err(StoreError::Conflict { expected: append.expected, current })
             }
-            _ => Err(self.nonsense("an append")),
+            _ => Err(self.malformed("an append")),
         }
     }
 
@@ -59,7 +54,7 @@ impl Shared {
         call.number(append.finished.len());
         call.number(self.options.history_ttl.map_or(0, |ttl| ttl.as_millis().max(1)));
         call.number(MISSED_MAX);
-        call.number(u8::from(append.again));
+        call.number(u8::from(append.requeue));
         append.blobs.iter().for_each(|(_, record)| call.argument(&record[..]));
         for (place, finished) in append.places().zip(append.finished.iter()) {
             let member = Member { place, ended: finished.ended, task: finished.task };
@@ -72,30 +67,21 @@ impl Shared {
         call
     }
 
-    /// Waits until as many replicas have it as was asked for.
+    /// Waits until as many replicas have the write as the options ask for.
     async fn wait_for_replicas(&self) -> Result<(), StoreError> {
         let wanted = self.options.replicas;
         if wanted == 0 {
             return Ok(());
         }
-        // A little less than we wait for the answer, so that Redis is the one that loses its patience.
-        let patience = self.options.patience.mul_f64(0.75).as_millis().max(1);
-        let wait = cmd("WAIT").arg(wanted).arg(patience as u64).to_owned();
-        match self.send(&wait).await? {
+        // A little less than our own timeout, so that Redis gives up first.
+        let timeout = self.options.timeout.mul_f64(0.75).as_millis().max(1);
+        match self.send(cmd("WAIT").arg(wanted).arg(timeout as u64)).await? {
             Value::Int(reached) if reached >= i64::from(wanted) => Ok(()),
             Value::Int(reached) => {
                 let reason = format!("{reached} of {wanted} replicas had the write in time");
-                Err(unavailable(&self.link.name, &reason))
+                Err(StoreError::unavailable(self.name(), reason))
             }
-            _ => Err(self.nonsense("a wait for replicas")),
+            _ => Err(self.malformed("a wait for replicas")),
         }
-    }
-
-    /// Redis answered, and not what it should.
-    pub(crate) fn nonsense(&self, what: &str) -> StoreError {
-        unreadable(
-            &self.link.name,
-            &format!("what it holds or answers for {what} is not what Laneway writes"),
-        )
     }
 }

@@ -1,47 +1,47 @@
-//! Finished work.
+//! Finished tasks.
 
 use bytes::Bytes;
 use laneway_core::TaskId;
 use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished};
+use laneway_store_remote::Backend;
 use redis::{Cmd, Value, cmd};
 
+use crate::backend::Redis;
 use crate::keys::{Member, joined, place_bytes};
-use crate::store::Shared;
 
-/// Tasks that are forgotten at once.
+/// The most tasks that one step forgets.
 const TRIM_STEP: usize = 512;
-/// Tasks that are looked at at once for their labels.
+/// The most tasks that one step of a search by label reads.
 const SEARCH_STEP: usize = 256;
 
-impl Shared {
-    pub(crate) async fn finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
+impl Redis {
+    pub(crate) async fn read_finished(&self, task: TaskId) -> Result<Option<StoredFinished>, StoreError> {
         let mut command = cmd("HMGET");
         command.arg(self.keys.done(task)).arg("m").arg("r").arg("s");
         self.finished_of(self.send(&command).await?)
     }
 
-    pub(crate) async fn results(&self, tasks: &[TaskId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+    pub(crate) async fn read_results(&self, tasks: &[TaskId]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let command = |task: &TaskId| cmd("HGET").arg(self.keys.done(*task)).arg("s").to_owned();
-        let asked: Vec<Cmd> = tasks.iter().map(command).collect();
+        let commands: Vec<Cmd> = tasks.iter().map(command).collect();
         let result = |answer| match answer {
             Value::Nil => Ok(None),
             Value::BulkString(result) => Ok(Some(result.into())),
-            _ => Err(self.nonsense("a finished task")),
+            _ => Err(self.malformed("a finished task")),
         };
-        self.send_all(&asked).await?.into_iter().map(result).collect()
+        self.send_all(&commands).await?.into_iter().map(result).collect()
     }
 
-    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
+    pub(crate) async fn list_finished(&self, query: HistoryQuery) -> Result<Vec<StoredFinished>, StoreError> {
         let mut listed = Vec::new();
-        let (mut before, max) = (asked.before, asked.max as usize);
-        // Tasks whose time is over are still in the list until it is trimmed, and others do not fit: look on until there
-        // are enough.
+        let (mut before, max) = (query.before, query.max as usize);
+        // The list still contains tasks that have expired, and tasks with other labels.
         while listed.len() < max {
-            let wanted = if asked.labels.is_empty() { max - listed.len() } else { SEARCH_STEP };
+            let wanted = if query.labels.is_empty() { max - listed.len() } else { SEARCH_STEP };
             let members = self.members_before(before, wanted).await?;
             let Some(last) = members.last() else { break };
             before = Some(last.place);
-            listed.extend(self.without_results(&members, &asked.labels).await?);
+            listed.extend(self.without_results(&members, &query.labels).await?);
         }
         listed.truncate(max);
         Ok(listed)
@@ -58,13 +58,13 @@ impl Shared {
     }
 
     fn members_of(&self, value: Value) -> Result<Vec<Member>, StoreError> {
-        let Value::Array(members) = value else { return Err(self.nonsense("the history")) };
+        let Value::Array(members) = value else { return Err(self.malformed("the history")) };
         let member = |value| match value {
             Value::BulkString(bytes) => Member::of(&Bytes::from(bytes)),
             _ => None,
         };
         let members: Option<Vec<Member>> = members.into_iter().map(member).collect();
-        members.ok_or_else(|| self.nonsense("the history"))
+        members.ok_or_else(|| self.malformed("the history"))
     }
 
     async fn without_results(
@@ -73,16 +73,15 @@ impl Shared {
         labels: &[Box<str>],
     ) -> Result<Vec<StoredFinished>, StoreError> {
         let mut listed = Vec::with_capacity(members.len());
-        // All at once: the connection carries many questions before the first answer.
-        let asked: Vec<_> = members
+        let commands: Vec<_> = members
             .iter()
             .map(|member| {
                 let key = self.keys.done(member.task);
                 cmd("HMGET").arg(key).arg("m").arg("r").arg("l").to_owned()
             })
             .collect();
-        for fields in self.send_all(&asked).await? {
-            // What stands where a result would.
+        for fields in self.send_all(&commands).await? {
+            // The labels are in the place of the result.
             let Some(found) = self.finished_of(fields)? else { continue };
             let text = found.result.unwrap_or_default();
             if labels.iter().all(|label| contains(&text, joined(std::slice::from_ref(label)).as_bytes())) {
@@ -92,9 +91,9 @@ impl Shared {
         Ok(listed)
     }
 
-    /// A task from its fields: which member, the record and, if it was asked for, the result.
+    /// A task from its fields: its member, its record and, optionally, its result.
     fn finished_of(&self, fields: Value) -> Result<Option<StoredFinished>, StoreError> {
-        let Value::Array(fields) = fields else { return Err(self.nonsense("a finished task")) };
+        let Value::Array(fields) = fields else { return Err(self.malformed("a finished task")) };
         let mut fields = fields.into_iter();
         let result = |value: Option<Value>| match value {
             Some(Value::BulkString(result)) => Some(Bytes::from(result)),
@@ -103,20 +102,20 @@ impl Shared {
         match (fields.next(), fields.next()) {
             (Some(Value::Nil), Some(Value::Nil)) => Ok(None),
             (Some(Value::BulkString(member)), Some(Value::BulkString(record))) => {
-                let member = Member::of(&member.into()).ok_or_else(|| self.nonsense("a finished task"))?;
+                let member = Member::of(&member.into()).ok_or_else(|| self.malformed("a finished task"))?;
                 let Member { place, ended, task } = member;
                 let (record, result) = (record.into(), result(fields.next()));
                 Ok(Some(StoredFinished { task, ended, place, record, result, labels: Vec::new() }))
             }
-            _ => Err(self.nonsense("a finished task")),
+            _ => Err(self.malformed("a finished task")),
         }
     }
 
-    pub(crate) async fn trim_history(&self, keep: Retention) -> Result<u64, StoreError> {
+    pub(crate) async fn trim_finished(&self, keep: Retention) -> Result<u64, StoreError> {
         let mut removed = 0;
         loop {
             let Value::Int(count) = self.send(cmd("ZCARD").arg(&self.keys.history)).await? else {
-                return Err(self.nonsense("the history"));
+                return Err(self.malformed("the history"));
             };
             let surplus = keep.count_max.map_or(0, |max| (count as u64).saturating_sub(max));
             let oldest = self.send(cmd("ZRANGE").arg(&self.keys.history).arg(0).arg(TRIM_STEP - 1)).await?;
@@ -136,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Forgets these. First the tasks: a place in the list that leads nowhere is passed over.
+    /// Removes the tasks before the list that names them: a list may name tasks that are gone.
     async fn forget(&self, gone: &[&Member]) -> Result<u64, StoreError> {
         let mut unlink = cmd("UNLINK");
         let mut remove = cmd("ZREM");
@@ -148,7 +147,7 @@ impl Shared {
         self.send(&unlink).await?;
         match self.send(&remove).await? {
             Value::Int(removed) => Ok(removed as u64),
-            _ => Err(self.nonsense("the history")),
+            _ => Err(self.malformed("the history")),
         }
     }
 }

@@ -1,24 +1,25 @@
-//! What lies under which key, and in which form.
+//! What is stored under which key, and in which form.
 //!
 //! | key | type | holds |
 //! |---|---|---|
 //! | `laneway:{ns}:layout` | string | the number of this layout |
 //! | `laneway:{ns}:head` | string | where the log ends: version (8 bytes, big endian), batch (16) |
 //! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the baton) and `r` (record) |
-//! | `laneway:{ns}:line` | list | the authors (8 bytes each) who want the baton, the first in line first |
+//! | `laneway:{ns}:line` | list | the authors (8 bytes each) in line for the baton |
 //! | `laneway:{ns}:snapshot` | hash | the newest complete snapshot: `h` (head), `k` (key of its parts), `n` (how many) |
-//! | `laneway:{ns}:parts:<chance>` | list | the parts of a snapshot; goes by itself if it is never completed |
+//! | `laneway:{ns}:parts:<random>` | list | the parts of a snapshot; expires if it is never completed |
 //! | `laneway:{ns}:blob:<id>` | string | a payload |
 //! | `laneway:{ns}:history` | sorted set | the finished tasks by place; see [`Member`] |
 //! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `l` (labels), `s` (result) |
 //!
-//! What is said and not kept goes over the channel `laneway:{ns}:said`.
+//! What processes publish goes over the channel `laneway:{ns}:published`.
 //!
 //! The braces make a cluster keep all keys of a namespace on one node, where a script can reach them.
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{Author, BatchId, Head, Place, Version};
+use laneway_store_remote::escape;
 
 /// The layout that this program makes and reads. Another one is refused.
 pub(crate) const LAYOUT: u32 = 1;
@@ -33,13 +34,14 @@ pub(crate) struct Keys {
     pub(crate) snapshot: String,
     pub(crate) history: String,
     /// A channel, no key.
-    pub(crate) said: String,
+    pub(crate) published: String,
 }
 
 impl Keys {
-    /// The keys of a namespace, whose name is only text: nothing in it can end the braces or the key.
+    /// The keys of a namespace. Letters, digits, `.`, `_` and `-` of its name stay as they are.
     pub(crate) fn of(namespace: &str) -> Keys {
-        let prefix = format!("laneway:{{{}}}:", encode(namespace));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let prefix = format!("laneway:{{{}}}:", escape(namespace, '%', is_plain));
         let key = |name| format!("{prefix}{name}");
         Keys {
             layout: key("layout"),
@@ -48,7 +50,7 @@ impl Keys {
             line: key("line"),
             snapshot: key("snapshot"),
             history: key("history"),
-            said: key("said"),
+            published: key("published"),
             prefix,
         }
     }
@@ -61,21 +63,9 @@ impl Keys {
         format!("{}done:{:032x}", self.prefix, task.0)
     }
 
-    pub(crate) fn parts(&self, chance: u64) -> String {
-        format!("{}parts:{chance:016x}", self.prefix)
+    pub(crate) fn parts(&self, random: u64) -> String {
+        format!("{}parts:{random:016x}", self.prefix)
     }
-}
-
-/// Letters, digits, `.`, `_` and `-` as they are, everything else as `%` and two hexadecimal digits.
-fn encode(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => encoded.push(byte.into()),
-            _ => encoded.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    encoded
 }
 
 /// The id of the entry that brings the log to this version.
@@ -89,7 +79,7 @@ pub(crate) fn version_of(id: &[u8]) -> Option<Version> {
     id.parse().ok().map(Version)
 }
 
-/// A head as it is kept. That of an empty log is empty: there is no such key.
+/// A head as it is stored. That of an empty log is empty: there is no such key.
 pub(crate) fn head_bytes(head: Head) -> Vec<u8> {
     if head == Head::EMPTY {
         return Vec::new();
@@ -97,7 +87,7 @@ pub(crate) fn head_bytes(head: Head) -> Vec<u8> {
     [&head.version.0.to_be_bytes()[..], &head.batch.0.to_be_bytes()].concat()
 }
 
-/// A head from how it is kept; `None`: it is none.
+/// A head from its bytes; `None`: they are something else.
 pub(crate) fn head_of(bytes: &[u8]) -> Option<Head> {
     if bytes.is_empty() {
         return Some(Head::EMPTY);
@@ -109,7 +99,7 @@ pub(crate) fn head_of(bytes: &[u8]) -> Option<Head> {
     Some(head)
 }
 
-/// An author as the script has it; nobody is nothing.
+/// An author as the scripts take it; that of no process is empty.
 pub(crate) fn author_bytes(author: Author) -> Vec<u8> {
     match author {
         Author(0) => Vec::new(),
@@ -117,7 +107,7 @@ pub(crate) fn author_bytes(author: Author) -> Vec<u8> {
     }
 }
 
-/// An author from how it is kept.
+/// An author from its bytes.
 pub(crate) fn author_of(bytes: &[u8]) -> Option<Author> {
     bytes.try_into().ok().map(u64::from_be_bytes).map(Author)
 }
@@ -147,12 +137,12 @@ impl Member {
     }
 }
 
-/// Labels in one text. A label has no control characters, so that each can be found in it with its ends.
+/// Labels in one text, each between two line ends. A label has no control characters.
 pub(crate) fn joined(labels: &[Box<str>]) -> String {
     labels.iter().fold("\n".to_owned(), |all, label| all + label + "\n")
 }
 
-/// What the members of a place begin with.
+/// What the member of a place begins with.
 pub(crate) fn place_bytes(place: Place) -> Vec<u8> {
     [&place.version.0.to_be_bytes()[..], &place.index.to_be_bytes()].concat()
 }

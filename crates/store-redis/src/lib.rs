@@ -1,40 +1,41 @@
 //! A Laneway store on Redis (7 or newer) or Valkey, which any number of processes share.
 //!
-//! [`RedisStore::open`] is the way in. The log is a stream whose entry ids are the versions; one short script appends
-//! to it if it still ends where the caller believes. No rule of the queue is in there.
+//! [`RedisStore::open`](laneway_store_remote::RemoteStore::open) takes an address like
+//! `redis://user:password@host:6379/0`. The log is a stream whose entry ids are the versions; one short script appends to
+//! it if it still ends where the caller expects. The scripts contain no rule of the queue.
 //!
 //! | question | file |
 //! |---|---|
-//! | what lies under which key? | `keys.rs` |
-//! | how is it reached, and reached again? what may it not be? | `link.rs`, `address.rs`, `tls.rs`, `fit.rs` |
+//! | what is stored under which key? | `keys.rs` |
+//! | how is Redis reached, and which Redis is refused? | `connect.rs`, `address.rs`, `check.rs` |
 //! | how is a batch appended, exactly once? | `append.rs`, `append.lua` |
-//! | how is it read, and followed? | `log.rs`, `follow.rs`, `recent.rs` |
+//! | what is sent for each method of a store? | `backend.rs`, `log.rs` |
 //! | snapshots, trimming | `snapshot.rs`, `snapshot.lua` |
-//! | finished work | `history.rs` |
-//! | what does an error of Redis mean? | `failure.rs` |
+//! | finished tasks | `history.rs` |
+//! | what does an error of Redis mean? | `error.rs` |
 //!
-//! # What it promises
+//! # Durability
 //!
-//! What Redis has acknowledged is in Redis's memory, and on disk or on a second machine as Redis is configured:
-//! [`Store::durability`](laneway_store::Store::durability) says `disk` only with `appendonly yes` and
-//! `appendfsync always`, and `replicated` only with [`Options::replicas`]. Redis replicates asynchronously: a failover
-//! can lose the last writes. The log's end names its last batch, so whoever stood on a lost one is told.
+//! An acknowledged write is in the memory of Redis, and on disk or on a second machine as Redis is configured:
+//! [`Store::durability`](laneway_store::Store::durability) is `disk` only with `appendonly yes` and `appendfsync always`,
+//! and `replicated` only with [`Options::replicas`]. Redis replicates asynchronously, so a failover can lose the last
+//! writes. The log's end names its last batch, so a process that has applied a lost one notices.
 
 mod address;
 mod append;
-mod failure;
-mod fit;
-mod follow;
+mod backend;
+mod check;
+mod connect;
+mod error;
 mod history;
 mod keys;
-mod link;
 mod log;
 mod options;
-mod recent;
-mod said;
+mod script;
 mod snapshot;
-mod store;
-mod tls;
 
+pub use backend::Redis;
 pub use options::Options;
-pub use store::RedisStore;
+
+/// A log in a Redis that any number of processes share.
+pub type RedisStore = laneway_store_remote::RemoteStore<Redis>;

@@ -1,40 +1,35 @@
-//! Snapshots, in parts, so that a large one does not hold up appends; and trimming what they hold.
+//! Snapshots, in parts, so that a large one does not hold up appends; and trimming the batches that they hold.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use laneway_store::{Damage, Head, Record, StoreError, StoredSnapshot, Version};
+use laneway_store::{Head, StoreError, StoredSnapshot, Version};
+use laneway_store_remote::{Backend, incomplete_snapshot};
 use redis::{Value, cmd};
 
-use crate::failure::unavailable;
+use crate::backend::Redis;
 use crate::keys::{entry_id, head_bytes, head_of, version_of};
-use crate::link::{Call, Lua};
-use crate::store::Shared;
+use crate::script::Call;
 
 const PART_BYTES: usize = 1024 * 1024;
-/// Parts of a snapshot that is never completed go after this.
+/// When the parts of a snapshot that is never completed expire.
 const UNFINISHED_TTL: Duration = Duration::from_secs(600);
-/// Batches that are trimmed at once.
+/// The most batches that one step trims.
 const TRIM_STEP: u64 = 1000;
-/// How often a snapshot that was replaced while it was read or written is tried again.
+/// How often a snapshot is read or written again, because another process has replaced it meanwhile.
 const TRIES: usize = 5;
 
-/// The script that completes a snapshot.
-pub(crate) fn script() -> Lua {
-    Lua::new(include_str!("snapshot.lua"))
-}
-
-/// Which snapshot there is.
+/// The snapshot that Redis has.
 struct Kept {
     head: Head,
     parts: String,
     count: usize,
 }
 
-impl Shared {
+impl Redis {
     async fn kept(&self) -> Result<Option<Kept>, StoreError> {
         let fields = self.send(cmd("HMGET").arg(&self.keys.snapshot).arg("h").arg("k").arg("n")).await?;
-        let Value::Array(fields) = fields else { return Err(self.nonsense("the snapshot")) };
+        let Value::Array(fields) = fields else { return Err(self.malformed("the snapshot")) };
         match <[Value; 3]>::try_from(fields) {
             Ok([Value::Nil, Value::Nil, Value::Nil]) => Ok(None),
             Ok([Value::BulkString(head), Value::BulkString(parts), Value::BulkString(count)]) => {
@@ -43,13 +38,13 @@ impl Shared {
                 let count = std::str::from_utf8(&count).ok().and_then(|count| count.parse().ok());
                 let kept = head.zip(parts).zip(count);
                 let kept = kept.map(|((head, parts), count)| Kept { head, parts, count });
-                kept.map(Some).ok_or_else(|| self.nonsense("the snapshot"))
+                kept.map(Some).ok_or_else(|| self.malformed("the snapshot"))
             }
-            _ => Err(self.nonsense("the snapshot")),
+            _ => Err(self.malformed("the snapshot")),
         }
     }
 
-    pub(crate) async fn snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {
+    pub(crate) async fn read_snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {
         for _ in 0..TRIES {
             let Some(kept) = self.kept().await? else { return Ok(None) };
             let mut record = Vec::new();
@@ -66,18 +61,13 @@ impl Shared {
             }
             // A newer one may have replaced it meanwhile.
             if self.kept().await?.is_some_and(|now| now.head == kept.head) {
-                let reason = format!("{found} of its {} parts are there", kept.count).into();
-                return Err(StoreError::Corrupt {
-                    store: self.link.name.as_str().into(),
-                    record: Some(Record::Snapshot(kept.head.version)),
-                    damage: Damage::Unreadable { reason },
-                });
+                return Err(incomplete_snapshot(self.name(), kept.head.version, found, kept.count));
             }
         }
-        Err(unavailable(&self.link.name, &"its snapshot is replaced faster than it can be read"))
+        Err(StoreError::unavailable(self.name(), "its snapshot is replaced faster than it can be read"))
     }
 
-    pub(crate) async fn save_snapshot(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
+    pub(crate) async fn write_snapshot(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
         let StoredSnapshot { head, record } = snapshot;
         let mut kept = self.kept().await?;
         if kept.as_ref().is_some_and(|kept| kept.head.version >= head.version) {
@@ -85,8 +75,7 @@ impl Shared {
         }
         let parts = self.keys.parts(RandomState::new().hash_one(head));
         let mut count = 0;
-        for start in (0..record.len()).step_by(PART_BYTES) {
-            let part = &record[start..record.len().min(start + PART_BYTES)];
+        for part in record.chunks(PART_BYTES) {
             self.send(cmd("RPUSH").arg(&parts).arg(part)).await?;
             self.send(cmd("PEXPIRE").arg(&parts).arg(UNFINISHED_TTL.as_millis() as u64)).await?;
             count += 1;
@@ -97,10 +86,10 @@ impl Shared {
             }
             kept = self.kept().await?;
         }
-        Err(unavailable(&self.link.name, &"others save snapshots all the time"))
+        Err(StoreError::unavailable(self.name(), "other processes save snapshots all the time"))
     }
 
-    /// Makes the parts the snapshot; `false`: another one has come since `kept`.
+    /// Makes the parts the snapshot; `false`: another process has replaced `kept`.
     async fn complete(
         &self,
         head: Head,
@@ -117,21 +106,21 @@ impl Shared {
         call.argument(head.batch.0.to_be_bytes());
         call.number(count);
         call.argument(kept.map(|kept| head_bytes(kept.head)).unwrap_or_default());
-        match self.link.run(&self.keys, &self.recent, &self.snapshot_script, &call).await? {
+        match self.run(&self.snapshot_script, &call).await? {
             Value::BulkString(word) if word == b"again" => Ok(false),
             Value::BulkString(_) => Ok(true),
             Value::Array(answer) => match answer.first() {
                 Some(Value::BulkString(current)) => {
-                    let current = head_of(current).ok_or_else(|| self.nonsense("the head"))?;
+                    let current = head_of(current).ok_or_else(|| self.malformed("the head"))?;
                     Err(StoreError::Conflict { expected: head, current })
                 }
-                _ => Err(self.nonsense("a snapshot")),
+                _ => Err(self.malformed("a snapshot")),
             },
-            _ => Err(self.nonsense("a snapshot")),
+            _ => Err(self.malformed("a snapshot")),
         }
     }
 
-    pub(crate) async fn trim(&self, through: Version) -> Result<(), StoreError> {
+    pub(crate) async fn trim_log(&self, through: Version) -> Result<(), StoreError> {
         let saved = self.kept().await?.map_or(Version(0), |kept| kept.head.version);
         let through = through.min(saved);
         let first =

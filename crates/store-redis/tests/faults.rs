@@ -174,7 +174,7 @@ async fn whoever_waits_for_the_log_and_looks_elsewhere_meanwhile_keeps_nobody_fr
 #[tokio::test]
 async fn a_redis_that_does_not_answer_is_away_after_a_while() {
     let redis = Redis::start();
-    let options = Options { patience: Duration::from_secs(2), ..Options::default() };
+    let options = Options { timeout: Duration::from_secs(2), ..Options::default() };
     let log = Log::new(Arc::new(RedisStore::open_with(&redis.url(), options).await.unwrap()));
     redis.signal(Signal::Stop);
     let answer = log.append(Head::EMPTY, &entry(1)).await;
@@ -281,7 +281,7 @@ async fn the_clock_is_that_of_redis() {
 #[tokio::test]
 async fn with_replicas_an_append_is_done_when_they_have_it() {
     let redis = Redis::start();
-    let options = Options { replicas: 1, patience: Duration::from_secs(2), ..Options::default() };
+    let options = Options { replicas: 1, timeout: Duration::from_secs(2), ..Options::default() };
     let log = Log::new(Arc::new(RedisStore::open_with(&redis.url(), options).await.unwrap()));
     assert_eq!(log.store().durability(), Durability::Replicated);
     // Nobody is there to have it: its fate is unknown, and nobody is told that it is safe.

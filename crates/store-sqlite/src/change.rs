@@ -1,4 +1,4 @@
-//! Everything that is ever written, each as one step inside the writer's transaction.
+//! Everything that is written, each as one step inside the writer's transaction.
 
 use bytes::Bytes;
 use laneway_core::BlobId;
@@ -7,11 +7,11 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::schema::{SHORT_BYTES_MAX, id_bytes, joined};
 
-/// At most so many rows go in one step, so that appends never wait long for a clearing.
+/// The most rows that one step removes, so that appends never wait long.
 const ROWS_PER_STEP: u64 = 512;
-/// Parts of a snapshot that go in one step; each is large.
+/// The most parts of a snapshot that one step removes; each is large.
 const PARTS_PER_STEP: u64 = 8;
-/// How much of the file is given back to the file system in one step.
+/// How many pages one step gives back to the file system.
 const PAGES_PER_STEP: u32 = 512;
 
 /// One thing to write.
@@ -20,11 +20,11 @@ pub(crate) enum Change {
     Append(Append),
     /// Remove payloads.
     RemoveBlobs(Vec<BlobId>),
-    /// Keep one piece of a snapshot, which counts for nothing until it is complete.
+    /// Keep one part of a snapshot that is not complete yet.
     SnapshotPart { version: Version, part: u64, bytes: Bytes },
-    /// All pieces are there: from now on this is the snapshot.
+    /// All parts are there: from now on this is the snapshot.
     SnapshotDone { head: Head, parts: u64 },
-    /// Remove some pieces that belong to no snapshot.
+    /// Remove some parts that belong to no snapshot.
     RemoveParts,
     /// Remove some batches up to this version.
     Trim(Version),
@@ -34,14 +34,14 @@ pub(crate) enum Change {
     Shrink,
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// The log ends here.
     Head(Head),
-    /// So many rows went.
+    /// This many rows were removed.
     Removed(u64),
-    /// Nothing more to say.
+    /// It was written.
     Written,
 }
 
@@ -94,11 +94,11 @@ impl Change {
 fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
     let head = append.outcome();
     if append.expected != known.head {
-        // The same batch once more, from somebody who did not hear the answer.
-        return Ok(match batch_at(db, head.version)? == Some(append.batch) {
-            true => Ok(Done::Head(head)),
-            false => Err(StoreError::Conflict { expected: append.expected, current: known.head }),
-        });
+        // The same batch again: the answer to the first append was lost.
+        if batch_at(db, head.version)? == Some(append.batch) {
+            return Ok(Ok(Done::Head(head)));
+        }
+        return Ok(Err(StoreError::Conflict { expected: append.expected, current: known.head }));
     }
     db.prepare_cached("INSERT INTO log (version, batch, record) VALUES (?, ?, ?)")?.execute(params![
         head.version.0,
@@ -115,7 +115,7 @@ fn make_append(append: &Append, db: &Connection, known: &mut Known) -> Outcome {
     Ok(Ok(Done::Head(head)))
 }
 
-/// Keeps what an append tells of finished tasks; what was known of tasks of the same ids is forgotten.
+/// Adds the finished tasks of an append, in place of older ones with the same ids.
 fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqlite::Result<()> {
     // Looked up once for all rows.
     let mut forget = db.prepare_cached("DELETE FROM finished WHERE task = ?")?;
@@ -211,7 +211,7 @@ fn trim_history(db: &Connection, keep: Retention, known: &mut Known) -> Outcome 
     Ok(Ok(Done::Removed(removed)))
 }
 
-/// Gives pages back when more than half of the file is unused. What is unused below that will be used again.
+/// Gives pages back when more than half of the file is unused. Otherwise appends will use them again.
 fn shrink(db: &Connection) -> Outcome {
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, u32>(0));
     let (unused, all) = (number("freelist_count")?, number("page_count")?);

@@ -8,10 +8,10 @@
 //! | what lies where? | `schema.rs` |
 //! | how is something written? | `writer.rs`, `change.rs` |
 //! | how is something read? | `readers.rs`, `query.rs` |
-//! | what does an error of SQLite mean? | `failure.rs` |
+//! | what does an error of SQLite mean? | `error.rs` |
 
 mod change;
-mod failure;
+mod error;
 mod lock;
 mod open;
 mod query;

@@ -7,23 +7,23 @@ use std::path::Path;
 
 use laneway_store::StoreError;
 
-use crate::failure::from_io;
+use crate::error::from_io;
 
-/// Holds a directory until it is dropped. The kernel lets go of it when the process dies, however it dies.
+/// Holds a directory until it is dropped. The kernel releases it when the process dies.
 pub(crate) struct DirLock {
     file: File,
 }
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        // Closing the file would do, but for a process that is just being started from this one, which has a
-        // copy of it until it becomes another program. If this fails, closing is what is left.
+        // A process that is being started from this one has a copy of the file until it becomes another program, so
+        // closing the file is not enough.
         drop(self.file.unlock());
     }
 }
 
 impl DirLock {
-    /// Takes the lock file at `path`, or says who has it. The file stays behind; only the lock on it counts.
+    /// Locks the file at `path`, or returns which process has it. The file stays behind; only the lock on it counts.
     pub(crate) fn take(store: &str, path: &Path) -> Result<DirLock, StoreError> {
         let failed = |error| from_io(store, path, &error);
         let mut options = File::options();
@@ -41,7 +41,7 @@ impl DirLock {
             file.rewind()?;
             file.write_all(format!("{}\n", std::process::id()).as_bytes())
         };
-        // On a full disk there is no room for the number; the lock holds all the same.
+        // A full disk has no room for the number; the lock holds without it.
         match write_pid() {
             Err(error) if error.kind() != std::io::ErrorKind::StorageFull => Err(failed(error)),
             _ => Ok(DirLock { file }),
@@ -49,7 +49,7 @@ impl DirLock {
     }
 }
 
-/// The process that wrote its number; none in the moment before it does.
+/// The process that wrote its number, if it has written it already.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;

@@ -1,7 +1,7 @@
 //! Opening a directory, and making it the first time.
 //!
-//! A new database is made under another name, flushed, and renamed when it is whole. So whenever a crash
-//! comes, the next open finds either nothing, or leftovers to remove, or a whole database.
+//! A new database is made under another name, flushed, and renamed when it is complete. After a crash the next open finds
+//! nothing, leftovers to remove, or a complete database.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use laneway_store::{BatchId, Damage, Head, StoreError, Version};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
 
-use crate::failure::{damaged, from_io, from_sqlite, unreadable};
+use crate::error::{from_io, from_sqlite};
 use crate::lock::DirLock;
 use crate::schema::{APPLICATION_ID, LAYOUT, STEPS, TABLES};
 use crate::wal::damage_in;
@@ -19,7 +19,7 @@ use crate::wal::damage_in;
 const DATABASE: &str = "laneway.db";
 const UNFINISHED: &str = "laneway.db.new";
 const LOCK: &str = "laneway.lock";
-/// What SQLite puts beside a database.
+/// The files that SQLite makes next to a database.
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 const PAGE_BYTES: u64 = 4096;
 /// About how long the write-ahead log gets.
@@ -49,9 +49,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
     let lock = DirLock::take(&name, &dir.join(LOCK))?;
     let path = dir.join(DATABASE);
     match fs::metadata(&path) {
-        // SQLite would take this for a new database, and what was in it for nothing.
+        // SQLite would take this for a new database.
         Ok(found) if found.len() == 0 => {
-            return Err(unreadable(&name, &format!("{} is empty", path.display())));
+            return Err(StoreError::unreadable(&name, format!("{} is empty", path.display())));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(&name, dir)?,
@@ -67,7 +67,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
     Ok(Opened { name, path, lock, writer, head })
 }
 
-/// SQLite would leave out what follows a damaged byte without a word.
+/// SQLite would silently drop everything that follows a damaged byte.
 fn check_wal(name: &str, database: &Path) -> Result<(), StoreError> {
     let [_, wal, _] = beside(database);
     match damage_in(&wal, PAGE_BYTES).map_err(|error| from_io(name, &wal, &error))? {
@@ -78,7 +78,7 @@ fn check_wal(name: &str, database: &Path) -> Result<(), StoreError> {
                 "{wal} is damaged at byte {at}, and what was accepted after that is in it too: restore the directory from a \
                  backup, or, to go on without what this file holds, move it away"
             );
-            Err(unreadable(name, &reason))
+            Err(StoreError::unreadable(name, reason))
         }
     }
 }
@@ -87,7 +87,7 @@ fn check_wal(name: &str, database: &Path) -> Result<(), StoreError> {
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Only our own threads compete, for moments.
+    // Only our own threads compete for it, briefly.
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     Ok(connection)
 }
@@ -96,7 +96,7 @@ fn make_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
     }
-    // Payloads are nobody else's business.
+    // Other users must not read payloads.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent),
@@ -112,7 +112,7 @@ fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
     let (unfinished, path) = (dir.join(UNFINISHED), dir.join(DATABASE));
     if let Some(orphan) = beside(&path).into_iter().find(|companion| companion.exists()) {
         let reason = format!("{} is there and {} is missing", orphan.display(), path.display());
-        return Err(unreadable(name, &reason));
+        return Err(StoreError::unreadable(name, reason));
     }
     let failed = |error: io::Error| from_io(name, &unfinished, &error);
     for leftover in [unfinished.clone()].into_iter().chain(beside(&unfinished)) {
@@ -121,7 +121,7 @@ fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
             _ => {}
         }
     }
-    // The directory may have been there, open to all. What SQLite puts beside a database is as readable as that is.
+    // The directory may be readable for all users. SQLite gives its other files the mode of the database.
     File::options().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
     make_tables(&unfinished).map_err(|error| from_sqlite(name, &error))?;
     let settled = || {
@@ -158,13 +158,16 @@ fn check_identity(name: &str, connection: &Connection) -> Result<usize, StoreErr
         read.map_err(|error| from_sqlite(name, &error))
     };
     if number("application_id")? != APPLICATION_ID {
-        return Err(unreadable(name, &format!("{DATABASE} is a SQLite database, but not one of Laneway's")));
+        return Err(StoreError::unreadable(
+            name,
+            format!("{DATABASE} is a SQLite database, but not one of Laneway's"),
+        ));
     }
     match number("user_version")? {
         found @ 1..=LAYOUT => Ok(found.unsigned_abs() as usize),
         found => {
             let (found, known) = (u32::try_from(found).unwrap_or(0), LAYOUT.unsigned_abs());
-            Err(damaged(name, Damage::UnknownFormat { found, known }))
+            Err(StoreError::damaged(name, Damage::UnknownFormat { found, known }))
         }
     }
 }
@@ -184,12 +187,12 @@ fn bring_up_to_date(writer: &mut Connection, layout: usize) -> rusqlite::Result<
 fn prepare(writer: &Connection, options: &Options) -> rusqlite::Result<()> {
     writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     writer.pragma_update(None, "synchronous", "FULL")?;
-    // What was written is put in its place in the database when there is so much of it: a page that many batches have
-    // written goes there once. The writer does so itself, and nothing is appended meanwhile, hence not more.
+    // The writer moves pages to the database when the log is this long: a page that many batches changed is moved once.
+    // Appends wait meanwhile, so it is not longer.
     writer.pragma_update_and_check(None, "wal_autocheckpoint", WAL_BYTES / PAGE_BYTES, |_| Ok(()))?;
     // After a large append the write-ahead log shrinks to this again.
     writer.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))?;
-    // The limit is the connection's and not the file's, so that a larger one helps at the next open.
+    // The limit belongs to the connection, so a larger one takes effect at the next open.
     let pages = options.bytes_max.map_or(u64::from(u32::MAX) - 1, |bytes| (bytes / PAGE_BYTES).max(1));
     writer.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     writer.set_prepared_statement_cache_capacity(32);
@@ -208,9 +211,9 @@ pub(crate) fn find_head(name: &str, connection: &Connection) -> Result<Head, Sto
     let (first, last, snapshot) = find().map_err(|error| from_sqlite(name, &error))?;
     let snapshot = snapshot.unwrap_or(Head::EMPTY);
     match first {
-        Some(first) if first.version > snapshot.version.next() => Err(unreadable(
+        Some(first) if first.version > snapshot.version.next() => Err(StoreError::unreadable(
             name,
-            &format!(
+            format!(
                 "its log begins at version {} and its snapshot holds only what came before {}",
                 first.version,
                 snapshot.version.next()

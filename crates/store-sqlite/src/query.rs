@@ -1,4 +1,4 @@
-//! Everything that is ever read.
+//! Everything that is read.
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
@@ -31,11 +31,11 @@ pub(crate) fn batches(db: &mut Connection, after: Version, head: Head) -> Answer
             break;
         }
     }
-    match batches.is_empty() && after < head.version {
+    if batches.is_empty() && after < head.version {
         // The log is empty although something was appended: all of it is in the snapshot.
-        true => Ok(Err(StoreError::Trimmed { asked: after, oldest: head.version.next() })),
-        false => Ok(Ok(batches)),
+        return Ok(Err(StoreError::Trimmed { asked: after, oldest: head.version.next() }));
     }
+    Ok(Ok(batches))
 }
 
 pub(crate) fn snapshot(db: &mut Connection, store: &str) -> Answer<Option<StoredSnapshot>> {

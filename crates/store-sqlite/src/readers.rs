@@ -1,4 +1,4 @@
-//! Threads that read, so that nobody waits for the disk on a thread of the runtime.
+//! Threads that read, so that no thread of the runtime waits for the disk.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use laneway_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::failure::{closed, from_sqlite};
+use crate::error::from_sqlite;
 use crate::open::connect;
 use crate::writer::no_thread;
 
-/// So many, so that one long read (a snapshot) does not keep all others waiting.
+/// How many threads: one long read (a snapshot) must not hold up all others.
 const THREADS: usize = 2;
-/// Reads that wait for a thread. Who brings one more waits for room.
+/// The most reads that wait for a thread; a caller with another one waits.
 const QUEUE_MAX: usize = 256;
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -50,11 +50,11 @@ impl Readers {
     {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Whoever asked and left does not want to know.
+            // The caller may be gone.
             drop(reply.send(query(connection)));
         });
-        self.queue.send(job).await.map_err(|_| closed(&self.name))?;
-        match answer.await.map_err(|_| closed(&self.name))? {
+        self.queue.send(job).await.map_err(|_| StoreError::closed(&self.name))?;
+        match answer.await.map_err(|_| StoreError::closed(&self.name))? {
             Ok(answer) => answer,
             Err(error) => Err(from_sqlite(&self.name, &error)),
         }

@@ -1,4 +1,4 @@
-//! What lies where in the database.
+//! The tables.
 
 /// Marks a SQLite database as one of Laneway's ("LNWY").
 pub(crate) const APPLICATION_ID: i32 = 0x4C4E_5759;
@@ -7,8 +7,7 @@ pub(crate) const LAYOUT: i32 = 2;
 /// What brings each older layout to the next, from the first on.
 pub(crate) const STEPS: [&str; LAYOUT as usize - 1] = ["ALTER TABLE finished ADD COLUMN result BLOB"];
 
-/// A result up to this length lies beside what is told of its task: most are short, and a row more costs as much as that
-/// of the task.
+/// A result up to this length is in the row of its task: most are short, and another row costs as much as that of the task.
 pub(crate) const SHORT_BYTES_MAX: usize = 256;
 
 /// Makes the tables of an empty database.
@@ -18,11 +17,11 @@ pub(crate) const SHORT_BYTES_MAX: usize = 256;
 /// - `snapshot`: at most one row, the newest complete one; its bytes are the parts of that version in
 ///   `snapshot_part`, so that a large one is written piece by piece between appends. Parts of other versions
 ///   are leftovers.
-/// - `finished` and `result`: the history; long results apart, so that a list does not wade through them. The labels of a
-///   task stand in one text, each between two separators: an index over them would make every end as dear as five.
+/// - `finished` and `result`: the history; long results apart, so that a list does not read them. The labels of a task are
+///   one text, each between two separators: an index over them would make each end five times as expensive.
 ///
-/// Ids are blobs of 16 bytes, big endian. What is found by its id alone lies there under it, and not under a number to which
-/// an index of ids leads: one tree to change instead of two. Databases that have such an index are older, and as good.
+/// Ids are blobs of 16 bytes, big endian. Rows that are found by id alone have no other key: one tree to change instead of
+/// two.
 pub(crate) const TABLES: &str = "
     CREATE TABLE log (version INTEGER PRIMARY KEY, batch BLOB NOT NULL, record BLOB NOT NULL) STRICT;
     CREATE TABLE blob (id BLOB PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -37,12 +36,12 @@ pub(crate) const TABLES: &str = "
     CREATE TABLE result (task BLOB PRIMARY KEY, record BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// The bytes of an id, as they are kept.
+/// The bytes of an id, as they are stored.
 pub(crate) fn id_bytes(id: u128) -> [u8; 16] {
     id.to_be_bytes()
 }
 
-/// Stands before, between and after labels, in none of which it can be.
+/// Stands before, between and after labels. No label contains it.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// Labels as one text.

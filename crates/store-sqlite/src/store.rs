@@ -1,4 +1,4 @@
-//! The store: questions go to the readers, changes to the writer.
+//! The store: reads go to the readers, changes to the writer.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -12,40 +12,39 @@ use laneway_store::{
 use tokio::sync::{Mutex, watch};
 
 use crate::change::{Change, Done, Known};
-use crate::failure::closed;
 use crate::lock::DirLock;
 use crate::open::{Options, open};
 use crate::query;
 use crate::readers::Readers;
 use crate::writer::{Writer, no_thread};
 
-/// A large snapshot is written in parts of this size, so that appends get their turn between them.
+/// The size of the parts of a snapshot; appends are written between them.
 const PART_BYTES: usize = 1024 * 1024;
-/// Payloads that are removed in one step, for the same reason.
+/// The most payloads that one change removes, for the same reason.
 const BLOBS_PER_STEP: usize = 512;
 
 /// A store in one directory, for one process at a time.
 ///
-/// An append is on the disk, flushed, when it is answered. A reader never waits for the writer. Dropping the store
-/// waits until everything that was asked for is written.
+/// An append is flushed to disk when it is answered. A reader never waits for the writer. Dropping the store waits until
+/// all changes are written.
 pub struct SqliteStore {
-    /// Taken when the store is dropped, which is how the threads learn of it.
+    /// `None` while the store is dropped: the threads end when these are gone.
     ways: Option<(Writer, Readers)>,
     threads: Vec<JoinHandle<()>>,
     name: String,
     head: watch::Receiver<Head>,
-    /// One snapshot is saved at a time, because an unfinished one is in the way of another.
+    /// Locked while a snapshot is saved: two unfinished ones would mix their parts.
     saving: Mutex<()>,
-    /// Last, so that the directory is free only when nothing uses it any more.
+    /// The last field, so that the directory is released last.
     _lock: DirLock,
 }
 
 impl SqliteStore {
-    /// Opens the store in this directory, or makes it. Blocks while it does: a few flushes of the disk at most,
-    /// beside recovery after a crash.
+    /// Opens the store in this directory, or makes it. Blocks for a few flushes of the disk at most, and for recovery after
+    /// a crash.
     ///
-    /// [`InUse`](StoreError::InUse) when a process has it, [`Corrupt`](StoreError::Corrupt) when there is
-    /// something that is not a store or that a newer program made.
+    /// [`InUse`](StoreError::InUse) when a process has it, [`Corrupt`](StoreError::Corrupt) when it contains something
+    /// that is not a store or that a newer program made.
     pub fn open(dir: impl AsRef<Path>) -> Result<SqliteStore, StoreError> {
         SqliteStore::open_with(dir, &Options::default())
     }
@@ -66,23 +65,20 @@ impl SqliteStore {
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
-        self.ways.as_ref().map(|(writer, _)| writer).ok_or_else(|| closed(&self.name))
+        self.ways.as_ref().map(|(writer, _)| writer).ok_or_else(|| StoreError::closed(&self.name))
     }
 
     fn readers(&self) -> Result<&Readers, StoreError> {
-        self.ways.as_ref().map(|(_, readers)| readers).ok_or_else(|| closed(&self.name))
+        self.ways.as_ref().map(|(_, readers)| readers).ok_or_else(|| StoreError::closed(&self.name))
     }
 
     /// The end of the log, if it reaches this version.
     fn reaching(&self, after: Version) -> Result<Head, StoreError> {
         let current = *self.head.borrow();
-        match after <= current.version {
-            true => Ok(current),
-            false => {
-                let expected = Head { version: after, ..Head::EMPTY };
-                Err(StoreError::Conflict { expected, current })
-            }
+        if after <= current.version {
+            return Ok(current);
         }
+        Err(StoreError::Conflict { expected: Head { version: after, ..Head::EMPTY }, current })
     }
 
     async fn save(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {
@@ -151,7 +147,7 @@ impl Store for SqliteStore {
             self.reaching(after)?;
             let mut head = self.head.clone();
             let grown = head.wait_for(|head| head.version > after).await;
-            grown.map(|head| head.version).map_err(|_| closed(&self.name))
+            grown.map(|head| head.version).map_err(|_| StoreError::closed(&self.name))
         })
     }
 

@@ -1,8 +1,8 @@
 //! Whether the write-ahead log is whole.
 //!
-//! SQLite reads it up to the first frame that does not fit and takes that for its end, which is right after a power cut: what
-//! was being written may be there in part. But a transaction is begun only when the one before is flushed. So where frames of
-//! the same log follow behind a later commit, what does not fit was whole once, and what came after it would be lost in silence.
+//! SQLite reads it up to the first frame with a wrong checksum and takes that for its end. After a power cut this is right:
+//! the last transaction may be there in part. But a transaction starts only when the one before is flushed. So if frames of
+//! the same log follow after a later commit, the wrong frame was whole once, and SQLite would silently drop the rest.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,16 +10,16 @@ use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The last bit says in which order the bytes of a word are summed up.
+/// The last bit is the byte order of the checksum.
 const MAGIC: u32 = 0x377f_0682;
 
 /// A running checksum over all that came before.
 type Sums = (u32, u32);
-/// What the frames of one log have in common, and no others.
+/// Numbers that the frames of one log share.
 type Salts = (u32, u32);
 
-/// The byte of this write-ahead log at which something is that does not fit, although more was written after it. `None`: there
-/// is none, or no log.
+/// The byte of this write-ahead log at which it is damaged, although a later transaction follows. `None`: it is whole, or
+/// there is none.
 pub(crate) fn damage_in(path: &Path, page_bytes: u64) -> io::Result<Option<u64>> {
     let mut file = match File::open(path) {
         Ok(file) => BufReader::with_capacity(1 << 18, file),
@@ -34,9 +34,10 @@ pub(crate) fn damage_in(path: &Path, page_bytes: u64) -> io::Result<Option<u64>>
     let sums = add((0, 0), &header[..24], is_big_endian);
     let is_whole = word(&header, 0) & !1 == MAGIC && sums == pair(&header, 24);
     let mut reading = Reading { is_big_endian, sums, ..Reading::default() };
-    match is_whole {
-        true => reading.salts = Some(pair(&header, 16)),
-        false => reading.broken_at = Some(0),
+    if is_whole {
+        reading.salts = Some(pair(&header, 16));
+    } else {
+        reading.broken_at = Some(0);
     }
     let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes as usize];
     let mut at = HEADER_BYTES as u64;
@@ -61,7 +62,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Takes the next frame; whether it was written when what does not fit was on the disk already.
+    /// Takes the next frame; returns whether it was written after the damaged bytes were on the disk.
     fn is_behind_damage(&mut self, at: u64, frame: &[u8]) -> bool {
         let is_of_this_log = *self.salts.get_or_insert(pair(frame, 8)) == pair(frame, 8);
         if self.broken_at.is_none() {
@@ -79,7 +80,7 @@ impl Reading {
     }
 }
 
-/// Fills the buffer; not at the end of the file.
+/// Fills the buffer; returns false at the end of the file.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Ok(()) => Ok(true),

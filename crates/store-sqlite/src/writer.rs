@@ -1,4 +1,4 @@
-//! The one thread that writes. What comes while it writes is written together next, with one flush for all.
+//! The one thread that writes. Changes that arrive while it writes are written together next, with one flush.
 
 use std::thread::JoinHandle;
 
@@ -7,12 +7,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::change::{Change, Done, Known};
-use crate::failure::{closed, from_sqlite, unavailable};
+use crate::error::from_sqlite;
 use crate::open::find_head;
 
-/// Changes that wait to be written. Who brings one more waits for room.
+/// The most changes that wait to be written; a caller with another one waits.
 const QUEUE_MAX: usize = 256;
-/// Changes that are written in one transaction.
+/// The most changes in one transaction.
 const GROUP_MAX: usize = 64;
 
 type Reply = oneshot::Sender<Result<Done, StoreError>>;
@@ -41,11 +41,11 @@ impl Writer {
     /// Writes a change and waits until it is on the disk.
     pub(crate) async fn write(&self, change: Change) -> Result<Done, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.queue.send((change, reply)).await.map_err(|_| closed(&self.name))?;
-        answer.await.map_err(|_| closed(&self.name))?
+        self.queue.send((change, reply)).await.map_err(|_| StoreError::closed(&self.name))?;
+        answer.await.map_err(|_| StoreError::closed(&self.name))?
     }
 
-    /// Repeats a change that removes some rows at a time until none is left; how many went.
+    /// Repeats a change that removes some rows at a time until none is left; returns how many it removed.
     pub(crate) async fn remove_all(&self, change: impl Fn() -> Change) -> Result<u64, StoreError> {
         let mut all = 0;
         loop {
@@ -71,7 +71,7 @@ impl Work {
             let (changes, replies): (Vec<Change>, Vec<Reply>) = group.drain(..).unzip();
             let answers = match self.write(&changes) {
                 Ok(answers) => answers,
-                // One that cannot be written must not take the others with it.
+                // A change that cannot be written must not fail the others.
                 Err(_) if changes.len() > 1 => {
                     changes.iter().map(|change| self.write_alone(change)).collect()
                 }
@@ -79,17 +79,17 @@ impl Work {
             };
             self.head.send_if_modified(|head| std::mem::replace(head, self.known.head) != self.known.head);
             for (reply, answer) in replies.into_iter().zip(answers) {
-                // Whoever asked and left does not want to know.
+                // The caller may be gone.
                 drop(reply.send(answer));
             }
         }
     }
 
     fn write_alone(&mut self, change: &Change) -> Result<Done, StoreError> {
-        self.write(std::slice::from_ref(change))?.pop().unwrap_or_else(|| Err(closed(&self.name)))
+        self.write(std::slice::from_ref(change))?.pop().unwrap_or_else(|| Err(StoreError::closed(&self.name)))
     }
 
-    /// Writes changes in one transaction and flushes it: all of them, beside those that are refused, or none.
+    /// Writes changes in one transaction and flushes it: all of them, except those that are refused, or none.
     fn write(&mut self, changes: &[Change]) -> Result<Vec<Result<Done, StoreError>>, StoreError> {
         let mut known = self.known;
         match self.transact(changes, &mut known) {
@@ -116,7 +116,7 @@ impl Work {
         Ok(answers)
     }
 
-    /// After a failure the database says what is so, in case the commit went through before something broke.
+    /// Reads the end of the log after a failure: the commit may have happened before it.
     fn look_again(&mut self) {
         if let Ok(head) = find_head(&self.name, &self.connection) {
             self.known = Known { head, finished: None };
@@ -124,7 +124,7 @@ impl Work {
     }
 }
 
-/// What the store says when a thread cannot be started.
+/// A thread cannot be started.
 pub(crate) fn no_thread(name: &str, error: &std::io::Error) -> StoreError {
-    unavailable(name, &format!("cannot start a thread: {error}"))
+    StoreError::unavailable(name, format!("cannot start a thread: {error}"))
 }

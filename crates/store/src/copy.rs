@@ -8,7 +8,7 @@ use laneway_core::{BlobId, Scheduler, TaskId};
 use crate::error::StoreError;
 use crate::log::{Entry, Log};
 use crate::record::{Batch, Finished, tries_blob};
-use crate::store::{BatchId, Head, HistoryQuery};
+use crate::types::{BatchId, Head, HistoryQuery};
 
 /// A batch of a copy is closed when it holds so many things.
 const THINGS_MAX: usize = 256;

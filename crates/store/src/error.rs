@@ -1,16 +1,18 @@
 //! How a store fails: try later, stop, or catch up.
 
-use std::fmt;
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::frame::Record;
-use crate::store::{Head, Version};
+use crate::types::{Head, Version};
 
 /// Why a store did not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The engine cannot be reached, is full or is too busy. A write may have happened nevertheless.
+    /// The backend cannot be reached, is full or is too busy. A write may have happened nevertheless.
+    #[error("store {store} is unavailable: {reason}")]
     Unavailable {
         /// Which store.
         store: Arc<str>,
@@ -18,13 +20,15 @@ pub enum StoreError {
         reason: Arc<str>,
     },
     /// Another process holds a store that only one may have.
+    #[error("store {store} is in use by {}", pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
     InUse {
         /// Which store.
         store: Arc<str>,
-        /// Who holds it, where that can be told.
+        /// Which process, where that is known.
         pid: Option<u32>,
     },
-    /// The engine is there and would not keep what it is given, or cannot do what a store must.
+    /// The backend is there and would not keep what it is given, or cannot do what a store must.
+    #[error("store {store} cannot be used: {reason}")]
     Unfit {
         /// Which store.
         store: Arc<str>,
@@ -32,6 +36,7 @@ pub enum StoreError {
         reason: Arc<str>,
     },
     /// Something is there and cannot be read.
+    #[error("{}store {store} cannot be read: {damage}", record.map_or(String::new(), |record| format!("{record} in ")))]
     Corrupt {
         /// Which store.
         store: Arc<str>,
@@ -40,14 +45,16 @@ pub enum StoreError {
         /// What is wrong.
         damage: Damage,
     },
-    /// The log does not end, or does not go on, where the caller believed. Nothing was changed.
+    /// The log does not end, or does not go on, where the caller expected. Nothing was changed.
+    #[error("{}", conflict(expected.version, current.version))]
     Conflict {
-        /// Where the caller believed it to be.
+        /// Where the caller expected it to be.
         expected: Head,
         /// Where it is.
         current: Head,
     },
     /// What follows a version is no longer kept as batches; the snapshot holds it.
+    #[error("the log begins at version {oldest}, so what follows version {asked} is incomplete")]
     Trimmed {
         /// After which version the caller asked.
         asked: Version,
@@ -68,17 +75,20 @@ pub enum ErrorKind {
 }
 
 /// What is wrong with something that a store holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Damage {
     /// It is too short to be a record.
+    #[error("it has only {bytes} bytes")]
     TooShort {
         /// How long it is.
         bytes: usize,
     },
     /// It does not begin as a record does, or is a record of another sort.
+    #[error("it does not begin as such a record does")]
     NotARecord,
     /// Its bytes, or its place, are not those that were written.
+    #[error("its checksum is {found:08x} and should be {written:08x}")]
     Checksum {
         /// What was written.
         written: u32,
@@ -86,6 +96,9 @@ pub enum Damage {
         found: u32,
     },
     /// A newer program wrote it.
+    #[error(
+        "it was written in format {found} by a newer version of Laneway, and this one reads formats up to {known}"
+    )]
     UnknownFormat {
         /// In this format.
         found: u32,
@@ -93,13 +106,16 @@ pub enum Damage {
         known: u32,
     },
     /// Its checksum is right and it still makes no sense.
+    #[error("its content makes no sense: {reason}")]
     Undecodable {
         /// In words.
         reason: Arc<str>,
     },
     /// It does not follow the batch before it.
+    #[error("it does not follow the batch before it")]
     OutOfOrder,
     /// Something else about the store as a whole.
+    #[error("{reason}")]
     Unreadable {
         /// In words.
         reason: Arc<str>,
@@ -107,6 +123,31 @@ pub enum Damage {
 }
 
 impl StoreError {
+    /// The backend may answer later.
+    pub fn unavailable(store: &str, reason: impl ToString) -> StoreError {
+        StoreError::Unavailable { store: store.into(), reason: reason.to_string().into() }
+    }
+
+    /// The backend is not one that can keep a log.
+    pub fn unfit(store: &str, reason: impl ToString) -> StoreError {
+        StoreError::Unfit { store: store.into(), reason: reason.to_string().into() }
+    }
+
+    /// The store as a whole is damaged.
+    pub fn damaged(store: &str, damage: Damage) -> StoreError {
+        StoreError::Corrupt { store: store.into(), record: None, damage }
+    }
+
+    /// The store as a whole cannot be read, for a reason in words.
+    pub fn unreadable(store: &str, reason: impl ToString) -> StoreError {
+        StoreError::damaged(store, Damage::Unreadable { reason: reason.to_string().into() })
+    }
+
+    /// The thread or the runtime that does the store's work has ended.
+    pub fn closed(store: &str) -> StoreError {
+        StoreError::unavailable(store, "it was closed")
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -128,52 +169,9 @@ impl ErrorKind {
     }
 }
 
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Unavailable { store, reason } => write!(f, "store {store} is unavailable: {reason}"),
-            StoreError::InUse { store, pid: Some(pid) } => {
-                write!(f, "store {store} is in use by process {pid}")
-            }
-            StoreError::InUse { store, pid: None } => write!(f, "store {store} is in use by another process"),
-            StoreError::Unfit { store, reason } => write!(f, "store {store} cannot be used: {reason}"),
-            StoreError::Corrupt { store, record: Some(record), damage } => {
-                write!(f, "{record} in store {store} cannot be read: {damage}")
-            }
-            StoreError::Corrupt { store, record: None, damage } => {
-                write!(f, "store {store} cannot be read: {damage}")
-            }
-            StoreError::Conflict { expected, current } if expected.version == current.version => {
-                write!(f, "at version {} the log holds another batch than expected", current.version)
-            }
-            StoreError::Conflict { expected, current } => {
-                write!(f, "the log is at version {}, not at {}", current.version, expected.version)
-            }
-            StoreError::Trimmed { asked, oldest } => {
-                write!(f, "the log begins at version {oldest}, so what follows version {asked} is incomplete")
-            }
-        }
+fn conflict(expected: Version, current: Version) -> String {
+    if expected == current {
+        return format!("at version {current} the log holds another batch than expected");
     }
+    format!("the log is at version {current}, not at {expected}")
 }
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Damage::TooShort { bytes } => write!(f, "it has only {bytes} bytes"),
-            Damage::NotARecord => write!(f, "it does not begin as such a record does"),
-            Damage::Checksum { written, found } => {
-                write!(f, "its checksum is {found:08x} and should be {written:08x}")
-            }
-            Damage::UnknownFormat { found, known } => write!(
-                f,
-                "it was written in format {found} by a newer version of Laneway, and this one reads formats up \
-                 to {known}"
-            ),
-            Damage::Undecodable { reason } => write!(f, "its content makes no sense: {reason}"),
-            Damage::OutOfOrder => write!(f, "it does not follow the batch before it"),
-            Damage::Unreadable { reason } => write!(f, "{reason}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};
 
 use crate::error::{Damage, StoreError};
-use crate::store::Version;
+use crate::types::Version;
 
 const MAGIC: [u8; 2] = *b"LW";
 const SORT_AT: usize = 2;

@@ -2,10 +2,9 @@
 //!
 //! > Commit the events, then tell the world.
 //!
-//! [`Store`] is what an engine (a file, Redis, Postgres) has to do: a log with append-if-unchanged, a snapshot,
-//! blobs, and a list of finished work. It moves bytes and knows no rule of the queue. [`Log`] stands on any
-//! store and speaks in events: it encodes, it checks every byte that comes back, and it brings a
-//! [`Scheduler`](laneway_core::Scheduler) up to date.
+//! [`Store`] is what a backend (a file, Redis, Postgres) has to do: a log with append-if-unchanged, a snapshot,
+//! payloads, and a history of finished tasks. [`Log`] works on any store, in terms of events: it encodes, it checks
+//! every byte that comes back, and it brings a [`Scheduler`](laneway_core::Scheduler) up to date.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -16,7 +15,7 @@
 //! let batch = Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
 //! let head = log.append(Head::EMPTY, &Entry::of(batch)).await?;
 //! assert_eq!(log.read(Head::EMPTY).await?.len(), 1);
-//! // Whoever still believes that the log is empty is told, and nothing is written.
+//! // An append that expects an empty log is refused now.
 //! let late = Batch { id: BatchId(2), at: Timestamp(0), events: vec![] };
 //! assert!(log.append(Head::EMPTY, &Entry::of(late)).await.is_err());
 //! assert_eq!(log.store().head().await?, head);
@@ -32,6 +31,7 @@ mod log;
 mod memory;
 mod record;
 mod store;
+mod types;
 
 #[cfg(feature = "testing")]
 pub mod conformance;
@@ -47,7 +47,8 @@ pub use record::{
     BATCH_FORMAT, Batch, FINISHED_FORMAT, Finished, PAYLOAD_FORMAT, RESULT_FORMAT, SNAPSHOT_FORMAT, Try,
     decode_tries, encode_tries, is_next, label, state_word, tries_blob,
 };
-pub use store::{
-    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
-    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version, WORDS_BYTES_MAX,
+pub use store::{Answer, PUBLISHED_BYTES_MAX, READ_BATCHES_MAX, READ_BYTES_MAX, Store, UNREAD_MAX};
+pub use types::{
+    Append, Author, BatchId, Durability, Head, HistoryQuery, Place, Retention, StoredBatch, StoredFinished,
+    StoredSnapshot, Version,
 };

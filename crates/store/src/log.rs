@@ -11,7 +11,8 @@ use crate::record::{
     Batch, Finished, seal_batch, seal_finished, seal_payload, seal_result, seal_snapshot, unseal_batch,
     unseal_finished, unseal_payload, unseal_result, unseal_snapshot,
 };
-use crate::store::{Append, Head, HistoryQuery, Place, Store, StoredFinished, StoredSnapshot, Version};
+use crate::store::Store;
+use crate::types::{Append, Head, HistoryQuery, Place, StoredFinished, StoredSnapshot, Version};
 
 /// What is appended in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Log {
             blobs: entry.payloads.iter().map(blob).collect(),
             dropped: entry.dropped.as_slice().into(),
             finished: entry.finished.iter().map(finished).collect::<Result<_, StoreError>>()?,
-            again: false,
+            requeue: false,
         })
     }
 

@@ -9,9 +9,10 @@ use laneway_core::{BlobId, TaskId};
 use tokio::sync::{mpsc, watch};
 
 use crate::error::StoreError;
-use crate::store::{
-    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX,
-    Retention, Store, StoredBatch, StoredFinished, StoredSnapshot, Version,
+use crate::store::{Answer, READ_BATCHES_MAX, READ_BYTES_MAX, Store, UNREAD_MAX};
+use crate::types::{
+    Append, Author, BatchId, Durability, Head, HistoryQuery, Place, Retention, StoredBatch, StoredFinished,
+    StoredSnapshot, Version,
 };
 
 /// Keeps everything in memory. Clones are handles on the same store.
@@ -19,11 +20,8 @@ use crate::store::{
 pub struct MemoryStore {
     kept: Arc<Mutex<Kept>>,
     version: watch::Sender<Version>,
-    listeners: Arc<Mutex<Vec<mpsc::Sender<Arc<str>>>>>,
+    subscribers: Arc<Mutex<Vec<mpsc::Sender<Arc<str>>>>>,
 }
-
-/// So much may wait for a listener.
-const BEHIND_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Kept {
@@ -50,7 +48,7 @@ impl MemoryStore {
         MemoryStore {
             kept: Arc::default(),
             version: watch::Sender::new(Version::default()),
-            listeners: Arc::default(),
+            subscribers: Arc::default(),
         }
     }
 
@@ -96,8 +94,8 @@ impl Store for MemoryStore {
         answer(head)
     }
 
-    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
-        self.kept().want_baton(author);
+    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.kept().request_baton(author);
         answer(Ok(()))
     }
 
@@ -106,18 +104,18 @@ impl Store for MemoryStore {
         Some((kept.head.version, kept.log.back().and_then(|there| there.baton)))
     }
 
-    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !listener.is_closed());
-        // Whoever is slow misses it.
-        listeners.iter().for_each(|listener| drop(listener.try_send(Arc::clone(&words))));
+    fn publish(&self, text: Arc<str>) -> Answer<'_, ()> {
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|subscriber| !subscriber.is_closed());
+        // A slow subscriber misses it.
+        subscribers.iter().for_each(|subscriber| drop(subscriber.try_send(Arc::clone(&text))));
         answer(Ok(()))
     }
 
-    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
-        let (listener, words) = mpsc::channel(BEHIND_MAX);
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
-        answer(Ok(Some(words)))
+    fn subscribe(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        let (subscriber, texts) = mpsc::channel(UNREAD_MAX);
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(subscriber);
+        answer(Ok(Some(texts)))
     }
 
     fn read(&self, after: Version) -> Answer<'_, Vec<StoredBatch>> {
@@ -201,15 +199,15 @@ impl Kept {
             return match self.logged(head.version) {
                 Some(there) if there.batch == append.batch => Ok(head),
                 _ => {
-                    self.want_baton(append.batch.author());
+                    self.request_baton(append.batch.author());
                     Err(StoreError::Conflict { expected: append.expected, current: self.head })
                 }
             };
         }
         self.line.retain(|author| *author != append.batch.author());
         let baton = self.line.pop_front();
-        if append.again {
-            self.want_baton(append.batch.author());
+        if append.requeue {
+            self.request_baton(append.batch.author());
         }
         self.log.push_back(Logged { batch: append.batch, record: append.record, baton });
         self.blobs.extend(append.blobs.iter().cloned());
@@ -224,7 +222,7 @@ impl Kept {
         Ok(head)
     }
 
-    fn want_baton(&mut self, author: Author) {
+    fn request_baton(&mut self, author: Author) {
         if author != Author(0) && !self.line.contains(&author) {
             self.line.push_back(author);
         }

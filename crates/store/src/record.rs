@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Damage, StoreError};
 use crate::frame::{HEADER, Record};
-use crate::store::{BatchId, Head, StoredBatch};
+use crate::types::{BatchId, Head, StoredBatch};
 
 /// The newest format of batches.
 pub const BATCH_FORMAT: u8 = 2;

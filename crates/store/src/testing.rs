@@ -12,9 +12,10 @@ use crate::error::StoreError;
 use crate::frame::{HEADER, Record};
 use crate::log::{Entry, Log};
 use crate::record::Batch;
-use crate::store::{
-    Answer, Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, Store, StoredBatch,
-    StoredFinished, StoredSnapshot, Version,
+use crate::store::{Answer, Store};
+use crate::types::{
+    Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, StoredBatch, StoredFinished,
+    StoredSnapshot, Version,
 };
 
 /// What goes wrong with one append.
@@ -157,17 +158,17 @@ impl Store for FaultyStore {
         }))
     }
 
-    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
+    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
         self.wants.fetch_add(1, Ordering::SeqCst);
-        self.unless_away(self.inner.want_baton(author))
+        self.unless_away(self.inner.request_baton(author))
     }
 
-    fn say(&self, words: Arc<str>) -> Answer<'_, ()> {
-        self.unless_away(self.inner.say(words))
+    fn publish(&self, text: Arc<str>) -> Answer<'_, ()> {
+        self.unless_away(self.inner.publish(text))
     }
 
-    fn listen(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
-        self.unless_away(self.inner.listen())
+    fn subscribe(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
+        self.unless_away(self.inner.subscribe())
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

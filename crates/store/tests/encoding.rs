@@ -131,7 +131,7 @@ fn every_format_of_batches_can_be_read() {
                 blobs: [].into(),
                 dropped: [].into(),
                 finished: [].into(),
-                again: false,
+                requeue: false,
             };
             log.store().append(append).await.unwrap();
             let (_, batch) = log.read(Head::EMPTY).await?.remove(0);

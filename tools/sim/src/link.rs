@@ -195,7 +195,7 @@ impl Store for Link {
     }
 
     fn durability(&self) -> Durability {
-        Durability::Engine
+        Durability::Backend
     }
 
     fn is_shared(&self) -> bool {
@@ -227,8 +227,8 @@ impl Store for Link {
         self.noting(appended, |head| Some(head.version))
     }
 
-    fn want_baton(&self, author: Author) -> Answer<'_, ()> {
-        self.ask(Sort::Other, move |world| now(world.shared.memory.want_baton(author)))
+    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
+        self.ask(Sort::Other, move |world| now(world.shared.memory.request_baton(author)))
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

@@ -1,5 +1,6 @@
 //! What crosses the border of the scheduler: commands in, events and rejections out.
 
+pub(crate) mod backoff;
 pub(crate) mod command;
 pub(crate) mod event;
 pub(crate) mod ids;

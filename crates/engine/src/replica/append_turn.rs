@@ -87,7 +87,7 @@ impl Engine {
         self.tools.appends.waits.add();
         if let Some(log) = self.journal.log().cloned()
             && !is_in_line
-            && log.store().want_baton(author).await.is_err()
+            && log.store().request_baton(author).await.is_err()
         {
             // If the store is away, the append will say so.
             return;

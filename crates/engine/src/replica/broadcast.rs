@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_core::{Fence, LaneName, TaskId};
-use laneway_store::{Store, WORDS_BYTES_MAX};
+use laneway_store::{PUBLISHED_BYTES_MAX, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -155,7 +155,7 @@ async fn speak(by: u64, store: Weak<dyn Store>, mut said: mpsc::Receiver<Said>, 
         for message in messages(by, words) {
             let Some(store) = store.upgrade() else { return };
             // It is not kept, so it is not tried again either.
-            drop(store.say(message.into()).await);
+            drop(store.publish(message.into()).await);
         }
         let is_hurried = !flushes.is_empty();
         // Whoever does not wait any more need not be told.
@@ -168,7 +168,7 @@ async fn speak(by: u64, store: Weak<dyn Store>, mut said: mpsc::Receiver<Said>, 
 
 /// Puts what was said into as few messages as it takes. What fits into none is left out.
 fn messages(by: u64, words: Vec<Words>) -> Vec<String> {
-    let room = WORDS_BYTES_MAX - 64;
+    let room = PUBLISHED_BYTES_MAX - 64;
     let parts = words.into_iter().flat_map(in_pieces).filter_map(|words| serde_json::to_string(&words).ok());
     let mut lists: Vec<String> = Vec::new();
     for part in parts.filter(|part| part.len() < room) {
@@ -200,7 +200,7 @@ fn in_pieces(words: Words) -> Vec<Words> {
 async fn listen(by: u64, store: Weak<dyn Store>, mut wanted: watch::Receiver<bool>, watchers: Arc<Watchers>) {
     while wanted.wait_for(|wanted| *wanted).await.is_ok() {
         let Some(open) = store.upgrade() else { return };
-        let listening = open.listen().await;
+        let listening = open.subscribe().await;
         drop(open);
         match listening {
             Ok(Some(mut words)) => loop {
@@ -262,7 +262,7 @@ mod tests {
         let long: String = (0..5000).map(|number| ["\u{1}", "\u{1f600}", "a", "\""][number % 4]).collect();
         let words = (0..50).map(|number| delta(number.to_string())).chain([delta(long.clone())]).collect();
         let said = messages(3, words);
-        assert!(said.len() > 2 && said.iter().all(|message| message.len() <= WORDS_BYTES_MAX));
+        assert!(said.len() > 2 && said.iter().all(|message| message.len() <= PUBLISHED_BYTES_MAX));
         let all: String = (0..50).map(|number| number.to_string()).chain([long]).collect();
         assert_eq!(texts(&said).concat(), all);
         assert_eq!(said.iter().map(|message| texts(std::slice::from_ref(message)).len()).next(), Some(50));
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn what_fits_nowhere_is_left_out_alone() {
         let huge = Words {
-            what: What::Progress(Arc::new("x".repeat(WORDS_BYTES_MAX).into())),
+            what: What::Progress(Arc::new("x".repeat(PUBLISHED_BYTES_MAX).into())),
             ..delta(String::new())
         };
         assert_eq!(texts(&messages(3, vec![delta("a".into()), huge, delta("b".into())])), ["a", "b"]);

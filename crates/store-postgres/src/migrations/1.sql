@@ -1,4 +1,4 @@
--- Where the log ends. One row, which every append changes: whoever changes it has the next version.
+-- Where the log ends. One row, which every append changes: the append that changes it has the next version.
 CREATE TABLE head (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     version bigint NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE snapshot_part (
 );
 ALTER TABLE snapshot_part ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
--- The history, by place. A list does not read the results, which lie apart when they are large.
+-- The history, by place. A list does not read the results, which are stored apart when they are large.
 CREATE TABLE finished (
     version bigint NOT NULL,
     position integer NOT NULL,

@@ -16,9 +16,9 @@ pub(crate) struct Namespace {
     number: u32,
 }
 
-/// With patience for a machine that has other things to do.
+/// With time for a machine that is busy.
 pub(crate) fn options(namespace: &str) -> Options {
-    Options { namespace: namespace.to_owned(), patience: Duration::from_secs(30) }
+    Options { namespace: namespace.to_owned(), timeout: Duration::from_secs(30) }
 }
 
 impl Namespace {

@@ -18,10 +18,10 @@ pub(crate) struct Namespace {
     small: OnceLock<Redis>,
 }
 
-/// With patience for a machine that has other things to do.
+/// With time for a machine that is busy.
 pub(crate) fn options(namespace: &str) -> Options {
-    let patience = Duration::from_secs(30);
-    Options { namespace: namespace.to_owned(), patience, ..Options::default() }
+    let timeout = Duration::from_secs(30);
+    Options { namespace: namespace.to_owned(), timeout, ..Options::default() }
 }
 
 impl Namespace {

@@ -22,7 +22,7 @@ fn baton(log: &Log, head: Head) -> Option<Author> {
     baton
 }
 
-pub(super) async fn whoever_appends_passes_it_to_the_first_in_line(site: &impl Site) {
+pub(super) async fn an_append_passes_it_to_the_first_in_line(site: &impl Site) {
     if !site.has_baton() {
         return;
     }
@@ -31,7 +31,7 @@ pub(super) async fn whoever_appends_passes_it_to_the_first_in_line(site: &impl S
     let mut head = append(&log, Head::EMPTY, &by(1, 1)).await;
     assert_eq!(baton(head), None, "nobody wants it");
     for author in [2, 3, 2, 4, 3] {
-        log.store().want_baton(Author(author)).await.expect("it stands in line");
+        log.store().request_baton(Author(author)).await.expect("it stands in line");
     }
     let entry = log.seal(head, &by(1, 2)).expect("it can be encoded");
     head = log.store().append(entry.clone()).await.expect("appended");
@@ -46,13 +46,13 @@ pub(super) async fn whoever_appends_passes_it_to_the_first_in_line(site: &impl S
     // Whoever will append again stands in line behind all others, and alone is passed nothing.
     for (author, number, passed) in [(1, 5, None), (2, 6, Some(1)), (1, 7, Some(2)), (2, 8, None)] {
         let mut entry = log.seal(head, &by(author, number)).expect("it can be encoded");
-        entry.again = number < 7;
+        entry.requeue = number < 7;
         head = log.store().append(entry).await.expect("appended");
         assert_eq!(baton(head), passed.map(Author), "after batch {number}");
     }
 }
 
-pub(super) async fn whoever_lost_a_race_stands_in_line(site: &impl Site) {
+pub(super) async fn the_loser_of_a_race_stands_in_line(site: &impl Site) {
     if !site.has_baton() {
         return;
     }

@@ -7,7 +7,8 @@ mod blobs;
 mod damage;
 mod history;
 mod log;
-mod said;
+mod publish;
+
 mod snapshot;
 
 use std::num::NonZeroU128;
@@ -33,7 +34,7 @@ pub trait Site: Send + Sync {
     /// Changes the bytes of a record behind the store's back, while it is closed; whether that record was there.
     fn tamper(&self, record: Record, change: &(dyn Fn(&mut Vec<u8>) + Sync)) -> bool;
 
-    /// Whether those who want to append stand in line for the baton.
+    /// Whether the store has a line for the baton.
     fn has_baton(&self) -> bool {
         false
     }
@@ -53,9 +54,9 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     log::exactly_one_of_many_wins_each_version(&new_site()).await;
     log::long_logs_are_read_in_pieces(&new_site()).await;
     log::a_version_that_never_was_is_a_conflict(&new_site()).await;
-    baton::whoever_appends_passes_it_to_the_first_in_line(&new_site()).await;
-    baton::whoever_lost_a_race_stands_in_line(&new_site()).await;
-    said::all_who_listen_hear_what_is_said(&new_site()).await;
+    baton::an_append_passes_it_to_the_first_in_line(&new_site()).await;
+    baton::the_loser_of_a_race_stands_in_line(&new_site()).await;
+    publish::every_subscriber_gets_what_is_published(&new_site()).await;
     blobs::payloads_come_and_go_with_their_batch(&new_site()).await;
     blobs::large_payloads_come_back_whole(&new_site()).await;
     snapshot::a_snapshot_and_the_rest_of_the_log_give_the_state(&new_site()).await;

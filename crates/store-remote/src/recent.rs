@@ -1,15 +1,15 @@
-//! The last batches that came by, so that whoever wants to catch up need not ask for them.
+//! The newest batches of the log, so that a process that catches up seldom asks the backend.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use laneway_store::{Author, READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version, is_next};
 
-use crate::log::Read;
+use crate::backend::Page;
 
 /// Batches without a gap between them, as many as one read returns at most. The oldest make room.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<Kept>);
+pub struct Recent(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -25,20 +25,20 @@ impl Recent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&self) {
+    /// Forgets everything: the backend may have another log now.
+    pub fn clear(&self) {
         *self.kept() = Kept::default();
     }
 
-    /// Takes note of batches that follow each other; what they do not follow is forgotten.
-    pub(crate) fn add(&self, read: Read) {
-        read.note_baton(self);
+    /// Keeps batches, and forgets those that they do not follow.
+    pub fn add(&self, page: Page) {
+        self.note_page(&page);
         let mut kept = self.kept();
-        let Some(first) = read.batches.first() else { return };
+        let Some(first) = page.batches.first() else { return };
         if !kept.batches.back().is_some_and(|last| is_next(last, first)) {
             *kept = Kept { newest: kept.newest, ..Kept::default() };
         }
-        for batch in read.batches {
+        for batch in page.batches {
             kept.bytes += batch.record.len();
             kept.batches.push_back(batch);
         }
@@ -48,26 +48,32 @@ impl Recent {
         }
     }
 
-    /// In place of all that was known: what Redis has just said.
-    pub(crate) fn replace(&self, read: Read) {
+    /// Keeps these batches in place of all others.
+    pub fn replace(&self, page: Page) {
         self.clear();
-        self.add(read);
+        self.add(page);
     }
 
-    /// Takes note of whom a batch passed the baton to, if there is none that is newer.
-    pub(crate) fn note_baton(&self, version: Version, baton: Option<Author>) {
+    /// Notes to whom a batch passed the baton, if it is the newest so far.
+    pub fn note(&self, version: Version, baton: Option<Author>) {
         let mut kept = self.kept();
         if version >= kept.newest.0 {
             kept.newest = (version, baton);
         }
     }
 
-    /// The newest batch that came by, and to whom it passed the baton.
+    pub(crate) fn note_page(&self, page: &Page) {
+        if let Some(last) = page.batches.last() {
+            self.note(last.version, page.baton);
+        }
+    }
+
+    /// The newest batch, and to whom it passed the baton.
     pub(crate) fn newest(&self) -> (Version, Option<Author>) {
         self.kept().newest
     }
 
-    /// The batches after a version, if the next one is known.
+    /// The batches after a version, if the next one is kept.
     pub(crate) fn after(&self, version: Version) -> Vec<StoredBatch> {
         let kept = self.kept();
         let oldest = kept.batches.front().map_or(u64::MAX, |batch| batch.version.0);
@@ -104,8 +110,8 @@ mod tests {
     }
 
     /// Some of them, by their versions.
-    fn read<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> Read {
-        Read { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
+    fn page<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> Page {
+        Page { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
     }
 
     fn versions(recent: &Recent, after: u64) -> Vec<u64> {
@@ -116,30 +122,41 @@ mod tests {
     async fn only_what_follows_without_a_gap_is_known() {
         let (recent, log) = (Recent::default(), log_from(1, 11).await);
         assert_eq!(versions(&recent, 0), []);
-        recent.add(read(&log, [5, 6]));
-        recent.add(read(&log, [7]));
+        recent.add(page(&log, [5, 6]));
+        recent.add(page(&log, [7]));
         assert_eq!(versions(&recent, 4), [5, 6, 7]);
         assert_eq!(versions(&recent, 5), [6, 7]);
         assert_eq!((versions(&recent, 7), versions(&recent, 3)), (vec![], vec![]));
-        recent.add(read(&log, [9]));
+        recent.add(page(&log, [9]));
         assert_eq!((versions(&recent, 8), versions(&recent, 4)), (vec![9], vec![]));
-        recent.replace(read(&log, [10, 11]));
+        recent.replace(page(&log, [10, 11]));
         assert_eq!((versions(&recent, 8), versions(&recent, 9)), (vec![], vec![10, 11]));
     }
 
     #[tokio::test]
     async fn another_log_does_not_go_on_where_the_first_was() {
         let (recent, log, other) = (Recent::default(), log_from(1, 5).await, log_from(100, 5).await);
-        recent.add(read(&log, [1, 2, 3]));
-        recent.add(read(&other, [4, 5]));
+        recent.add(page(&log, [1, 2, 3]));
+        recent.add(page(&other, [4, 5]));
         assert_eq!((versions(&recent, 0), versions(&recent, 3)), (vec![], vec![4, 5]));
     }
 
     #[tokio::test]
     async fn the_oldest_make_room() {
         let (recent, log) = (Recent::default(), log_from(1, 2000).await);
-        (1..=2000).for_each(|version| recent.add(read(&log, [version])));
+        (1..=2000).for_each(|version| recent.add(page(&log, [version])));
         assert_eq!(versions(&recent, 2000 - READ_BATCHES_MAX as u64).len(), READ_BATCHES_MAX);
         assert_eq!(versions(&recent, 1999 - READ_BATCHES_MAX as u64), []);
+    }
+
+    #[test]
+    fn an_older_batch_does_not_change_the_newest_until_that_is_forgotten() {
+        let recent = Recent::default();
+        recent.note(Version(7), Some(Author(1)));
+        recent.note(Version(6), Some(Author(2)));
+        assert_eq!(recent.newest(), (Version(7), Some(Author(1))));
+        recent.clear();
+        recent.note(Version(6), None);
+        assert_eq!(recent.newest(), (Version(6), None));
     }
 }

@@ -1,4 +1,4 @@
-//! Who may be the server.
+//! How a server's certificate is checked.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// How much of a certificate counts. That the server has its key is looked at in any case.
+/// How much of a certificate counts. The server must have its key in any case.
 #[derive(Debug)]
 pub(crate) enum Verifier {
-    /// Nothing: what is sent cannot be read by those who only listen.
-    Anybody(Arc<CryptoProvider>),
-    /// Who signed it.
+    /// Nothing: the connection is only safe from a passive listener.
+    Any(Arc<CryptoProvider>),
+    /// Its authority.
     Authority(Arc<WebPkiServerVerifier>),
-    /// Who signed it, and for whom.
+    /// Its authority and its name.
     Name(Arc<WebPkiServerVerifier>),
 }
 
@@ -29,15 +29,15 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self {
-            Verifier::Anybody(_) => Ok(ServerCertVerified::assertion()),
+            Verifier::Any(_) => Ok(ServerCertVerified::assertion()),
             Verifier::Name(inner) => inner.verify_server_cert(end_entity, intermediates, name, ocsp, now),
-            // The name is the last that is looked at, so everything else about it is right then.
+            // The name is checked last, so everything else is right then.
             Verifier::Authority(inner) => {
                 match inner.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
                     Err(Error::InvalidCertificate(
                         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
                     )) => Ok(ServerCertVerified::assertion()),
-                    looked => looked,
+                    checked => checked,
                 }
             }
         }
@@ -50,7 +50,7 @@ impl ServerCertVerifier for Verifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         match self {
-            Verifier::Anybody(provider) => {
+            Verifier::Any(provider) => {
                 let known = &provider.signature_verification_algorithms;
                 verify_tls12_signature(message, certificate, signed, known)
             }
@@ -67,7 +67,7 @@ impl ServerCertVerifier for Verifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         match self {
-            Verifier::Anybody(provider) => {
+            Verifier::Any(provider) => {
                 let known = &provider.signature_verification_algorithms;
                 verify_tls13_signature(message, certificate, signed, known)
             }
@@ -79,7 +79,7 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         match self {
-            Verifier::Anybody(provider) => provider.signature_verification_algorithms.supported_schemes(),
+            Verifier::Any(provider) => provider.signature_verification_algorithms.supported_schemes(),
             Verifier::Authority(inner) | Verifier::Name(inner) => inner.supported_verify_schemes(),
         }
     }
