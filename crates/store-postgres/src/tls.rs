@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use laneway_store::StoreError;
-use laneway_store_remote::TlsFiles;
+use laneway_store_remote::{Identity, TlsFiles};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -39,10 +39,10 @@ pub(crate) fn connector(trust: Trust, files: &TlsFiles) -> Result<MakeRustlsConn
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let config = match files.identity()? {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
+        Some(Identity { certificate, key }) => {
             let key =
                 PrivateKeyDer::from_pem_slice(&key).map_err(|error| unfit(format!("sslkey: {error}")))?;
-            builder.with_client_auth_cert(certificates(&chain)?, key).map_err(no_tls)?
+            builder.with_client_auth_cert(certificates(&certificate)?, key).map_err(no_tls)?
         }
     };
     Ok(MakeRustlsConnect::new(config))

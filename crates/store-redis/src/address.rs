@@ -61,7 +61,8 @@ fn with_tls(address: ConnectionInfo, files: &TlsFiles) -> Result<ConnectionInfo,
     // Another part of the program may have installed one already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
     let identity = files.identity()?;
-    let client_tls = identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+    let client_tls =
+        identity.map(|own| ClientTlsConfig { client_cert: own.certificate, client_key: own.key });
     let certificates = TlsCertificates { client_tls, root_cert: files.ca()? };
     match Client::build_with_tls(address, certificates) {
         Ok(client) => Ok(client.get_connection_info().clone()),

@@ -38,6 +38,14 @@ pub fn escape(name: &str, mark: char, is_plain: impl Fn(u8) -> bool) -> String {
     escaped
 }
 
+/// Our own certificate and its key, in PEM form.
+pub struct Identity {
+    /// The certificate.
+    pub certificate: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+}
+
 /// The PEM files that an address names, each under the name of its parameter.
 pub struct TlsFiles {
     backend: &'static str,
@@ -81,20 +89,20 @@ impl TlsFiles {
         self.ca.path.is_some()
     }
 
-    /// The authorities to trust in place of those of this machine, with the name of their file.
+    /// The authorities to trust in place of those of this machine.
     pub fn ca(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.ca.path.as_deref();
         path.map(|path| self.certificates(self.ca.parameter, path)).transpose()
     }
 
-    /// Our own certificate and its key, for a backend that asks for one.
-    pub fn identity(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>, StoreError> {
+    /// Our own certificate, for a backend that asks for one.
+    pub fn identity(&self) -> Result<Option<Identity>, StoreError> {
         let (certificate, key) = (&self.certificate, &self.key);
         match (&certificate.path, &key.path) {
             (None, None) => Ok(None),
             (Some(chain), Some(path)) => {
-                let chain = self.certificates(certificate.parameter, chain)?;
-                Ok(Some((chain, self.read(key.parameter, path)?)))
+                let certificate = self.certificates(certificate.parameter, chain)?;
+                Ok(Some(Identity { certificate, key: self.read(key.parameter, path)? }))
             }
             _ => Err(self.unfit(format!(
                 "{} and {} belong together, and one of them is missing",

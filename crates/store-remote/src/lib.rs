@@ -16,7 +16,7 @@ mod read;
 mod recent;
 mod store;
 
-pub use address::{TlsFiles, escape, take_parameters};
+pub use address::{Identity, TlsFiles, escape, take_parameters};
 pub use backend::{Backend, Page, beyond_end, incomplete_snapshot};
 pub use link::{Connect, Link, Verdict};
 pub use read::PAGE_BATCHES;

@@ -42,7 +42,7 @@ impl World {
     pub(crate) fn stand_in_line(&mut self, replica: usize) {
         let life = (replica, self.replicas[replica].life);
         if let Some((author, _)) = self.authors.iter().find(|(_, whose)| **whose == life) {
-            let stands = now(self.shared.memory.want_baton(Author(*author)));
+            let stands = now(self.shared.memory.request_baton(Author(*author)));
             debug_assert_eq!(stands, Ok(()));
         }
     }

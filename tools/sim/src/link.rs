@@ -22,7 +22,7 @@ use crate::world::{Sim, World};
 /// How long the log may have grown before a replica that heard nothing looks itself.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long an engine waits at most before it tries a store again that was away: the second of its `OUTAGE_PAUSES`.
+/// How long an engine waits at most before it tries a store again that was away: the longest of its `OUTAGE_BACKOFF`.
 const PAUSE_MAX_MS: u64 = 2000;
 
 /// The store as one replica sees it, in one of its lives.

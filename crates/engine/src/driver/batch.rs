@@ -284,7 +284,7 @@ impl Engine {
                     }
                 }
                 (done, _) => {
-                    self.note_place(append.again, &done);
+                    self.note_place(append.requeue, &done);
                     return done;
                 }
             }
@@ -293,13 +293,13 @@ impl Engine {
 
     /// Makes what was decided ready to be kept.
     fn seal(&mut self, log: &Log, turn: &mut Turn) -> Result<Append, StoreError> {
-        let again = self.will_append_again(turn);
+        let requeue = self.will_append_again(turn);
         let mut entry = self.entry(turn);
         // Lent, because there may be many.
         entry.batch.events = take(&mut turn.events);
         let sealed = log.seal(self.head, &entry);
         turn.events = entry.batch.events;
-        sealed.map(|append| Append { again, ..append })
+        sealed.map(|append| Append { requeue, ..append })
     }
 
     /// What is kept of a turn beside its events.

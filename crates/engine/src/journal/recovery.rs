@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, Selector, TaskId, TaskView,
+    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, Selector, TaskId,
+    TaskView,
 };
 use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
@@ -22,16 +23,22 @@ use crate::options::UnknownKinds;
 use crate::runs::stop::Stopped;
 use crate::runs::table::Begun;
 
-/// How long to wait before the store is tried again, at first and at most.
-const OUTAGE_PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// The waits before the store is tried again.
+const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// The store cannot be reached: nothing is decided, what runs goes on.
 pub(crate) struct Outage {
     pub(crate) retry_at: Instant,
-    pause: Duration,
+    backoff: Backoff,
     error: StoreError,
     /// How many batches of others had been read when it began.
     heard: u64,
+}
+
+impl Outage {
+    fn new(mut backoff: Backoff, error: StoreError, heard: u64) -> Outage {
+        Outage { retry_at: Instant::now() + backoff.next_wait(), backoff, error, heard }
+    }
 }
 
 /// Blocks of settings, by name or pattern.
@@ -222,9 +229,8 @@ impl Engine {
         match error.kind() {
             ErrorKind::Corrupt => self.broken = Some(error),
             _ => {
-                let pause = OUTAGE_PAUSES.0;
                 let heard = self.outage.as_ref().map_or(self.heard(), |outage| outage.heard);
-                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
+                self.outage = Some(Outage::new(OUTAGE_BACKOFF, error, heard));
             }
         }
     }
@@ -235,7 +241,7 @@ impl Engine {
         if outage.retry_at > Instant::now() {
             return false;
         }
-        let (pause, heard) = ((outage.pause * 2).min(OUTAGE_PAUSES.1), outage.heard);
+        let (backoff, heard) = (outage.backoff, outage.heard);
         match self.reload().await {
             Ok(()) => {
                 self.outage = None;
@@ -249,7 +255,7 @@ impl Engine {
                 (self.broken, self.outage) = (Some(error), None);
             }
             Err(error) => {
-                self.outage = Some(Outage { retry_at: Instant::now() + pause, pause, error, heard });
+                self.outage = Some(Outage::new(backoff, error, heard));
             }
         }
         self.outage.is_none() && self.broken.is_none()

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Block, CancelReason, Command, Event, Handler, Name, Scheduler, Selector, TaskId, TaskView, Timestamp,
+    Backoff, Block, CancelReason, Command, Event, Handler, Name, Scheduler, Selector, TaskId, TaskView,
+    Timestamp,
 };
 use laneway_store::{Batch, ErrorKind, Head, Log, StoreError, Version};
 
@@ -363,7 +364,7 @@ impl Engine {
 
 /// Reads what tasks produced, for as long as it takes, and tells those who wait for them.
 async fn tell_results(log: Log, told: Vec<(TaskId, Waiters, Ending)>) {
-    let mut pause = Duration::from_millis(50);
+    let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
     let results = loop {
         match log.results(told.iter().map(|(task, ..)| *task).collect()).await {
             Ok(results) => break results,
@@ -375,9 +376,8 @@ async fn tell_results(log: Log, told: Vec<(TaskId, Waiters, Ending)>) {
                 }
                 return;
             }
-            Err(_) => tokio::time::sleep(pause).await,
+            Err(_) => tokio::time::sleep(backoff.next_wait()).await,
         }
-        pause = (pause * 2).min(Duration::from_secs(2));
     };
     for ((_, waiters, ending), result) in told.into_iter().zip(results) {
         for waiter in waiters {

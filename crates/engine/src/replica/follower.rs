@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::Backoff;
 use laneway_store::{Answer, ErrorKind, Store, StoreError, Version};
 
-/// How long to wait before a store that is away is asked again, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// The waits before a store that is away is asked again.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// Tells the loop when the log goes on without it. It is the loop that waits, and no task between it and the store: each
 /// change of tasks takes time, and whoever waits for the baton has none to lose.
@@ -18,7 +19,8 @@ pub(crate) struct Follower {
     told: Option<Version>,
     /// What the store was asked and has not answered.
     asked: Option<Answer<'static, Version>>,
-    /// How long to wait before the next question, after so much trouble.
+    backoff: Backoff,
+    /// How long to wait before the next question, after an error.
     pause: Option<Duration>,
     /// What was read cannot be understood, so that nothing more is asked.
     is_broken: bool,
@@ -34,7 +36,15 @@ pub(crate) enum News {
 
 impl Follower {
     pub(crate) fn new(store: Arc<dyn Store>) -> Follower {
-        Follower { store, read: None, told: None, asked: None, pause: None, is_broken: false }
+        Follower {
+            store,
+            read: None,
+            told: None,
+            asked: None,
+            backoff: BACKOFF,
+            pause: None,
+            is_broken: false,
+        }
     }
 
     /// Says how far the loop has read.
@@ -68,6 +78,7 @@ impl Follower {
             match told {
                 Ok(version) => {
                     self.pause = None;
+                    self.backoff.reset();
                     if Some(version) > self.read {
                         self.told = Some(version);
                         return News::Grown(version);
@@ -75,7 +86,7 @@ impl Follower {
                 }
                 Err(error) => {
                     self.is_broken = error.kind() == ErrorKind::Corrupt;
-                    self.pause = Some(self.pause.map_or(PAUSES.0, |pause| (pause * 2).min(PAUSES.1)));
+                    self.pause = Some(self.backoff.next_wait());
                     return News::Trouble(error);
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Name, Outcome};
+use laneway_core::{Backoff, BlobId, Name, Outcome};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -141,13 +141,13 @@ pub(crate) async fn run(
     handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
 }
 
-/// How long to wait before a payload is asked for again, at first and at most.
-const LOAD_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// The waits before a payload is asked for again.
+const LOAD_BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
 
 /// The payload, as soon as the store can be reached; nothing is read as `null`.
 async fn load(journal: &Journal, payload: Option<BlobId>) -> Result<Bytes, Failure> {
     let Some(id) = payload else { return Ok(Bytes::from_static(b"null")) };
-    let (mut pause, longest) = LOAD_PAUSES;
+    let mut backoff = LOAD_BACKOFF;
     loop {
         match journal.payload(id).await {
             Ok(Some(payload)) => return Ok(payload),
@@ -155,8 +155,7 @@ async fn load(journal: &Journal, payload: Option<BlobId>) -> Result<Bytes, Failu
             Err(error) if error.kind() == laneway_store::ErrorKind::Corrupt => {
                 return Err(Failure::fatal(error));
             }
-            Err(_) => tokio::time::sleep(pause).await,
+            Err(_) => tokio::time::sleep(backoff.next_wait()).await,
         }
-        pause = (pause * 2).min(longest);
     }
 }
