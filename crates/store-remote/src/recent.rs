@@ -86,6 +86,8 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
     use std::sync::Arc;
 
     use laneway_core::Timestamp;
