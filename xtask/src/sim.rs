@@ -4,11 +4,7 @@ use crate::chore::run;
 
 /// Builds the simulator and passes the arguments on.
 pub(crate) fn run_seeds(words: &[&str]) -> Result<(), String> {
-    let mut arguments = vec!["run", "--release", "--package", "laneway-sim"];
-    if words.contains(&"--planted") {
-        arguments.extend(["--features", "planted"]);
-    }
-    arguments.push("--");
+    let mut arguments = vec!["run", "--release", "--package", "laneway-sim", "--"];
     arguments.extend(words);
     run("cargo", &arguments, &[])
 }

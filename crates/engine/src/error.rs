@@ -1,4 +1,4 @@
-//! What can go wrong: refused, unavailable, ended otherwise.
+//! Errors: refused, unavailable, ended otherwise.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,37 +7,50 @@ use laneway_core::{CancelReason, End, LaneName, Name, NameError, Rejection};
 use laneway_store::StoreError;
 
 /// Why something that was asked of the engine was not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Understood and refused; nothing changed.
-    Rejected(Rejection),
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
     /// A lane, kind, group or worker cannot be called that.
-    Name(NameError),
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// A task that runs a closure or holds a slot cannot have this; only one of a named handler that does the work can.
+    #[error("only a task of a named handler that does the work itself can have {0}")]
     NotForClosures(&'static str),
     /// Nothing here runs tasks of this kind, and their lane hands nothing to workers.
+    #[error("nothing here runs tasks of kind {kind}")]
     NoHandler {
         /// The kind.
         kind: Name,
     },
     /// The store holds tasks of these kinds, and nothing here runs them.
+    #[error(
+        "the store holds tasks of kind {}, which nothing here runs; open it with their handlers",
+        list(kinds)
+    )]
     NoHandlers {
         /// The kinds.
         kinds: Vec<Name>,
     },
     /// The lane hands its work to workers, and a closure cannot leave this program.
+    #[error("lane {lane} hands its work to workers, so nothing runs here in it")]
     ExternalLane {
         /// The lane.
         lane: LaneName,
     },
     /// A payload or a result cannot be written or read as JSON.
+    #[error("not readable as JSON: {0}")]
     Json(Arc<str>),
     /// The store cannot be reached. Whether it was done is not known; asking again under an idempotency key is safe.
+    #[error(transparent)]
     Unavailable(StoreError),
     /// The store holds something that cannot be read, so that nothing more is decided.
+    #[error(transparent)]
     Broken(StoreError),
     /// The engine was shut down.
+    #[error("the engine was shut down")]
     Closed,
 }
 
@@ -58,45 +71,8 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Rejected(rejection) => rejection.fmt(f),
-            Error::Name(error) => error.fmt(f),
-            Error::NotForClosures(what) => {
-                write!(f, "only a task of a named handler that does the work itself can have {what}")
-            }
-            Error::NoHandler { kind } => write!(f, "nothing here runs tasks of kind {kind}"),
-            Error::NoHandlers { kinds } => {
-                let kinds: Vec<&str> = kinds.iter().map(Name::as_str).collect();
-                let kinds = kinds.join(", ");
-                write!(
-                    f,
-                    "the store holds tasks of kind {kinds}, which nothing here runs; open it with their handlers"
-                )
-            }
-            Error::ExternalLane { lane } => {
-                write!(f, "lane {lane} hands its work to workers, so nothing runs here in it")
-            }
-            Error::Json(reason) => write!(f, "not readable as JSON: {reason}"),
-            Error::Unavailable(error) | Error::Broken(error) => error.fmt(f),
-            Error::Closed => write!(f, "the engine was shut down"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<Rejection> for Error {
-    fn from(rejection: Rejection) -> Error {
-        Error::Rejected(rejection)
-    }
-}
-
-impl From<NameError> for Error {
-    fn from(error: NameError) -> Error {
-        Error::Name(error)
-    }
+fn list(kinds: &[Name]) -> String {
+    kinds.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl From<StoreError> for Error {
@@ -108,13 +84,15 @@ impl From<StoreError> for Error {
     }
 }
 
-/// Why somebody who waited for work to be done got no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a caller that waited for work got no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It was not accepted, or nobody can say what became of it.
-    Refused(Error),
+    /// It was not accepted, or its end is unknown.
+    #[error(transparent)]
+    Refused(#[from] Error),
     /// It was accepted and came to another end than completion.
+    #[error("{}", describe(.0))]
     Ended(End),
 }
 
@@ -134,39 +112,26 @@ impl RunError {
     }
 }
 
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Refused(error) => error.fmt(f),
-            RunError::Ended(end) => match end {
-                End::Completed => write!(f, "completed"),
-                End::Failed { error } => write!(f, "failed: {error}"),
-                End::TimedOut => write!(f, "took too long"),
-                End::Cancelled { reason } => write!(f, "cancelled: {}", because(*reason)),
-                End::Expired => write!(f, "its deadline passed while it waited"),
-                End::WaitTimeout => write!(f, "waited for longer than it was allowed to"),
-                End::Lost => write!(f, "lost: whoever ran it is gone, and it may not run again"),
-            },
-        }
+fn describe(end: &End) -> String {
+    match end {
+        End::Completed => "completed".to_owned(),
+        End::Failed { error } => format!("failed: {error}"),
+        End::TimedOut => "took too long".to_owned(),
+        End::Cancelled { reason } => format!("cancelled: {}", because(*reason)),
+        End::Expired => "its deadline passed while it waited".to_owned(),
+        End::WaitTimeout => "waited for longer than it was allowed to".to_owned(),
+        End::Lost => "lost: what ran it is gone, and it may not run again".to_owned(),
     }
 }
 
 fn because(reason: CancelReason) -> &'static str {
     match reason {
-        CancelReason::Caller => "its caller did not want it any more",
+        CancelReason::Caller => "its caller cancelled it",
         CancelReason::Cleared => "the line was cleared",
         CancelReason::Released => "its slot was taken away",
         CancelReason::Parent => "the task that asked for it ended",
         CancelReason::Interrupted => "a newer message interrupted it",
         CancelReason::Steered => "a message for the turn came first",
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl From<Error> for RunError {
-    fn from(error: Error) -> RunError {
-        RunError::Refused(error)
     }
 }
 

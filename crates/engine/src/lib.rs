@@ -23,12 +23,11 @@ mod events;
 mod handle;
 mod journal;
 mod options;
-#[cfg(feature = "planted")]
-pub mod planted;
 mod replica;
 mod runs;
 
 pub use driver::clock::{Clock, SteadyClock};
+pub use driver::faults::Faults;
 pub use driver::mailbox::Ending;
 pub use driver::spawner::Spawn;
 pub use error::{Error, Failure, RunError};
@@ -36,12 +35,12 @@ pub use events::refusals::Refusals;
 pub use events::watch::{Filter, Update, Updates};
 pub use handle::Handle;
 pub use handle::history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
+pub use handle::lanes::LaneSnapshot;
 pub use handle::message::Message;
 pub use handle::sessions::Heartbeat;
 pub use handle::submission::{Standing, Submitted};
 pub use handle::task::Task;
 pub use handle::task_handle::{OnDrop, TaskHandle};
-pub use handle::views::LaneSnapshot;
 pub use handle::workers::{Claim, ClaimRequest};
 pub use laneway_process::{Program, StartError};
 pub use options::{Options, UnknownKinds};

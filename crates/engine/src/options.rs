@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! Options of an engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::driver::clock::{Clock, SteadyClock};
+use crate::driver::faults::Faults;
 use crate::driver::spawner::Spawn;
 use crate::error::{Error, Failure};
 use crate::runs::context::Context;
@@ -18,18 +19,18 @@ use crate::runs::program_handler;
 
 /// How an engine is set up. The defaults suit a program that embeds it.
 pub struct Options {
-    /// How many calls may wait for the loop; whoever asks beyond that waits for room. Default 1024, at least 1.
+    /// How many calls may wait for the loop of a queue in a store; further callers wait for room. Default 1024, at least 1.
     pub calls_max: usize,
-    /// After so many events (or as many as there are live tasks, if those are more) the state is saved and the log
-    /// trimmed. Default 10 000, at least 1.
+    /// After how many events the state is saved and the log trimmed; with more live tasks, after as many. Default 10 000, at
+    /// least 1.
     pub snapshot_every: u64,
     /// How many finished tasks of named handlers and workers are remembered, with their results. Default 10 000.
     pub history_max: u64,
     /// How long they are remembered, if they are not too many. In a store what is older goes with the next snapshot.
     /// Default `None`: for any time.
     pub history_for: Option<Duration>,
-    /// What a task of those was to do is remembered with it, however it ended, unless it is longer than so many bytes (or
-    /// more than 128 end together without having run, as when a long line is cleared). Default 0: none is.
+    /// The longest payload in bytes that is remembered with a finished task. Of more than 128 tasks that end together
+    /// without having run, the payloads are not remembered. Default 0: none is.
     pub payloads_kept_max: usize,
     /// How many updates a subscriber may be behind before it misses some. Default 1024, at least 1.
     pub updates_max: usize,
@@ -46,11 +47,13 @@ pub struct Options {
     /// Where several engines share a store: for how long one of them may be silent before what waits for it is
     /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
     pub replica_lease: Duration,
+    /// Only for a simulation: what is wrong with the engine. Default `None`.
+    pub faults: Option<Arc<dyn Faults>>,
     pub(crate) handlers: Arc<Handlers>,
     /// Where ids come from, if not from chance.
     pub(crate) seed: Option<u64>,
-    /// Who starts the engine's tasks, if not the runtime.
-    pub(crate) tasks: Option<Arc<dyn Spawn>>,
+    /// What starts the engine's futures, if not the runtime.
+    pub(crate) spawner: Option<Arc<dyn Spawn>>,
     /// The store, if others share it.
     pub(crate) shares: Option<Arc<dyn Store>>,
 }
@@ -66,7 +69,7 @@ pub enum UnknownKinds {
 }
 
 impl Options {
-    /// Says who runs tasks of a kind before anything runs; see [`Handle::handler`](crate::Handle::handler).
+    /// Registers a handler before anything runs; see [`Handle::handler`](crate::Handle::handler).
     pub fn handler<P, R, F, Fut>(self, kind: impl Into<Arc<str>>, function: F) -> Result<Options, Error>
     where
         P: DeserializeOwned + Send + 'static,
@@ -80,17 +83,17 @@ impl Options {
 }
 
 impl Options {
-    /// Says that a program runs tasks of a kind before anything runs; see [`Handle::command`](crate::Handle::command).
+    /// Registers a program before anything runs; see [`Handle::command`](crate::Handle::command).
     pub fn command(self, kind: impl Into<Arc<str>>, program: Program) -> Result<Options, Error> {
         self.handlers.insert(Name::new(kind)?, program_handler::handler(program));
         Ok(self)
     }
 
-    /// For a simulation: all ids come from this seed, no two engines having the same, all tasks are started by `tasks`,
+    /// For a simulation: all ids come from this seed, no two engines having the same, all futures are started by `spawner`,
     /// and nothing is done on another thread. With time that stands still until it is needed, one seed is one history.
     #[must_use]
-    pub fn simulated(mut self, seed: u64, tasks: Arc<dyn Spawn>) -> Options {
-        (self.seed, self.tasks) = (Some(seed), Some(tasks));
+    pub fn simulated(mut self, seed: u64, spawner: Arc<dyn Spawn>) -> Options {
+        (self.seed, self.spawner) = (Some(seed), Some(spawner));
         self
     }
 
@@ -114,9 +117,10 @@ impl Default for Options {
             unknown_kinds: UnknownKinds::Refuse,
             clock: Box::new(SteadyClock::start()),
             replica_lease: Duration::from_secs(10),
+            faults: None,
             shares: None,
             seed: None,
-            tasks: None,
+            spawner: None,
             handlers: Arc::default(),
         }
     }

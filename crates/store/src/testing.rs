@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::error::StoreError;
 use crate::frame::{HEADER, Record};
 use crate::log::{Entry, Log};
-use crate::record::Batch;
+use crate::record::{Batch, seal_batch, unseal_batch};
 use crate::store::{Answer, Store};
 use crate::types::{
     Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, StoredBatch, StoredFinished,
@@ -225,4 +225,25 @@ pub fn in_format(record: Record, format: u8, bytes: &[u8]) -> Bytes {
     let mut buffer = Record::start(bytes.len());
     buffer.extend_from_slice(&bytes[HEADER..]);
     record.seal(format, buffer)
+}
+
+/// The same append with another batch in it, for another place in the log.
+pub fn resealed(
+    append: &Append,
+    expected: Head,
+    change: impl FnOnce(&mut Batch),
+) -> Result<Append, StoreError> {
+    let record = Record::Batch(append.expected.version.next());
+    let (_, mut batch) = unseal_batch("testing", record, &append.record)?;
+    change(&mut batch);
+    let record = seal_batch("testing", expected, &batch)?;
+    Ok(Append { expected, batch: batch.id, record, ..append.clone() })
+}
+
+/// The same stored batch with other events in it.
+pub fn rewritten(stored: &StoredBatch, change: impl FnOnce(&mut Batch)) -> Result<StoredBatch, StoreError> {
+    let (before, mut batch) = unseal_batch("testing", Record::Batch(stored.version), &stored.record)?;
+    change(&mut batch);
+    let before = Head { version: Version(stored.version.0.saturating_sub(1)), batch: before };
+    Ok(StoredBatch { version: stored.version, record: seal_batch("testing", before, &batch)? })
 }

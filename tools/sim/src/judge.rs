@@ -10,18 +10,11 @@ use crate::check::{Checker, Holder};
 use crate::kind::Kind;
 use crate::shared::now;
 use crate::world::World;
-use crate::{EPOCH_MS, LEASE_MS, StoreBug};
+use crate::{EPOCH_MS, LEASE_MS};
 
 impl World {
-    pub(crate) fn append(
-        &mut self,
-        replica: usize,
-        life: u32,
-        mut append: Append,
-    ) -> Result<Head, StoreError> {
-        if self.bug == Some(StoreBug::VersionNotChecked) {
-            append.expected = self.shared.head();
-        }
+    pub(crate) fn append(&mut self, replica: usize, life: u32, append: Append) -> Result<Head, StoreError> {
+        let append = self.tamper_with_append(replica, append);
         let author = append.batch.author().0;
         self.authors.insert(author, (replica, life));
         let (before, expected, record) = (self.shared.head(), append.expected.version, append.record.clone());

@@ -18,7 +18,7 @@
 //! | what can happen, and when? | `kind.rs`, `plan.rs` |
 //! | who takes part? | `host.rs`, `replica.rs`, `worker.rs`, `client.rs` |
 //! | what lies between them? | `net.rs`, `link.rs`, `wire.rs`, `shared.rs` |
-//! | what goes wrong? | `faults.rs` |
+//! | what goes wrong? | `faults.rs`; on purpose: `planted.rs` |
 //! | what must hold? | `check.rs`, `talks.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
 //! | how is a failure made short, and many seeds told of? | `shrink.rs`, `report.rs`, `summary.rs` |
 
@@ -32,8 +32,7 @@ mod ledger;
 mod link;
 mod net;
 mod plan;
-#[cfg(feature = "planted")]
-pub mod planted;
+mod planted;
 mod replica;
 mod report;
 mod run;
@@ -47,6 +46,7 @@ mod world;
 
 pub use kind::Kind;
 pub use plan::{Plan, Step};
+pub use planted::Bug;
 pub use report::gist;
 pub use run::{Outcome, Wanted, run};
 pub use shrink::shrink;
@@ -58,12 +58,3 @@ pub const LEASE_MS: u64 = 2000;
 pub const SESSIONS: u64 = 3;
 /// When all histories begin.
 pub(crate) const EPOCH_MS: u64 = 1_000_000_000;
-
-/// Something that can be wrong with a store, to see that it is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreBug {
-    /// It says that it has a batch before it has.
-    AnswerBeforeAppend,
-    /// It takes a batch whatever the log was expected to hold.
-    VersionNotChecked,
-}

@@ -12,8 +12,8 @@ use laneway_store::{
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use crate::Bug;
 use crate::EPOCH_MS;
-use crate::StoreBug;
 use crate::kind::Kind;
 use crate::shared::now;
 use crate::wire::{ANSWER_MS, Fate, Sort};
@@ -136,6 +136,7 @@ impl World {
     /// What a replica reads: in a format that it does not know where a newer one wrote it.
     fn read(&mut self, replica: usize, life: u32, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
         let mut batches = now(self.shared.memory.read(after))?;
+        self.tamper_with_read((replica, life), &mut batches);
         if let Some(since) = self.wires[replica].old_since {
             for batch in batches.iter_mut().filter(|batch| batch.version > since) {
                 let record = Record::Batch(batch.version);
@@ -215,7 +216,7 @@ impl Store for Link {
 
     fn append(&self, append: Append) -> Answer<'_, Head> {
         let (replica, life) = (self.replica, self.life);
-        if self.sim.world().bug == Some(StoreBug::AnswerBeforeAppend) {
+        if self.sim.world().bug == Some(Bug::AnswerBeforeAppend) {
             let (head, sim) = (append.outcome(), self.sim.clone());
             tokio::spawn(async move {
                 pass(2).await;
@@ -224,7 +225,12 @@ impl Store for Link {
             return Box::pin(std::future::ready(Ok(head)));
         }
         let appended = self.ask(Sort::Append, move |world| world.append(replica, life, append));
-        self.noting(appended, |head| Some(head.version))
+        let answered = self.noting(appended, |head| Some(head.version));
+        Box::pin(async move {
+            let answer = answered.await;
+            self.sim.world().note_answer(replica, &answer);
+            answer
+        })
     }
 
     fn request_baton(&self, author: Author) -> Answer<'_, ()> {

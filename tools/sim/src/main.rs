@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use laneway_sim::{Summary, Wanted, explain};
+use laneway_sim::{Bug, Summary, Wanted, explain};
 
 struct Asked {
     seeds: Option<u64>,
@@ -28,7 +28,7 @@ fn asked() -> Result<Asked, String> {
         }
     }
     if asked.is_planted && (asked.seed.is_some() || asked.threads.is_some()) {
-        // Each bug is planted for the whole process and looked for from the first seed on.
+        // Each bug is looked for from the first seed on.
         return Err("--planted goes with --seeds N alone: it begins at seed 0, in one thread".to_owned());
     }
     Ok(asked)
@@ -64,23 +64,17 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-#[cfg(not(feature = "planted"))]
-fn planted(_: &Asked) -> ExitCode {
-    eprintln!("this program was built without planted bugs: cargo xtask sim --planted");
-    ExitCode::from(2)
-}
-
 /// Plants each bug in turn and says which seed shows it.
-#[cfg(feature = "planted")]
 fn planted(asked: &Asked) -> ExitCode {
     let seeds = asked.seeds.unwrap_or(1000);
     let mut is_missed = false;
-    for planted in laneway_sim::planted::Planted::all() {
-        match planted.found(seeds) {
-            Ok((seed, violation)) => println!("{:<20} seed {seed:>4}: {violation}", planted.name()),
+    for bug in Bug::ALL {
+        let name = format!("{bug:?}");
+        match bug.found(seeds) {
+            Ok((seed, violation)) => println!("{name:<20} seed {seed:>4}: {violation}"),
             Err(problem) => {
                 is_missed = true;
-                println!("{:<20} {problem}", planted.name());
+                println!("{name:<20} {problem}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use laneway_core::{Block, LaneSettings, Pattern, Timestamp};
-use laneway_engine::{Clock, Context, Error, Failure, Handle, Options};
+use laneway_engine::{Clock, Context, Error, Failure, Faults, Handle, Options};
 use laneway_store::Store;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::host::{Host, Machine};
 use crate::ledger::Run;
 use crate::link::{Link, pass};
+use crate::planted::Planted;
 use crate::world::Sim;
 use crate::{EPOCH_MS, LEASE_MS};
 
@@ -102,6 +103,8 @@ async fn join(sim: Sim, replica: usize, life: u32, host: Arc<Host>) {
         options.clock = Box::new(Skewed { start, ahead });
         options.replica_lease = Duration::from_millis(LEASE_MS);
         options.snapshot_every = SNAPSHOT_EVENTS;
+        options.faults =
+            sim.world().bug.map(|bug| Planted::new(sim.clone(), replica, bug) as Arc<dyn Faults>);
         let store: Arc<dyn Store> = Arc::new(Link { sim: sim.clone(), replica, life });
         let joined = match with_handlers(options, &sim, replica) {
             Ok(options) => Handle::join(store, options).await,

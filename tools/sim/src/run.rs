@@ -12,7 +12,7 @@ use crate::link::pass;
 use crate::plan::{HORIZON_MS, Plan};
 use crate::replica::settings;
 use crate::world::{Sim, WORKERS, World};
-use crate::{LEASE_MS, StoreBug};
+use crate::{Bug, LEASE_MS};
 
 /// How long it may take after the last fault until everything has ended.
 const DRAIN_MS: u64 = 90_000;
@@ -24,8 +24,8 @@ const LATE_MS: u64 = 1000;
 pub struct Wanted {
     /// Whether to write down what happens.
     pub has_timeline: bool,
-    /// What is wrong with the store.
-    pub bug: Option<StoreBug>,
+    /// What is wrong with the store or with every engine.
+    pub bug: Option<Bug>,
 }
 
 /// What a history showed.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use laneway_store::{Author, Version};
+use laneway_store::{Author, BatchId, Version};
 use tokio::sync::Notify;
 
 use crate::kind::Kind;
@@ -28,6 +28,9 @@ pub(crate) struct Wire {
     pub(crate) met_newer: Option<(u32, Version)>,
     /// The newest batch that the replica has heard of, and to whom it passed the baton.
     pub(crate) newest: Option<(Version, Option<Author>)>,
+    /// The batch that the replica appended last, and whether it got no answer to that.
+    pub(crate) appended: Option<BatchId>,
+    pub(crate) has_failed: bool,
     /// A hint that is told again.
     pub(crate) again: Option<Version>,
     /// Told when the log grows, or nobody can reach it any more.
@@ -62,6 +65,8 @@ impl Wire {
             old_since: None,
             met_newer: None,
             newest: None,
+            appended: None,
+            has_failed: false,
             again: None,
             told: Arc::default(),
         }

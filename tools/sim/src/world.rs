@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::shared::SharedLog;
 use crate::wire::Wire;
-use crate::{EPOCH_MS, StoreBug};
+use crate::{Bug, EPOCH_MS};
 use laneway_seeded::Random;
 
 /// How many workers and clients there are.
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) violations: Vec<String>,
     pub(crate) timeline: Option<Vec<String>>,
     pub(crate) digest: u64,
-    pub(crate) bug: Option<StoreBug>,
+    pub(crate) bug: Option<Bug>,
     pub(crate) is_healed: bool,
 }
 
@@ -94,7 +94,7 @@ impl Place {
 }
 
 impl Sim {
-    pub(crate) fn new(plan: &Plan, has_timeline: bool, bug: Option<StoreBug>) -> Sim {
+    pub(crate) fn new(plan: &Plan, has_timeline: bool, bug: Option<Bug>) -> Sim {
         let places = |count: usize| (0..count).map(|_| Place::new()).collect::<Vec<Place>>();
         Sim(Arc::new(Mutex::new(World {
             start: Instant::now(),

@@ -1,14 +1,12 @@
-//! Each bug that is planted in the protocol is found, and without one nothing is.
+//! Each bug that is planted is found, and without one nothing is.
 
-use laneway_sim::planted::Planted;
+use laneway_sim::Bug;
 
 #[test]
 fn every_planted_bug_is_found_within_a_thousand_seeds() {
-    let all = Planted::all();
-    assert!(all.len() >= 10);
-    for planted in all {
-        let found = planted.found(1000);
-        println!("{}: {found:?}", planted.name());
-        assert!(found.is_ok(), "{}: {found:?}", planted.name());
+    for bug in Bug::ALL {
+        let found = bug.found(1000);
+        println!("{bug:?}: {found:?}");
+        assert!(found.is_ok(), "{bug:?}: {found:?}");
     }
 }

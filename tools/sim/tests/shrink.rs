@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test may fail")]
 
-use laneway_sim::{Plan, StoreBug, Wanted, explain, gist, run, shrink};
+use laneway_sim::{Bug, Plan, Wanted, explain, gist, run, shrink};
 
 /// The first seed that shows what is wrong with the store, and the first thing that it shows.
 fn first_failure(wanted: Wanted) -> (u64, String) {
@@ -13,7 +13,7 @@ fn first_failure(wanted: Wanted) -> (u64, String) {
 
 #[test]
 fn a_history_that_fails_is_made_short_and_fails_in_the_same_way() {
-    for bug in [StoreBug::AnswerBeforeAppend, StoreBug::VersionNotChecked] {
+    for bug in [Bug::AnswerBeforeAppend, Bug::VersionNotChecked] {
         let wanted = Wanted { has_timeline: false, bug: Some(bug) };
         let (seed, violation) = first_failure(wanted);
         let plan = Plan::of_seed(seed);
@@ -33,7 +33,7 @@ fn a_history_that_holds_is_left_as_it_is() {
 
 #[test]
 fn a_failure_is_told_with_its_seed_its_steps_its_timeline_and_what_is_wrong() {
-    let wanted = Wanted { has_timeline: false, bug: Some(StoreBug::VersionNotChecked) };
+    let wanted = Wanted { has_timeline: false, bug: Some(Bug::VersionNotChecked) };
     let (seed, violation) = first_failure(wanted);
     let text = explain(seed, wanted);
     let (steps, timeline) = text.split_once("timeline\n").expect("there is a timeline");

@@ -11,8 +11,8 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The wall clock as it was at the start, and from there on the steady clock of tokio: durations are right
-/// whoever sets the wall clock meanwhile, and under tokio's paused time this clock is paused too.
+/// The wall clock at the start, and from there on the steady clock of tokio. Durations stay right when the wall clock is set,
+/// and tokio's paused time pauses this clock too.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     wall: Timestamp,
@@ -36,19 +36,19 @@ impl Clock for SteadyClock {
 }
 
 /// A clock that never goes back behind what the log knows, and goes on from there.
-pub(crate) struct Flow {
+pub(crate) struct EngineClock {
     clock: Box<dyn Clock>,
     ahead: Millis,
     latest: Timestamp,
-    /// The time that is lived through again.
+    /// The time at which it is held.
     held: Option<Timestamp>,
     /// What others that share the log have come to.
     reached: Timestamp,
 }
 
-impl Flow {
-    pub(crate) fn new(clock: Box<dyn Clock>) -> Flow {
-        Flow { clock, ahead: Millis(0), latest: Timestamp(0), held: None, reached: Timestamp(0) }
+impl EngineClock {
+    pub(crate) fn new(clock: Box<dyn Clock>) -> EngineClock {
+        EngineClock { clock, ahead: Millis(0), latest: Timestamp(0), held: None, reached: Timestamp(0) }
     }
 
     pub(crate) fn now(&mut self) -> Timestamp {
@@ -56,18 +56,18 @@ impl Flow {
         self.held.unwrap_or(self.latest).max(self.reached)
     }
 
-    /// Lets it be this time, for what happened and could not be kept; `None`: it is now again.
+    /// Holds it at this time, for decisions about an outage; `None`: lets it go on.
     pub(crate) fn hold(&mut self, at: Option<Timestamp>) {
         self.held = at;
     }
 
-    /// Whatever the wall clock says, it is later than this.
+    /// Shifts the clock so that it is later than this.
     pub(crate) fn pass(&mut self, known: Timestamp) {
         let behind = known.since(self.now());
         self.ahead = Millis(self.ahead.0 + behind.0);
     }
 
-    /// It is not earlier than this, as others that share the log say; whatever our clock says goes on as before.
+    /// It is at least this time, as others that share the log say; the clock itself does not shift.
     pub(crate) fn reach(&mut self, known: Timestamp) {
         self.reached = self.reached.max(known);
     }

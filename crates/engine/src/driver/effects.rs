@@ -1,4 +1,4 @@
-//! What follows from what was decided and kept: answers, runs, ends, updates.
+//! What follows from a stored batch: answers, runs, ends, updates.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use laneway_core::{
 };
 use tokio::sync::oneshot;
 
-use crate::driver::batch::Turn;
-use crate::driver::engine_loop::Engine;
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
 use crate::driver::ids::Ids;
-use crate::driver::mailbox::{Accepted, Ask, Ending, Report, Waiter, Wants};
-use crate::driver::outbox::Told;
+use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Report, Request, Waiter};
+use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
 use crate::events::watch::{Update, lane_of_event, task_of_event};
 use crate::handle::task::is_slot;
@@ -21,10 +21,10 @@ use crate::runs::context::Context;
 use crate::runs::handler;
 use crate::runs::slot::Slot;
 use crate::runs::stop::{StopSignal, Stopped};
-use crate::runs::table::Begun;
+use crate::runs::table::AttemptStart;
 use crate::runs::turn_payload::turn_payload;
 
-/// A grant, as the loop needs it.
+/// What starting an attempt needs of its grant.
 pub(crate) struct Grant {
     pub(crate) task: TaskId,
     pub(crate) fence: Fence,
@@ -33,7 +33,7 @@ pub(crate) struct Grant {
     pub(crate) timeout_at: Option<Timestamp>,
 }
 
-/// Where what a handler gets is.
+/// Where the payload for a handler is.
 pub(crate) enum Payload {
     /// In the store, if there is any.
     Stored(Option<BlobId>),
@@ -52,43 +52,46 @@ pub(crate) struct Start {
 }
 
 impl Engine {
-    /// Tells everybody what was decided, now that it is kept.
-    pub(crate) fn publish(&mut self, asks: &mut Vec<Ask>, mut turn: Turn) {
-        let is_claim_in_vain = turn.events.is_empty() && !asks.is_empty();
-        for (ask, (reply, span)) in asks.drain(..).zip(turn.replies.drain(..)) {
+    /// Answers, starts runs and sends updates, now that the batch is stored.
+    pub(crate) fn publish(&mut self, requests: &mut Vec<Request>, mut batch: Box<Batch>) {
+        let is_claim_in_vain = batch.events.is_empty() && !requests.is_empty();
+        for (request, (reply, span)) in requests.drain(..).zip(batch.replies.drain(..)) {
             if let Err(error) = &reply {
-                self.tools.count_refusal(error, &self.scheduler);
+                self.resources.count_refusal(error, &self.scheduler);
             }
-            self.answer(ask.wants, reply, &turn.events[span]);
+            self.answer(request.reply_to, reply, &batch.events[span]);
         }
-        let mut departed = turn.departed.iter().peekable();
-        for event in &turn.events {
+        let mut departed = batch.departed.iter().peekable();
+        for event in &batch.events {
             let view = match event {
                 Event::Ended { task, .. } => departed.next_if(|view| view.id == *task),
                 _ => None,
             };
-            self.effect(event, &turn, view);
+            self.effect(event, &batch, view);
         }
         if !is_claim_in_vain {
-            self.tools.offers.notify_waiters();
+            self.resources.offers.notify_waiters();
         }
-        if self.tools.watchers.is_empty() {
+        if self.resources.watchers.is_empty() {
             self.positions.forget();
-            let events = &mut turn.events;
-            self.remember(turn.at, || std::mem::take(events));
+            let events = &mut batch.events;
+            self.remember(batch.at, || std::mem::take(events));
         } else {
-            let has_changed = !turn.events.is_empty();
-            self.remember(turn.at, || turn.events.clone());
-            self.tell_watchers(&mut turn);
+            let has_changed = !batch.events.is_empty();
+            self.remember(batch.at, || batch.events.clone());
+            self.tell_watchers(&mut batch);
             self.tell_positions(has_changed);
         }
-        turn.clear();
-        self.spare = turn;
+        batch.clear();
+        self.buffers.batch = Some(batch);
         self.begin_runs();
     }
 
-    /// Runs the handlers of what was started: after those who watch have heard so, since they hear next what the runs say.
+    /// Starts the handlers, after watchers got the grants: what the runs say comes next.
     pub(crate) fn begin_runs(&mut self) {
+        if self.starts.is_empty() {
+            return;
+        }
         let mut starts = std::mem::take(&mut self.starts);
         for start in starts.drain(..) {
             self.start_handler(start);
@@ -96,40 +99,40 @@ impl Engine {
         self.starts = starts;
     }
 
-    fn answer(&mut self, wants: Wants, reply: Result<Reply, Error>, events: &[Event]) {
-        let told = match (wants, reply) {
-            (Wants::PutBack(task), Err(_)) => return self.not_put_back(task),
-            (Wants::Nothing | Wants::PutBack(_), _) => return,
-            (Wants::Reply(answer), reply) => Told::Reply(answer, reply),
-            (wants, Err(error)) => Told::Refusal(wants, error),
-            (Wants::Slot(answer), Ok(reply)) => {
+    fn answer(&mut self, reply_to: ReplyTo, reply: Result<Reply, Error>, events: &[Event]) {
+        let told = match (reply_to, reply) {
+            (ReplyTo::Restored(task), Err(_)) => return self.on_restore_refused(task),
+            (ReplyTo::Nobody | ReplyTo::Restored(_), _) => return,
+            (ReplyTo::Reply(answer), reply) => Delivery::Reply(answer, reply),
+            (reply_to, Err(error)) => Delivery::Refusal(reply_to, error),
+            (ReplyTo::Slot(answer), Ok(reply)) => {
                 if let Reply::Accepted { task, .. } = reply {
-                    self.slots.insert(task, answer);
+                    self.callers.slots.insert(task, answer);
                 }
                 return;
             }
-            (Wants::Task(answer), Ok(reply)) => match self.accepted(&reply) {
+            (ReplyTo::Task(answer), Ok(reply)) => match self.accepted(&reply) {
                 Some(accepted) => {
                     let is_live = !accepted.joined || events.contains(&Event::Joined { task: accepted.task });
                     let waiter = is_live.then(|| self.wait_for(accepted.task));
-                    Told::Task(answer, Accepted { waiter, ..accepted })
+                    Delivery::Task(answer, Accepted { waiter, ..accepted })
                 }
                 None => return,
             },
-            (Wants::Acceptance(answer), Ok(reply)) => match self.accepted(&reply) {
-                Some(accepted) => Told::Task(answer, accepted),
+            (ReplyTo::Acceptance(answer), Ok(reply)) => match self.accepted(&reply) {
+                Some(accepted) => Delivery::Task(answer, accepted),
                 None => return,
             },
-            (Wants::Batch(answer), Ok(_)) => {
+            (ReplyTo::Batch(answer), Ok(_)) => {
                 let submitted = events.iter().filter_map(|event| match event {
                     Event::Submitted { task, .. } => Some(*task),
                     _ => None,
                 });
-                Told::Batch(answer, submitted.map(|task| self.wait_for(task)).collect())
+                Delivery::Batch(answer, submitted.map(|task| self.wait_for(task)).collect())
             }
-            (Wants::Claim(answer), Ok(_)) => Told::Claims(answer, self.claims(events)),
+            (ReplyTo::Claim(answer), Ok(_)) => Delivery::Claims(answer, self.claims(events)),
         };
-        self.outbox.push(told);
+        self.callers.outbox.push(told);
     }
 
     fn accepted(&self, reply: &Reply) -> Option<Accepted> {
@@ -141,7 +144,7 @@ impl Engine {
     /// What tells of the end of a live task.
     pub(crate) fn wait_for(&mut self, task: TaskId) -> Waiter {
         let (tell, waiter) = oneshot::channel();
-        let waiters = self.waiters.entry(task).or_default();
+        let waiters = self.callers.waiters.entry(task).or_default();
         // A caller may look often and go each time.
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(tell);
@@ -176,7 +179,7 @@ impl Engine {
         granted.collect()
     }
 
-    fn effect(&mut self, event: &Event, turn: &Turn, view: Option<&TaskView>) {
+    fn effect(&mut self, event: &Event, batch: &Batch, view: Option<&TaskView>) {
         match event {
             Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
                 if self.is_for_us(*task, worker.as_ref()) =>
@@ -188,11 +191,11 @@ impl Engine {
                     lease: *lease,
                     timeout_at: *timeout_at,
                 };
-                self.start(grant, turn.at, &turn.payloads);
+                self.start(grant, batch.at, &batch.payloads);
             }
             Event::Granted { task, fence, worker, .. } => {
-                let begun = Begun { fence: *fence, started: turn.at, worker: worker.clone() };
-                self.runs.note(*task, begun);
+                let start_of = AttemptStart { fence: *fence, started: batch.at, worker: worker.clone() };
+                self.runs.note(*task, start_of);
             }
             Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
             Event::Retrying { task, .. } | Event::Redelivered { task, .. } => {
@@ -200,14 +203,14 @@ impl Engine {
             }
             Event::Ended { task, end } => {
                 self.runs.remove(*task, stopped_by(end));
-                if !self.slots.is_empty()
-                    && let Some(answer) = self.slots.remove(task)
+                if !self.callers.slots.is_empty()
+                    && let Some(answer) = self.callers.slots.remove(task)
                 {
-                    self.outbox.push(Told::Slot(answer, Err(RunError::Ended(end.clone()))));
+                    self.callers.outbox.push(Delivery::Slot(answer, Err(RunError::Ended(end.clone()))));
                 }
                 self.tell_waiters(*task, || {
-                    let result = turn.result_of(*task, end);
-                    Ending { result, ..Ending::new(end.clone(), view, turn.at) }
+                    let result = batch.result_of(*task, end);
+                    Ending { result, ..Ending::new(end.clone(), view, batch.at) }
                 });
             }
             _ => {}
@@ -215,18 +218,18 @@ impl Engine {
     }
 
     pub(crate) fn tell_waiters(&mut self, task: TaskId, ending: impl Fn() -> Ending) {
-        if self.waiters.is_empty() {
+        if self.callers.waiters.is_empty() {
             return;
         }
-        for waiter in self.waiters.remove(&task).unwrap_or_default() {
-            // Most who let a task go its way are told nothing.
+        for waiter in self.callers.waiters.remove(&task).unwrap_or_default() {
+            // Many callers let a task go on alone.
             if !waiter.is_closed() {
-                self.outbox.push(Told::Ending(waiter, Box::new(ending())));
+                self.callers.outbox.push(Delivery::Ending(waiter, Box::new(ending())));
             }
         }
     }
 
-    /// Starts what was granted: whoever waits for the slot has it, else the handler of its kind runs it, once
+    /// Starts what was granted: the caller that waits for the slot gets it, else the handler of its kind runs it once
     /// [`begin_runs`](Engine::begin_runs) is called.
     ///
     /// `payloads` are those that came with what was decided: what is at hand need not be read again. There are at most as
@@ -234,16 +237,16 @@ impl Engine {
     pub(crate) fn start(&mut self, grant: Grant, now: Timestamp, payloads: &[(BlobId, Bytes)]) {
         let Grant { task, fence, timeout_at, .. } = grant;
         let stop = self.runs.insert(task, fence, grant.lease, now);
-        if let Some(answer) = self.slots.remove(&task) {
+        if let Some(answer) = self.callers.slots.remove(&task) {
             if let Some(handle) = self.handle() {
                 let slot = Slot::new(task, fence, timeout_at, stop, handle);
-                self.outbox.push(Told::Slot(answer, Ok(slot)));
+                self.callers.outbox.push(Delivery::Slot(answer, Ok(slot)));
             }
             return;
         }
         let Some(view) = self.scheduler.task(task) else { return };
         if is_slot(&view.kind) {
-            // Its caller was told that the store is away, and has gone.
+            // Its caller got an error when the store was away, and has gone.
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;
         }
@@ -269,7 +272,7 @@ impl Engine {
     /// Runs the handler of the kind.
     fn start_handler(&mut self, start: Start) {
         let Some(handle) = self.handle() else { return };
-        let Some(handler) = self.tools.handlers.get(&start.kind) else {
+        let Some(handler) = self.resources.handlers.get(&start.kind) else {
             // It was removed, or the task is older than this program: the dead letter can be run again.
             let error = Error::NoHandler { kind: start.kind }.to_string().into();
             let (task, fence) = (start.grant.task, start.grant.fence);
@@ -280,33 +283,40 @@ impl Engine {
         let Start { payload, deadline, lanes, stop, .. } = start;
         let context =
             Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
-        let journal = self.journal.clone();
-        let kept_max = self.tools.payloads_kept_max;
-        self.tasks.spawn(handler::run(handler, context, journal, payload, self.stop_grace, kept_max));
+        let journal = self.storage.journal.clone();
+        let kept_max = self.resources.payloads_kept_max;
+        self.spawner.spawn(handler::run(
+            handler,
+            context,
+            journal,
+            payload,
+            self.run_options.stop_grace,
+            kept_max,
+        ));
     }
 
-    fn tell_watchers(&self, turn: &mut Turn) {
-        let at = turn.at;
-        for event in turn.events.drain(..) {
+    fn tell_watchers(&self, batch: &mut Batch) {
+        let at = batch.at;
+        for event in batch.events.drain(..) {
             let (task, lane) = (task_of_event(&event), lane_of_event(&event).cloned());
             let own_lanes = |task: TaskId| {
-                let ended = turn.departed.iter().find(|view| view.id == task);
+                let ended = batch.departed.iter().find(|view| view.id == task);
                 ended.map(|view| view.lanes.clone()).or_else(|| Some(self.scheduler.task(task)?.lanes))
             };
             let update = Update::Event { at, event: Arc::new(event) };
-            self.tools.watchers.tell(&update, |name| {
+            self.resources.watchers.tell(&update, |name| {
                 lane.as_ref() == Some(name)
                     || task.and_then(own_lanes).is_some_and(|lanes| lanes.contains(name))
             });
         }
-        for change in turn.changes.drain(..) {
+        for change in batch.changes.drain(..) {
             let lane = change.lane.clone();
-            self.tools.watchers.tell(&Update::Lane { at, change }, |name| *name == lane);
+            self.resources.watchers.tell(&Update::Lane { at, change }, |name| *name == lane);
         }
     }
 }
 
-/// What to tell a run whose task ended otherwise than by its own report.
+/// Why to stop a run whose task ended otherwise than by its own report.
 fn stopped_by(end: &End) -> Stopped {
     match end {
         End::Cancelled { reason } => Stopped::Cancelled(*reason),

@@ -1,4 +1,4 @@
-//! Numbers that nobody else chooses.
+//! Ids of tasks, payloads, batches and replicas.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,10 +12,10 @@ use laneway_store::BatchId;
 
 use crate::replica::ReplicaId;
 
-/// Things of tasks. The ids are our own, so that a fast hash will do.
+/// A map by task. The ids are our own, so a fast hash is safe.
 pub(crate) type ByTask<V> = HashMap<TaskId, V, FixedState>;
 
-/// What the names of engines that run tasks begin with.
+/// How the names of engines that run tasks begin.
 const RUNNER: &str = "process-";
 
 /// Makes ids: UUIDs of version 7, which sort by their time of making.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::driver::engine_loop::Engine;
+use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Call, Inbox, Report};
 use crate::error::Error;
 use crate::handle::Shared;
@@ -36,7 +36,7 @@ struct Waiting {
 impl InMemory {
     /// Takes over an engine, and wakes it when something is due until the last handle is dropped.
     pub(crate) fn adopt(&self, engine: Engine, shared: Weak<Shared>) {
-        let tasks = engine.tasks.clone();
+        let tasks = engine.spawner.clone();
         *self.engine() = Some(engine);
         tasks.spawn(keep_time(shared, Arc::clone(&self.alarm)));
     }
@@ -93,14 +93,14 @@ impl InMemory {
 
     fn work(&self, mut guard: MutexGuard<'_, Option<Engine>>) {
         let Some(engine) = guard.as_mut() else { return };
-        let mut inbox = take(&mut engine.inbox);
+        let mut inbox = take(&mut engine.buffers.inbox);
         let mut is_done = false;
         while !is_done && self.take_waiting(&mut inbox) {
             engine.decide_in_memory(&mut inbox);
             is_done = engine.is_done();
         }
-        engine.inbox = inbox;
-        let outbox = take(&mut engine.outbox);
+        engine.buffers.inbox = inbox;
+        let outbox = take(&mut engine.callers.outbox);
         let is_alarm_late = engine.is_alarm_late();
         let ended = if is_done { guard.take() } else { None };
         drop(guard);
@@ -111,7 +111,7 @@ impl InMemory {
         }
         if let Some(ended) = ended {
             let left = self.close();
-            let tasks = ended.tasks.clone();
+            let tasks = ended.spawner.clone();
             tasks.spawn(ended.end());
             drop(left);
         }

@@ -37,15 +37,15 @@ pub(crate) enum Mailbox {
     /// To the loop of a queue in a store: a caller waits for room.
     Loop { calls: mpsc::Sender<Call>, reports: mpsc::UnboundedSender<Report> },
     /// To a queue in memory, which answers at once.
-    InMemory(InMemory),
+    InMemory(Box<InMemory>),
 }
 
 impl Mailbox {
-    pub(crate) fn of_loop(calls_max: usize) -> (Mailbox, Receivers) {
+    pub(crate) fn of_loop(calls_max: usize) -> (Mailbox, Option<Receivers>) {
         let (calls, calls_in) = mpsc::channel(calls_max.max(1));
         // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
-        (Mailbox::Loop { calls, reports }, Receivers { calls: calls_in, reports: reports_in })
+        (Mailbox::Loop { calls, reports }, Some(Receivers { calls: calls_in, reports: reports_in }))
     }
 
     pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
@@ -134,14 +134,17 @@ impl Inbox {
 
 /// What a caller sends and may wait with.
 pub(crate) enum Call {
-    Ask(Ask),
-    Look(Look),
+    Request(Request),
+    Query(Query),
     Shutdown { deadline: Instant, done: oneshot::Sender<()> },
 }
 
-/// A question about the state.
-pub(crate) enum Look {
-    State(Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>),
+/// Looks at the state, or hears why there is none.
+pub(crate) type Look = Box<dyn FnOnce(Result<&Scheduler, Error>) + Send>;
+
+/// A question to the engine.
+pub(crate) enum Query {
+    State(Look),
     /// What tells of the end of a task; `None`: the task is not live.
     End {
         task: TaskId,
@@ -157,35 +160,35 @@ pub(crate) enum Report {
         fence: Fence,
         outcome: Outcome,
         result: Option<Bytes>,
-        /// What it was to do, if that is to be remembered.
+        /// Its payload, if the history is to remember it.
         work: Option<Bytes>,
     },
-    /// Somebody who waited for a slot, or for a task that he wanted to be cancelled without him, has gone.
+    /// A caller has gone that waited for a slot, or for a task that is to be cancelled then.
     Leave { task: TaskId },
 }
 
-/// A command with all that belongs to it.
-pub(crate) struct Ask {
+/// A command with what belongs to it, and the way back to its caller.
+pub(crate) struct Request {
     pub(crate) command: Command,
     /// The payloads that the command refers to.
     pub(crate) payloads: Vec<(BlobId, Bytes)>,
     /// What the attempt that this ends produced.
     pub(crate) result: Option<Bytes>,
-    /// What it was to do, if that is to be remembered.
+    /// Its payload, if the history is to remember it.
     pub(crate) work: Option<Bytes>,
-    pub(crate) wants: Wants,
+    pub(crate) reply_to: ReplyTo,
 }
 
-/// Who wants to hear what of a command.
-pub(crate) enum Wants {
-    /// Nobody; it is done again after an outage.
-    Nothing,
-    /// Nobody, but somebody may wait for this task, which the log has lost.
-    PutBack(TaskId),
+/// Who gets which answer to a command.
+pub(crate) enum ReplyTo {
+    /// No caller: it is decided again after an outage.
+    Nobody,
+    /// The callers of this task, which the log has lost and the engine restores.
+    Restored(TaskId),
     Reply(oneshot::Sender<Result<Reply, Error>>),
     Slot(oneshot::Sender<Result<Slot, RunError>>),
     Task(oneshot::Sender<Result<Accepted, Error>>),
-    /// The same for whoever does not wait for the end.
+    /// The same without the end.
     Acceptance(oneshot::Sender<Result<Accepted, Error>>),
     Batch(oneshot::Sender<Result<Vec<Waiter>, Error>>),
     Claim(oneshot::Sender<Result<Vec<Claim>, Error>>),
@@ -195,21 +198,21 @@ pub(crate) enum Wants {
 pub(crate) struct Accepted {
     pub(crate) task: TaskId,
     pub(crate) joined: bool,
-    /// Tells of the end; `None`: it has ended already, or nobody waits for that.
+    /// Brings the end; `None`: it has ended already, or the caller does not wait for that.
     pub(crate) waiter: Option<Waiter>,
     pub(crate) standing: crate::handle::submission::Standing,
 }
 
-/// Somebody who waits for the end of a task. Boxed, because there is room for it from the acceptance on, and a million tasks
+/// A caller that waits for the end of a task. Boxed, because its room is taken from the acceptance on, and a million tasks
 /// may wait.
 pub(crate) type Waiter = oneshot::Receiver<Box<Ending>>;
 
-/// Those who wait for the end of one task: most often one.
+/// The callers that wait for the end of one task: most often one.
 pub(crate) type Waiters = SmallVec<[oneshot::Sender<Box<Ending>>; 1]>;
 
-impl Ask {
-    pub(crate) fn new(command: Command, wants: Wants) -> Ask {
-        Ask { command, payloads: Vec::new(), result: None, work: None, wants }
+impl Request {
+    pub(crate) fn new(command: Command, reply_to: ReplyTo) -> Request {
+        Request { command, payloads: Vec::new(), result: None, work: None, reply_to }
     }
 
     /// Whether this would bring new work.
@@ -229,22 +232,22 @@ impl Ask {
 }
 
 impl Call {
-    /// Whether something may have to be kept because of it.
+    /// Whether it may lead to an append.
     pub(crate) fn may_append(&self) -> bool {
-        !matches!(self, Call::Look(_))
+        !matches!(self, Call::Query(_))
     }
 }
 
-impl Wants {
+impl ReplyTo {
     pub(crate) fn refuse(self, error: Error) {
-        // Whoever does not listen any more need not be told.
+        // A caller that has gone needs no answer.
         let _gone = match self {
-            Wants::Nothing | Wants::PutBack(_) => Ok(()),
-            Wants::Reply(answer) => answer.send(Err(error)).map_err(drop),
-            Wants::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
-            Wants::Task(answer) | Wants::Acceptance(answer) => answer.send(Err(error)).map_err(drop),
-            Wants::Batch(answer) => answer.send(Err(error)).map_err(drop),
-            Wants::Claim(answer) => answer.send(Err(error)).map_err(drop),
+            ReplyTo::Nobody | ReplyTo::Restored(_) => Ok(()),
+            ReplyTo::Reply(answer) => answer.send(Err(error)).map_err(drop),
+            ReplyTo::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
+            ReplyTo::Task(answer) | ReplyTo::Acceptance(answer) => answer.send(Err(error)).map_err(drop),
+            ReplyTo::Batch(answer) => answer.send(Err(error)).map_err(drop),
+            ReplyTo::Claim(answer) => answer.send(Err(error)).map_err(drop),
         };
     }
 }

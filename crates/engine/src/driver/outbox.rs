@@ -4,27 +4,27 @@ use laneway_core::Reply;
 use smallvec::SmallVec;
 use tokio::sync::oneshot::Sender;
 
-use crate::driver::mailbox::{Accepted, Ending, Waiter, Wants};
+use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Waiter};
 use crate::error::{Error, RunError};
 use crate::handle::workers::Claim;
 use crate::runs::slot::Slot;
 
 /// Answers on their way: most often one.
 #[derive(Default)]
-pub(crate) struct Outbox(SmallVec<[Told; 1]>);
+pub(crate) struct Outbox(SmallVec<[Delivery; 1]>);
 
 impl Outbox {
-    pub(crate) fn push(&mut self, told: Told) {
+    pub(crate) fn push(&mut self, told: Delivery) {
         self.0.push(told);
     }
 
     pub(crate) fn send(self) {
-        self.0.into_iter().for_each(Told::tell);
+        self.0.into_iter().for_each(Delivery::send);
     }
 }
 
-/// An answer, and who waits for it.
-pub(crate) enum Told {
+/// An answer and the way to its caller.
+pub(crate) enum Delivery {
     Reply(Sender<Result<Reply, Error>>, Result<Reply, Error>),
     Slot(Sender<Result<Slot, RunError>>, Result<Slot, RunError>),
     Task(Sender<Result<Accepted, Error>>, Accepted),
@@ -32,22 +32,22 @@ pub(crate) enum Told {
     Claims(Sender<Result<Vec<Claim>, Error>>, Vec<Claim>),
     Ending(Sender<Box<Ending>>, Box<Ending>),
     Awaited(Sender<Result<Option<Waiter>, Error>>, Result<Option<Waiter>, Error>),
-    Refusal(Wants, Error),
+    Refusal(ReplyTo, Error),
 }
 
-impl Told {
-    pub(crate) fn tell(self) {
-        // Whoever does not listen any more need not be told; a slot that nobody takes gives itself back.
+impl Delivery {
+    pub(crate) fn send(self) {
+        // A caller that has gone needs no answer; a slot that is dropped gives itself back.
         let _gone = match self {
-            Told::Reply(answer, reply) => answer.send(reply).map_err(drop),
-            Told::Slot(answer, slot) => answer.send(slot).map_err(drop),
-            Told::Task(answer, accepted) => answer.send(Ok(accepted)).map_err(drop),
-            Told::Batch(answer, waiters) => answer.send(Ok(waiters)).map_err(drop),
-            Told::Claims(answer, claims) => answer.send(Ok(claims)).map_err(drop),
-            Told::Ending(answer, ending) => answer.send(ending).map_err(drop),
-            Told::Awaited(answer, waiter) => answer.send(waiter).map_err(drop),
-            Told::Refusal(wants, error) => {
-                wants.refuse(error);
+            Delivery::Reply(answer, reply) => answer.send(reply).map_err(drop),
+            Delivery::Slot(answer, slot) => answer.send(slot).map_err(drop),
+            Delivery::Task(answer, accepted) => answer.send(Ok(accepted)).map_err(drop),
+            Delivery::Batch(answer, waiters) => answer.send(Ok(waiters)).map_err(drop),
+            Delivery::Claims(answer, claims) => answer.send(Ok(claims)).map_err(drop),
+            Delivery::Ending(answer, ending) => answer.send(ending).map_err(drop),
+            Delivery::Awaited(answer, waiter) => answer.send(waiter).map_err(drop),
+            Delivery::Refusal(reply_to, error) => {
+                reply_to.refuse(error);
                 Ok(())
             }
         };

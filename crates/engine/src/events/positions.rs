@@ -7,7 +7,7 @@ use std::time::Duration;
 use laneway_core::TaskId;
 use tokio::time::Instant;
 
-use crate::driver::engine_loop::Engine;
+use crate::driver::engine::Engine;
 use crate::events::watch::Update;
 
 /// So often at most is one task's place looked at.
@@ -47,7 +47,7 @@ impl Positions {
 impl Engine {
     /// Looks at the places of watched tasks, if something happened or a look is due.
     pub(crate) fn tell_positions(&mut self, has_changed: bool) {
-        let watched = self.tools.watchers.watched_tasks();
+        let watched = self.resources.watchers.watched_tasks();
         if watched.is_empty() {
             return self.positions.forget();
         }
@@ -80,7 +80,7 @@ impl Engine {
             let starts_in = self.scheduler.estimated_start(task);
             let lanes = self.scheduler.task(task).map(|view| view.lanes).unwrap_or_default();
             let update = Update::Position { task, position, starts_in };
-            self.tools.watchers.tell(&update, |lane| lanes.contains(lane));
+            self.resources.watchers.tell(&update, |lane| lanes.contains(lane));
         }
     }
 }

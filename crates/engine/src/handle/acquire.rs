@@ -1,11 +1,11 @@
-//! Slots for work of the caller's own: asked for, waited for, and decided on the spot where the engine is free.
+//! Slots for work that the caller does itself.
 
 use std::time::Duration;
 
 use laneway_core::{Command, TaskSpec};
 use tokio::sync::oneshot;
 
-use crate::driver::mailbox::{Ask, Wants};
+use crate::driver::mailbox::{ReplyTo, Request};
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
 use crate::handle::task::Task;
@@ -18,8 +18,7 @@ impl Handle {
     /// what this returns leaves the line or gives the slot back. There is one attempt, and it ends with the
     /// program: only tasks of named handlers outlive it.
     pub fn run<F: Future>(&self, task: Task, future: F) -> impl Future<Output = Result<F::Output, RunError>> {
-        // Boxed, because this is what programs spawn for each task, and whatever is spawned is moved several times: not
-        // boxed, a task that is spawned costs a tenth more.
+        // Boxed, because programs spawn this future, which moves it several times.
         Box::pin(async move {
             let mut slot = self.take(task).await?;
             slot.run(future).await
@@ -45,13 +44,13 @@ impl Handle {
         let task = self.new_id();
         let (answer, slot) = oneshot::channel();
         let wait = Wait::new(task, slot, self.clone());
-        self.send(Ask::new(Command::Submit { task, spec }, Wants::Slot(answer))).await?;
+        self.send(Request::new(Command::Submit { task, spec }, ReplyTo::Slot(answer))).await?;
         wait.slot().await
     }
 
     fn spec_of_slot(&self, asked: Task) -> Result<Box<TaskSpec>, Error> {
         let mut spec = asked.for_slot()?;
-        if let Some(kind) = &self.0.tools.slot_kind {
+        if let Some(kind) = &self.0.resources.slot_kind {
             spec.kind = kind.clone();
         }
         Ok(spec)

@@ -1,4 +1,4 @@
-//! What has been: finished work, and the attempts of every task. Never consulted to decide anything.
+//! Finished tasks and the attempts of every task. No decision reads them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use laneway_store::{
     tries_blob,
 };
 
-use crate::driver::engine_loop::Engine;
+use crate::driver::engine::Engine;
 use crate::error::Error;
 use crate::handle::Handle;
 
 /// The most finished tasks that one page lists.
 const PAGE_MAX: u32 = 1000;
-/// So many attempts of a task are told, the newest ones.
+/// The most attempts of a task that are listed, the newest ones.
 const TRIES_MAX: usize = 100;
 
 /// Which finished tasks to list: those that fit everything that is given, the newest first.
@@ -37,7 +37,7 @@ pub struct HistoryFilter {
     pub parent: Option<TaskId>,
     /// They come after this place of an earlier list. Default: from the newest on.
     pub after: Option<Cursor>,
-    /// At most so many, 1 to 1000. Default 0, which means 100.
+    /// How many at most, 1 to 1000. Default 0, which means 100.
     pub max: u32,
 }
 
@@ -54,8 +54,9 @@ pub struct HistoryPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(Place);
 
-/// A text that says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A text that is none of the expected words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be {expected}")]
 pub struct UnknownWord {
     expected: &'static str,
 }
@@ -111,7 +112,7 @@ impl Handle {
             labels.extend(lane.as_str().strip_prefix("session:").map(|key| label("session", key)));
         }
         let before = filter.after.map(|cursor| cursor.0);
-        // One more than is told, so that a last page is known to be one.
+        // One more than is listed shows whether there is another page.
         let asked = HistoryQuery { before, labels, max: max + 1 };
         let mut found = self.journal()?.history(asked).await?;
         let is_more = found.len() > max as usize;
@@ -151,9 +152,10 @@ impl Engine {
         ended: Timestamp,
         entry: &mut Entry,
     ) {
-        let begun = self.runs.begun(task, fence);
-        let (started, worker) = begun.map_or((None, None), |begun| (Some(begun.started), begun.worker));
-        let tries = self.tries.entry(task).or_default();
+        let start_of = self.runs.start_of(task, fence);
+        let (started, worker) =
+            start_of.map_or((None, None), |start_of| (Some(start_of.started), start_of.worker));
+        let tries = self.storage.tries.entry(task).or_default();
         tries.push(Try { fence, started, ended, worker, error: Arc::clone(error) });
         tries.drain(..tries.len().saturating_sub(TRIES_MAX));
         entry.payloads.extend(encode_tries(tries).map(|bytes| (tries_blob(task), bytes)));
@@ -161,10 +163,10 @@ impl Engine {
 
     /// The attempts of a task that ends, but for the last.
     pub(crate) fn take_tries(&mut self, task: TaskId, entry: &mut Entry) -> Vec<Try> {
-        if self.tries.is_empty() {
+        if self.storage.tries.is_empty() {
             return Vec::new();
         }
-        let tries = self.tries.remove(&task).unwrap_or_default();
+        let tries = self.storage.tries.remove(&task).unwrap_or_default();
         if !tries.is_empty() {
             entry.dropped.push(tries_blob(task));
         }
@@ -173,11 +175,11 @@ impl Engine {
 
     /// Takes up what the store holds of these tasks.
     pub(crate) async fn recall_tries(&mut self, tasks: Vec<TaskId>) -> Result<(), StoreError> {
-        self.tries.clear();
+        self.storage.tries.clear();
         for task in tasks {
-            let kept = self.journal.payload(tries_blob(task)).await?;
+            let kept = self.storage.journal.payload(tries_blob(task)).await?;
             if let Some(tries) = kept.and_then(|bytes| decode_tries(&bytes)) {
-                self.tries.insert(task, tries);
+                self.storage.tries.insert(task, tries);
             }
         }
         Ok(())
@@ -234,11 +236,3 @@ impl FromStr for Cursor {
         place.map(Cursor).ok_or(UnknownWord { expected: "a cursor that an earlier list gave" })
     }
 }
-
-impl fmt::Display for UnknownWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "must be {}", self.expected)
-    }
-}
-
-impl std::error::Error for UnknownWord {}

@@ -12,7 +12,7 @@ use crate::error::Error;
 
 /// One message to a session. What is not said comes from the settings of the session, its channel, or everywhere.
 ///
-/// A name that cannot be one is told when the message is sent, so that building needs no `?`.
+/// An invalid name is an error when the message is sent, so that building needs no `?`.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Message {
@@ -42,7 +42,7 @@ impl Message {
         self.checked(LaneName::new(lane), |incoming, lane| incoming.agent.lanes.push(lane))
     }
 
-    /// A further lane that a turn needs which this message begins: that of whoever asks, say, so that it bounds how many of
+    /// A further lane that a turn needs which this message begins: that of the sender, say, so that it bounds how many of
     /// theirs wait. With which others the message is answered does not depend on it.
     pub fn asker(self, lane: LaneName) -> Message {
         self.set(|incoming| incoming.asker = Some(lane))
@@ -73,7 +73,7 @@ impl Message {
         self.set(|incoming| incoming.sender = Some(sender.into()))
     }
 
-    /// The name to show for whoever wrote it.
+    /// The sender's name to show.
     pub fn sender_name(self, name: impl Into<Arc<str>>) -> Message {
         self.set(|incoming| incoming.sender_name = Some(name.into()))
     }

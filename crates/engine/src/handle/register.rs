@@ -1,4 +1,4 @@
-//! What a program teaches the queue: who runs which tasks, and how the calls of tools are run.
+//! Registering handlers, and how tool calls run.
 
 use std::sync::{Arc, PoisonError};
 
@@ -15,8 +15,8 @@ use crate::runs::program_handler;
 use crate::runs::tool_lanes::ToolCalls;
 
 impl Handle {
-    /// Says who runs tasks of a kind: a function of the attempt's [`Context`] and the payload. Takes the place of
-    /// an earlier one for attempts to come.
+    /// Registers a handler for tasks of a kind: a function of the attempt's [`Context`] and the payload. It replaces an
+    /// earlier one for attempts to come.
     ///
     /// A panic is a failed attempt. A payload that cannot be read as `P` is a failure that no retry helps.
     pub fn handler<P, R, F, Fut>(&self, kind: impl Into<Arc<str>>, function: F) -> Result<(), Error>
@@ -27,38 +27,38 @@ impl Handle {
         Fut: Future<Output = Result<R, Failure>> + Send + 'static,
     {
         let kind = Name::new(kind)?;
-        self.toolbox().handlers.insert(kind, typed(function));
+        self.resources().handlers.insert(kind, typed(function));
         Ok(())
     }
 
-    /// Says that a program runs tasks of a kind: it gets the payload on its standard input, and what it writes is told
-    /// as it comes and becomes the result, as JSON if it is JSON, else as text. Any exit code but 0 is a failure.
+    /// Registers a program for tasks of a kind: it gets the payload on its standard input, and its output is streamed
+    /// as deltas and becomes the result, as JSON if it is JSON, else as text. Any exit code but 0 is a failure.
     ///
     /// It finds its task in `LANEWAY_TASK_ID` and `LANEWAY_FENCE`. A timeout or a cancellation stops all its processes
     /// before the slot is free, except that no slot is held for longer than 5 s after that.
     pub fn command(&self, kind: impl Into<Arc<str>>, program: Program) -> Result<(), Error> {
         let kind = Name::new(kind)?;
-        self.toolbox().handlers.insert(kind, program_handler::handler(program));
+        self.resources().handlers.insert(kind, program_handler::handler(program));
         Ok(())
     }
 
-    /// Forgets who runs tasks of a kind. What runs goes on; what waits fails when its turn comes, and its dead letter can
+    /// Removes the handler of a kind. What runs goes on; what waits fails when its turn comes, and its dead letter can
     /// be run again.
     pub fn remove_handler(&self, kind: &Name) {
-        self.toolbox().handlers.remove(kind);
+        self.resources().handlers.remove(kind);
     }
 
     /// Says how the calls of tools are run, from the next batch on. Default: in lanes.
     pub fn set_tool_calls(&self, calls: ToolCalls) {
-        *self.toolbox().tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
+        *self.resources().tool_calls.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(calls);
     }
 
     /// How the calls of tools are run.
     pub fn tool_calls(&self) -> Arc<ToolCalls> {
-        Arc::clone(&self.toolbox().tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.resources().tool_calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn handlers(&self) -> &Handlers {
-        &self.toolbox().handlers
+        &self.resources().handlers
     }
 }

@@ -14,7 +14,7 @@ use crate::handle::Handle;
 use crate::handle::message::Message;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
 
-/// What a worker is told in answer to a sign of life.
+/// The answer to a worker's sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// When the lease lapses now.
@@ -50,12 +50,12 @@ impl Handle {
 
     /// What has become of a message, as long as that is remembered.
     pub async fn message(&self, message: MessageId) -> Result<Option<MessageStatus>, Error> {
-        self.look(move |lanes| lanes.message(message)).await
+        self.read(move |lanes| lanes.message(message)).await
     }
 
     /// The session in which a message is that has not ended, or was set aside.
     pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
-        self.look(move |lanes| lanes.session_of(message)).await
+        self.read(move |lanes| lanes.session_of(message)).await
     }
 
     /// Waits for a message to come to its end.
@@ -63,7 +63,7 @@ impl Handle {
         let mut session: Option<Updates> = None;
         loop {
             let (status, key) =
-                self.look(move |lanes| (lanes.message(message), lanes.session_of(message))).await?;
+                self.read(move |lanes| (lanes.message(message), lanes.session_of(message))).await?;
             match (status, key) {
                 (Some(MessageStatus::Ended { end, .. }), _) => return Ok(end),
                 (Some(_), Some(key)) if session.is_none() => {
@@ -90,12 +90,12 @@ impl Handle {
     /// A session of which there is something to remember, or in which a turn is live.
     pub async fn session(&self, session: impl Into<Arc<str>>) -> Result<Option<SessionView>, Error> {
         let key = session.into();
-        self.look(move |lanes| lanes.session(&key)).await
+        self.read(move |lanes| lanes.session(&key)).await
     }
 
     /// All sessions of which there is something to remember.
     pub async fn sessions(&self) -> Result<Vec<SessionView>, Error> {
-        self.look(|lanes| lanes.sessions()).await
+        self.read(|lanes| lanes.sessions()).await
     }
 
     /// How a message in this channel would be queued in a session, each value with where it comes from.
@@ -105,7 +105,7 @@ impl Handle {
         channel: Option<Arc<str>>,
     ) -> Result<EffectiveQueue, Error> {
         let key = session.into();
-        self.look(move |lanes| lanes.queue_for(&key, channel.as_deref())).await
+        self.read(move |lanes| lanes.queue_for(&key, channel.as_deref())).await
     }
 
     /// Changes how messages are queued everywhere, at once and for what waits already.
@@ -216,7 +216,7 @@ impl Handle {
     /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
     /// from now on, and hands over what was accepted for it. Only a task of a conversation can take any.
     ///
-    /// The answer may be lost on its way, and nobody here would know. So a worker names what it has `taken`, also
+    /// The answer may be lost on its way. So a worker names what it has `taken`, also
     /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not
     /// named when the turn ends goes back to the line. For one that never names any (`None`) they count as taken with the
     /// answer.
@@ -239,13 +239,13 @@ impl Handle {
         if !takes_steering {
             return Ok(Heartbeat { until, stopping, steer: vec![] });
         }
-        let offered = self.look(move |lanes| lanes.offered_steering(turn, fence)).await?;
+        let offered = self.read(move |lanes| lanes.offered_steering(turn, fence)).await?;
         Ok(Heartbeat { until, stopping, steer: offered.iter().map(SteeringMessage::from).collect() })
     }
 
     /// What a live turn is about, if it was made of messages: the payload that its handler gets.
     pub async fn turn(&self, turn: TaskId) -> Result<Option<TurnPayload>, Error> {
-        let content: Option<TurnContent> = self.look(move |lanes| lanes.turn_content(turn)).await?;
+        let content: Option<TurnContent> = self.read(move |lanes| lanes.turn_content(turn)).await?;
         Ok(content.as_ref().map(TurnPayload::from))
     }
 }

@@ -1,11 +1,11 @@
-//! Asking for a task in the core's own words, for whoever decodes requests, and how it stands when it is accepted.
+//! Submitting a task as the core's [`TaskSpec`], and how it stands when it is accepted.
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Command, Fence, Millis, Name, Scheduler, TaskId, TaskSpec, TaskStatus};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::driver::mailbox::{Accepted, Ask, Wants};
+use crate::driver::mailbox::{Accepted, ReplyTo, Request};
 use crate::error::Error;
 use crate::events::watch::Update;
 use crate::handle::Handle;
@@ -31,7 +31,7 @@ impl Standing {
     }
 }
 
-/// A task that was accepted, for whoever does not wait for it.
+/// A task that was accepted and is not waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
     /// Its id.
@@ -45,7 +45,7 @@ pub struct Submitted {
 impl Handle {
     /// Where a task belongs whose caller is connected here (see [`TaskSpec::home`]), if others share the log.
     pub fn here(&self) -> Option<Name> {
-        self.toolbox().runner.clone()
+        self.resources().runner.clone()
     }
 
     /// Accepts a task as it is spelled out, under an id of [`new_id`](Handle::new_id), with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
@@ -59,7 +59,7 @@ impl Handle {
         self.accept(command, payloads).await
     }
 
-    /// The same for whoever does not wait for its end: nothing is held ready to tell of it, however long it waits.
+    /// The same without a way to wait for its end, which saves memory while it waits.
     pub async fn submit_detached(
         &self,
         task: TaskId,
@@ -68,9 +68,9 @@ impl Handle {
     ) -> Result<Submitted, Error> {
         let (command, payloads) = self.spelled_out(task, spec, payload)?;
         let (answer, accepted) = oneshot::channel();
-        let mut ask = Ask::new(command, Wants::Acceptance(answer));
-        ask.payloads = payloads;
-        self.send(ask).await?;
+        let mut request = Request::new(command, ReplyTo::Acceptance(answer));
+        request.payloads = payloads;
+        self.send(request).await?;
         let Accepted { task, joined, standing, .. } = accepted.await.map_err(|_| Error::Closed)??;
         Ok(Submitted { task, joined, standing })
     }
@@ -93,13 +93,13 @@ impl Handle {
         Ok((Command::Submit { task, spec }, payloads))
     }
 
-    /// Tells watchers how far an attempt of a worker is. Not kept; an attempt that is over is passed over.
+    /// Sends watchers how far an attempt of a worker is. Not stored; of an attempt that is over nothing is sent.
     pub async fn tell_progress(&self, task: TaskId, fence: Fence, value: Value) -> Result<(), Error> {
         let Some(view) = self.task(task).await? else { return Ok(()) };
         if view.running.as_ref().is_some_and(|running| running.fence == fence) {
             let update = Update::Progress { task, fence, value: std::sync::Arc::new(value) };
             self.watchers().tell(&update, |lane| view.lanes.contains(lane));
-            if let Some(voice) = &self.toolbox().voice {
+            if let Some(voice) = &self.resources().voice {
                 voice.say(&update, &view.lanes);
             }
         }

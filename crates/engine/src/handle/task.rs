@@ -10,27 +10,27 @@ use serde::Serialize;
 use crate::driver::clock::millis;
 use crate::error::Error;
 
-/// One piece of work to ask for. What is not said comes from the settings of its home lane.
+/// One piece of work to submit. What it leaves out comes from the settings of its home lane.
 ///
-/// A name that cannot be one is told when the task is submitted, so that building needs no `?`.
+/// An invalid name is an error when the task is submitted, so that building needs no `?`.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Task(Form);
 
-/// Small in every form, because tasks are moved through many futures.
+/// Small in every form, because futures that hold a task move it.
 #[derive(Clone, Debug)]
 enum Form {
-    /// Nothing but its home lane is said: as common as it is short.
+    /// It names a home lane and nothing else.
     Lane(LaneName),
-    Full(Box<Full>),
-    /// It cannot be.
+    Full(Full),
+    /// Something about it is invalid.
     Wrong(Box<Error>),
 }
 
 #[derive(Clone, Debug)]
 struct Full {
     spec: Box<TaskSpec>,
-    payload: Option<Bytes>,
+    payload: Option<Box<Bytes>>,
     has_kind: bool,
 }
 
@@ -64,7 +64,7 @@ impl Task {
     pub fn payload(self, payload: impl Serialize) -> Task {
         let payload = serde_json::to_vec(&payload).map_err(|error| Error::Json(error.to_string().into()));
         self.checked(payload, |full, payload| {
-            full.payload = Some(payload.into());
+            full.payload = Some(Box::new(payload.into()));
         })
     }
 
@@ -78,7 +78,7 @@ impl Task {
         self.set(|spec| spec.priority = Some(priority))
     }
 
-    /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
+    /// Tasks with the same key share their turns: the name of a tenant or user, say. Default: its home lane.
     pub fn fair_key(self, key: impl AsRef<str>) -> Task {
         self.checked(LaneName::new(key), |full, key| {
             full.spec.fair_key = Some(key);
@@ -147,22 +147,20 @@ impl Task {
     }
 
     fn checked<T>(self, value: Result<T, impl Into<Error>>, change: impl FnOnce(&mut Full, T)) -> Task {
-        let full = match self.0 {
-            Form::Lane(lane) => spelled_out(lane),
-            Form::Full(full) => Ok(full),
-            // What was wrong first is told.
-            Form::Wrong(error) => Err(error),
-        };
-        let changed = full.and_then(|mut full| {
-            change(&mut full, value.map_err(|error| Box::new(error.into()))?);
+        let changed = self.full().and_then(|mut full| {
+            change(&mut full, value.map_err(Into::into)?);
             Ok(full)
         });
-        Task(changed.map_or_else(Form::Wrong, Form::Full))
+        Task(changed.map_or_else(|error| Form::Wrong(Box::new(error)), Form::Full))
     }
 
-    fn full(self) -> Result<Box<Full>, Error> {
+    fn full(self) -> Result<Full, Error> {
         match self.0 {
-            Form::Lane(lane) => spelled_out(lane).map_err(|error| *error),
+            Form::Lane(lane) => {
+                let kind = slot_kind().cloned().map_or_else(|| Name::new(SLOT_KIND), Ok)?;
+                let spec = Box::new(TaskSpec::new(kind, vec![lane]));
+                Ok(Full { spec, payload: None, has_kind: false })
+            }
             Form::Full(full) => Ok(full),
             Form::Wrong(error) => Err(*error),
         }
@@ -170,16 +168,16 @@ impl Task {
 
     /// What is asked, of a named handler.
     pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
-        let Full { spec, payload, has_kind, .. } = *self.full()?;
+        let Full { spec, payload, has_kind } = self.full()?;
         match has_kind && !is_slot(&spec.kind) {
-            true => Ok((spec, payload)),
+            true => Ok((spec, payload.map(|payload| *payload))),
             false => Err(Error::NoHandler { kind: spec.kind }),
         }
     }
 
     /// What is asked, of the caller itself.
     pub(crate) fn for_slot(self) -> Result<Box<TaskSpec>, Error> {
-        let Full { mut spec, payload, has_kind, .. } = *self.full()?;
+        let Full { mut spec, payload, has_kind } = self.full()?;
         let refused = match &*spec {
             _ if has_kind => Some("a kind"),
             _ if payload.is_some() => Some("a payload"),
@@ -190,12 +188,6 @@ impl Task {
         spec.retry = Some(Retry::NONE);
         refused.map_or(Ok(spec), |what| Err(Error::NotForClosures(what)))
     }
-}
-
-fn spelled_out(lane: LaneName) -> Result<Box<Full>, Box<Error>> {
-    let kind = slot_kind().cloned().map_or_else(|| Name::new(SLOT_KIND), Ok);
-    let spec = Box::new(TaskSpec::new(kind.map_err(|error| Box::new(error.into()))?, vec![lane]));
-    Ok(Box::new(Full { spec, payload: None, has_kind: false }))
 }
 
 /// The kind of tasks that exist only as long as the program that asked: closures and slots.

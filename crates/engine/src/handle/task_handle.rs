@@ -14,12 +14,12 @@ pub enum OnDrop {
     /// It goes on.
     #[default]
     Detach,
-    /// This caller leaves; when nobody else waits for the task under the same key, it is cancelled.
+    /// This caller leaves; when the last caller under the same key has left, the task is cancelled.
     Cancel,
 }
 
 /// A task that was accepted.
-#[must_use = "a task can be waited for; `detach` says that nobody will"]
+#[must_use = "wait for the task, or `detach` it"]
 pub struct TaskHandle {
     id: TaskId,
     joined: bool,
@@ -56,7 +56,7 @@ impl TaskHandle {
         self
     }
 
-    /// Lets the task go its way.
+    /// Lets the task go on without this handle.
     pub fn detach(mut self) {
         self.on_drop = OnDrop::Detach;
     }
@@ -66,24 +66,24 @@ impl TaskHandle {
         self.ending().await?.into_result()
     }
 
-    /// Waits for the end, whatever it is.
+    /// Waits for the end, also if it is a failure.
     pub async fn ending(mut self) -> Result<Ending, Error> {
         self.ended().await
     }
 
-    /// The same for whoever may stop waiting and then lets the task go its way, or leaves it.
+    /// The same for a caller that may stop waiting.
     pub async fn ended(&mut self) -> Result<Ending, Error> {
         let ending = match &mut self.waiter {
             Some(waiter) => waiter.await.map(|ending| *ending).map_err(|_| Error::Closed),
             None => self.handle.ending_of(self.id).await,
         };
-        // What it told is told once; from here on it is looked up.
+        // The answer comes once; later calls look it up.
         self.waiter = None;
         self.on_drop = OnDrop::Detach;
         ending
     }
 
-    /// Cancels the task: a waiting one leaves the line, a running one is told to stop.
+    /// Cancels the task: a waiting one leaves the line, a running one gets a stop signal.
     pub async fn cancel(&self) -> Result<Reply, Error> {
         self.handle.ask(Command::Cancel { task: self.id, reason: CancelReason::Caller }).await
     }

@@ -9,7 +9,7 @@ use laneway_core::{
 use tokio::sync::oneshot;
 
 use crate::driver::clock::millis;
-use crate::driver::mailbox::{Ask, Wants};
+use crate::driver::mailbox::{ReplyTo, Request};
 use crate::error::{Error, Failure};
 use crate::handle::Handle;
 
@@ -59,7 +59,7 @@ impl ClaimRequest {
         ClaimRequest { worker, lanes, kinds: Ok(Vec::new()), these: Vec::new(), max: 1, lease: None }
     }
 
-    /// These tasks, whoever stands before them: those of them that may run now. At most 1000.
+    /// Those of these tasks that may run now, whatever waits before them. At most 1000.
     pub fn these(worker: impl Into<std::sync::Arc<str>>, tasks: Vec<TaskId>) -> ClaimRequest {
         let lanes: [&str; 0] = [];
         ClaimRequest { these: tasks, ..ClaimRequest::new(worker, lanes) }
@@ -75,7 +75,7 @@ impl ClaimRequest {
         self
     }
 
-    /// At most so many.
+    /// At most this many.
     pub fn max(mut self, max: u32) -> ClaimRequest {
         self.max = max;
         self
@@ -100,13 +100,13 @@ impl ClaimRequest {
 impl Handle {
     /// The tasks that a worker could claim now or later, in the order of the line.
     pub async fn pending(&self) -> Result<Vec<TaskView>, Error> {
-        self.look(|lanes| lanes.pending_external()).await
+        self.read(|lanes| lanes.pending_external()).await
     }
 
     /// Hands the best external tasks that may run now to a worker; none if there are none.
     pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, Error> {
         let (answer, claims) = oneshot::channel();
-        self.send(Ask::new(request.command()?, Wants::Claim(answer))).await?;
+        self.send(Request::new(request.command()?, ReplyTo::Claim(answer))).await?;
         let mut claims = claims.await.map_err(|_| Error::Closed)??;
         for claim in &mut claims {
             if let Some(blob) = claim.blob {
@@ -192,10 +192,10 @@ impl Handle {
         result: Option<Bytes>,
     ) -> Result<(), Error> {
         let (answer, reply) = oneshot::channel();
-        let mut ask = Ask::new(Command::Finish { task, fence, outcome }, Wants::Reply(answer));
-        ask.result = result;
-        ask.work = self.work_of(task).await?;
-        self.send(ask).await?;
+        let mut request = Request::new(Command::Finish { task, fence, outcome }, ReplyTo::Reply(answer));
+        request.result = result;
+        request.work = self.work_of(task).await?;
+        self.send(request).await?;
         reply.await.map_err(|_| Error::Closed)?.map(drop)
     }
 }

@@ -1,7 +1,8 @@
-//! Where what was decided is kept before anybody hears of it.
+//! Where batches are stored before anything follows from them.
 
+mod append;
+mod entry;
 pub(crate) mod payload_history;
-pub(crate) mod reading;
 pub(crate) mod recovery;
 pub(crate) mod snapshotter;
 
@@ -19,8 +20,8 @@ use crate::driver::ids::ByTask;
 
 /// A log in a store, or this process's memory.
 ///
-/// In memory nothing is read back after an end of the process, so no event is kept, let alone encoded: only the
-/// payloads of live tasks and what is told of finished ones.
+/// In memory nothing is read back after the process ends, so it holds no events: only the payloads of live tasks and the
+/// history.
 #[derive(Clone)]
 pub(crate) enum Journal {
     Memory(Arc<Mutex<Memory>>),
@@ -29,7 +30,6 @@ pub(crate) enum Journal {
 
 /// What a journal in memory remembers.
 pub(crate) struct Memory {
-    /// The ids are our own, so that a fast hash will do.
     payloads: HashMap<BlobId, Bytes, FixedState>,
     finished: ByTask<(Finished, Option<Bytes>)>,
     /// The finished tasks, the oldest first, numbered in that order.

@@ -1,6 +1,4 @@
-//! When the state here is not that of the log: at the start, after an outage, when somebody else was faster.
-//!
-//! There is one way back: load the state and go on from there. Nothing is undone.
+//! Bringing the state back to that of the log: at the start, after an outage, after a lost race.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -13,31 +11,31 @@ use laneway_store::{ErrorKind, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::driver::engine_loop::Engine;
-use crate::driver::mailbox::{Ask, Ending, Wants};
-use crate::driver::outbox::Told;
+use crate::driver::engine::Engine;
+use crate::driver::mailbox::{Ending, ReplyTo, Request};
+use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
 use crate::events::watch::Update;
 use crate::handle::task::{SLOT_KIND, is_slot};
 use crate::options::UnknownKinds;
 use crate::runs::stop::Stopped;
-use crate::runs::table::Begun;
+use crate::runs::table::AttemptStart;
 
-/// The waits before the store is tried again.
+/// The backoff before the store is tried again.
 const OUTAGE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
-/// The store cannot be reached: nothing is decided, what runs goes on.
+/// The store cannot be reached: nothing is decided, runs go on.
 pub(crate) struct Outage {
     pub(crate) retry_at: Instant,
     backoff: Backoff,
     error: StoreError,
-    /// How many batches of others had been read when it began.
-    heard: u64,
+    /// How many batches of other replicas had been read when it began.
+    remote_batches: u64,
 }
 
 impl Outage {
-    fn new(mut backoff: Backoff, error: StoreError, heard: u64) -> Outage {
-        Outage { retry_at: Instant::now() + backoff.next_wait(), backoff, error, heard }
+    fn new(mut backoff: Backoff, error: StoreError, remote_batches: u64) -> Outage {
+        Outage { retry_at: Instant::now() + backoff.next_wait(), backoff, error, remote_batches }
     }
 }
 
@@ -45,21 +43,20 @@ impl Outage {
 pub(crate) type Found = Vec<(Pattern, LaneSettings)>;
 
 impl Engine {
-    /// Takes up what the store holds, for the first time, under these settings if any are given. Whatever ran here then
-    /// is dead.
+    /// Loads the store for the first time, under these settings if any are given. Attempts of the former process are over.
     pub(crate) async fn recover(&mut self, settings: Option<Vec<Block>>) -> Result<Option<Found>, Error> {
         let dead = self.load().await?;
         self.check_kinds()?;
         let mut commands = Vec::new();
-        if let (None, Ok(kind)) = (&self.runner, Name::new(SLOT_KIND)) {
-            // First, so that none of them is granted: their callers are gone. In a shared store they may be another's.
+        if let (None, Ok(kind)) = (&self.run_options.runner, Name::new(SLOT_KIND)) {
+            // First, so that none of them is granted: their callers are gone. In a shared store they may be another replica's.
             let which = Selector { kind: Some(kind), ..Selector::default() };
             commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
         }
         for view in dead {
             let Some(running) = view.running else { continue };
             if is_slot(&view.kind) {
-                // Cancelled and not lost, so that it leaves no dead letter that nobody could run.
+                // Cancelled and not lost, so that it leaves no dead letter.
                 commands.push(Command::Cancel { task: view.id, reason: CancelReason::Caller });
             }
             commands.push(Command::Lapse { task: view.id, fence: running.fence });
@@ -67,8 +64,8 @@ impl Engine {
         self.settle(settings, commands).await
     }
 
-    /// Changes what is held to these settings, if any are given, and does what else is to be done at the start. Returns
-    /// what held before, if there was anything and it was changed.
+    /// Applies these settings, if any are given, and decides further commands. Returns the settings that held before, if there
+    /// were any and they changed.
     pub(crate) async fn settle(
         &mut self,
         settings: Option<Vec<Block>>,
@@ -78,13 +75,13 @@ impl Engine {
         let held: Found = held.collect();
         let changes = settings.map(|wanted| changes(&held, &wanted));
         let is_changed = !held.is_empty() && changes.as_ref().is_some_and(|changes| !changes.is_empty());
-        // First of all, so that nothing is granted under others.
+        // First, so that nothing is granted under other settings.
         let (answer, mut settled) = oneshot::channel();
         let configure = Command::Configure(changes.unwrap_or_default());
-        let mut asks = vec![Ask::new(configure, Wants::Reply(answer))];
-        asks.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
-        self.decide_and_keep(&mut asks).await;
-        std::mem::take(&mut self.outbox).send();
+        let mut requests = vec![Request::new(configure, ReplyTo::Reply(answer))];
+        requests.extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+        self.decide_and_store(&mut requests).await;
+        std::mem::take(&mut self.callers.outbox).send();
         self.trouble().map_or(Ok(()), Err)?;
         settled.try_recv().map_err(|_| Error::Closed)??;
         Ok(is_changed.then_some(held))
@@ -97,51 +94,52 @@ impl Engine {
 
     /// Why the store cannot be used now.
     pub(crate) fn store_trouble(&self) -> Option<StoreError> {
-        self.broken.as_ref().or(self.outage.as_ref().map(|outage| &outage.error)).cloned()
+        self.storage.broken.as_ref().or(self.storage.outage.as_ref().map(|outage| &outage.error)).cloned()
     }
 
     /// Whether something here runs every task that no worker does.
     pub(crate) fn check_kinds(&self) -> Result<(), Error> {
-        let is_unknown = |kind: &Name| !is_slot(kind) && self.tools.handlers.get(kind).is_none();
+        let is_unknown = |kind: &Name| !is_slot(kind) && self.resources.handlers.get(kind).is_none();
         // Looking at each task takes a while, and is seldom needed.
         if !self.scheduler.kinds().any(is_unknown) {
             return Ok(());
         }
         let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External);
         let kinds: BTreeSet<Name> = here.map(|view| view.kind).filter(is_unknown).collect();
-        match kinds.is_empty() || self.unknown_kinds == UnknownKinds::Fail {
+        match kinds.is_empty() || self.run_options.unknown_kinds == UnknownKinds::Fail {
             true => Ok(()),
             false => Err(Error::NoHandlers { kinds: kinds.into_iter().collect() }),
         }
     }
 
-    /// Takes up the state of the log and returns which attempts by it are this engine's.
+    /// Loads the state of the log and returns the attempts that are this engine's.
     pub(crate) async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
-        let Some(log) = self.journal.log() else { return Ok(Vec::new()) };
-        let (head, mut scheduler) = log.restore(self.tools.ids.seed()).await?;
+        let Some(log) = self.storage.journal.log() else { return Ok(Vec::new()) };
+        let (head, mut scheduler) = log.restore(self.resources.ids.seed()).await?;
         scheduler.keep_departed();
-        scheduler.run_as(self.runner.clone());
+        scheduler.run_as(self.run_options.runner.clone());
         self.is_watched = true;
-        (self.head, self.scheduler) = (head, scheduler);
+        (self.storage.head, self.scheduler) = (head, scheduler);
         match self.replica {
-            Some(_) => self.flow.reach(self.scheduler.now()),
-            None => self.flow.pass(self.scheduler.now()),
+            Some(_) => self.clock.reach(self.scheduler.now()),
+            None => self.clock.pass(self.scheduler.now()),
         }
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
-        self.recall_letters();
-        self.take_stock().await
+        self.index_dead_payloads();
+        self.scan_tasks().await
     }
 
     /// The payloads of dead letters, as the state has them.
-    pub(crate) fn recall_letters(&mut self) {
-        let letters = self.scheduler.dead_letters();
-        self.letters = letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
+    pub(crate) fn index_dead_payloads(&mut self) {
+        let dead_payloads = self.scheduler.dead_letters();
+        self.storage.dead_payloads =
+            dead_payloads.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
     }
 
-    /// Goes over all tasks once: what has been tried, and what runs.
-    async fn take_stock(&mut self) -> Result<Vec<TaskView>, StoreError> {
+    /// Looks at all tasks once: the attempts so far, and what runs.
+    async fn scan_tasks(&mut self) -> Result<Vec<TaskView>, StoreError> {
         self.runs.forget_elsewhere();
         let (mut tried, mut running) = (Vec::new(), Vec::new());
         for view in self.scheduler.tasks().filter(|view| view.attempts > 0) {
@@ -150,8 +148,8 @@ impl Engine {
             }
             if let Some(run) = &view.running {
                 let (fence, started) = (run.fence, run.started);
-                self.runs.note(view.id, Begun { fence, started, worker: run.worker.clone() });
-                let is_own = view.handler != Handler::External && run.worker == self.runner;
+                self.runs.note(view.id, AttemptStart { fence, started, worker: run.worker.clone() });
+                let is_own = view.handler != Handler::External && run.worker == self.run_options.runner;
                 running.extend(is_own.then_some(view));
             }
         }
@@ -159,13 +157,13 @@ impl Engine {
         Ok(running)
     }
 
-    /// Takes up what the log holds in place of what was believed here, and makes good what was missed.
+    /// Replaces the state by that of the log, and makes up for what was missed.
     pub(crate) async fn reload(&mut self) -> Result<(), StoreError> {
         if self.replica.is_some() {
             return self.go_back(None).await;
         }
         let running = self.load().await?;
-        let now = self.flow.now();
+        let now = self.clock.now();
         for (task, fence) in self.runs.attempts() {
             let is_live = |view: &TaskView| view.running.as_ref().is_some_and(|run| run.fence == fence);
             if !running.iter().any(|view| view.id == task && is_live(view)) {
@@ -175,7 +173,7 @@ impl Engine {
         for view in running {
             let Some(run) = &view.running else { continue };
             if self.runs.get(view.id, run.fence).is_none() {
-                // The grant was kept, and the answer that said so was lost.
+                // The grant was stored, and its answer was lost.
                 self.start_view(&view, now);
             }
             if run.stopping {
@@ -189,12 +187,12 @@ impl Engine {
         self.tell_missed_ends(&HashSet::new()).await
     }
 
-    /// Tells those who wait for tasks that ended without our hearing of it, but for those that are about to be asked for again.
+    /// Answers callers that wait for tasks whose ends were missed, except for those that are restored.
     pub(crate) async fn tell_missed_ends(&mut self, again: &HashSet<TaskId>) -> Result<(), StoreError> {
         let is_over = |task: &&TaskId| self.scheduler.task(**task).is_none() && !again.contains(task);
-        let over: Vec<_> = self.waiters.keys().filter(is_over).copied().collect();
+        let over: Vec<_> = self.callers.waiters.keys().filter(is_over).copied().collect();
         for task in over {
-            match self.journal.finished(task).await? {
+            match self.storage.journal.finished(task).await? {
                 Some((finished, result)) => {
                     let ending = Ending::of_finished(finished, result);
                     self.tell_waiters(task, || ending.clone());
@@ -204,90 +202,89 @@ impl Engine {
         }
         let scheduler = &self.scheduler;
         for (_, answer) in
-            self.slots.extract_if(|task, _| scheduler.task(*task).is_none() && !again.contains(task))
+            self.callers.slots.extract_if(|task, _| scheduler.task(*task).is_none() && !again.contains(task))
         {
-            self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
+            self.callers.outbox.push(Delivery::Slot(answer, Err(RunError::Ended(End::Lost))));
         }
         Ok(())
     }
 
-    /// The store cannot be used: tells everybody who asked, and keeps what the runs reported.
-    pub(crate) fn give_up(&mut self, error: StoreError, asks: Vec<Ask>) {
-        for ask in asks {
-            match (&ask.wants, &ask.command) {
+    /// The store cannot be used: answers the requests with an error, and defers what runs have reported.
+    pub(crate) fn give_up(&mut self, error: StoreError, requests: Vec<Request>) {
+        for request in requests {
+            match (&request.reply_to, &request.command) {
                 // The next one comes anyway.
-                (Wants::Nothing, Command::Heartbeat { .. } | Command::Tick) => {}
-                #[cfg(feature = "planted")]
-                (Wants::Nothing, _) if crate::planted::is(crate::planted::Bug::OutcomeDropped) => {}
-                (Wants::Nothing | Wants::PutBack(_), _) => self.kept.push(ask),
-                _ => ask.wants.refuse(error.clone().into()),
+                (ReplyTo::Nobody, Command::Heartbeat { .. } | Command::Tick) => {}
+                (ReplyTo::Nobody | ReplyTo::Restored(_), _) => self.storage.deferred.push(request),
+                _ => request.reply_to.refuse(error.clone().into()),
             }
         }
-        if self.outage.is_none() && self.broken.is_none() {
-            self.tools.watchers.tell(&Update::StoreAway { reason: error.to_string().into() }, |_| false);
+        if self.storage.outage.is_none() && self.storage.broken.is_none() {
+            self.resources.watchers.tell(&Update::StoreAway { reason: error.to_string().into() }, |_| false);
         }
         match error.kind() {
-            ErrorKind::Corrupt => self.broken = Some(error),
+            ErrorKind::Corrupt => self.storage.broken = Some(error),
             _ => {
-                let heard = self.outage.as_ref().map_or(self.heard(), |outage| outage.heard);
-                self.outage = Some(Outage::new(OUTAGE_BACKOFF, error, heard));
+                let outage = self.storage.outage.as_ref();
+                let remote_batches = outage.map_or(self.remote_batches(), |outage| outage.remote_batches);
+                self.storage.outage = Some(Outage::new(OUTAGE_BACKOFF, error, remote_batches));
             }
         }
     }
 
-    /// Whether something can be decided; tries the store again if it is time.
+    /// Whether the engine can decide; tries the store again if it is time.
     pub(crate) async fn outage_is_over(&mut self) -> bool {
-        let Some(outage) = &self.outage else { return self.broken.is_none() };
+        let Some(outage) = &self.storage.outage else { return self.storage.broken.is_none() };
         if outage.retry_at > Instant::now() {
             return false;
         }
-        let (backoff, heard) = (outage.backoff, outage.heard);
+        let (backoff, remote_batches) = (outage.backoff, outage.remote_batches);
         match self.reload().await {
             Ok(()) => {
-                self.outage = None;
-                self.tools.watchers.tell(&Update::StoreBack, |_| false);
+                self.storage.outage = None;
+                self.resources.watchers.tell(&Update::StoreBack, |_| false);
                 if let Some(replica) = &mut self.replica {
-                    replica.forgive();
+                    replica.reset_liveness();
                 }
-                self.make_up(heard == self.heard()).await;
+                self.live_through_outage(remote_batches == self.remote_batches()).await;
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
-                (self.broken, self.outage) = (Some(error), None);
+                (self.storage.broken, self.storage.outage) = (Some(error), None);
             }
             Err(error) => {
-                self.outage = Some(Outage::new(backoff, error, heard));
+                self.storage.outage = Some(Outage::new(backoff, error, remote_batches));
             }
         }
-        self.outage.is_none() && self.broken.is_none()
+        self.storage.outage.is_none() && self.storage.broken.is_none()
     }
 }
 
-/// The most steps in which the time of an outage is lived through again.
-const MAKE_UP_MAX: u32 = 1000;
+/// The most steps in which the time of an outage is made up.
+const OUTAGE_STEPS_MAX: u32 = 1000;
 
 impl Engine {
-    /// Lives through the time of an outage: what runs here was alive all along, but its signs of life could not be
-    /// kept. Were the time to jump, every lease would have lapsed. What the runs have reported comes first.
+    /// Makes up for the time of an outage step by step: runs here were alive, but their heartbeats could not be stored. If the
+    /// time jumped, every lease would lapse. Deferred reports come first.
     ///
-    /// If nobody else was heard of, the store was away for all who share it, and so for what runs there.
-    async fn make_up(&mut self, is_silent: bool) {
-        let (now, mut at) = (self.flow.now(), self.scheduler.now());
-        let mut asks = std::mem::take(&mut self.kept);
-        for _ in 0..MAKE_UP_MAX {
-            let (signs, least) = self.signs_of_life(is_silent);
-            if at >= now || signs.is_empty() && asks.is_empty() {
+    /// `is_silent`: no other replica appended, so the store was away for them too, and their runs get heartbeats as well.
+    async fn live_through_outage(&mut self, is_silent: bool) {
+        let (now, mut at) = (self.clock.now(), self.scheduler.now());
+        let mut requests = std::mem::take(&mut self.storage.deferred);
+        for _ in 0..OUTAGE_STEPS_MAX {
+            let (signs, least) = self.heartbeats(is_silent);
+            if at >= now || signs.is_empty() && requests.is_empty() {
                 break;
             }
-            asks.extend(signs.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
-            self.flow.hold(Some(at));
-            self.decide_and_keep(&mut asks).await;
-            self.flow.hold(None);
-            if self.outage.is_some() || self.broken.is_some() {
+            requests.extend(signs.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+            self.clock.hold(Some(at));
+            self.decide_and_store(&mut requests).await;
+            self.clock.hold(None);
+            if self.storage.outage.is_some() || self.storage.broken.is_some() {
                 return;
             }
             at = (at + least).min(now);
         }
-        self.kept.extend(asks);
+        self.storage.deferred.extend(requests);
     }
 }
 

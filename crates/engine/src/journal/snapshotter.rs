@@ -1,4 +1,4 @@
-//! Keeps the log short: the state is saved from time to time, and what led to it forgotten.
+//! Keeps the log short: saves the state from time to time, and trims what led to it.
 
 use std::time::Duration;
 
@@ -7,17 +7,16 @@ use laneway_store::{Head, Log, Retention, StoreError, Version};
 use tokio::task::JoinHandle;
 
 use crate::driver::clock::millis;
-use crate::driver::spawner::Tasks;
+use crate::driver::spawner::Spawner;
 use crate::journal::Journal;
 
-/// So many batches before the snapshot are left, because one whose fate is unknown is recognised by them.
+/// How many batches before the snapshot are left, so that an append of unknown outcome can be recognised.
 const BATCHES_LEFT: u64 = 64;
-/// Where others share the log, so many: they catch up by reading them, and one that is further behind has to load the
-/// snapshot.
+/// The same where others share the log: they catch up by reading them, and one that is further behind loads the snapshot.
 const BATCHES_LEFT_SHARED: u64 = 4096;
 
-/// Saves the state beside the loop, once at a time.
-pub(crate) struct Saver {
+/// Saves the state in the background, once at a time.
+pub(crate) struct Snapshotter {
     every: u64,
     history_max: u64,
     batches_left: u64,
@@ -25,19 +24,27 @@ pub(crate) struct Saver {
     /// Events since the last snapshot.
     events: u64,
     saving: Option<JoinHandle<()>>,
-    tasks: Tasks,
+    spawner: Spawner,
 }
 
-impl Saver {
+impl Snapshotter {
     pub(crate) fn new(
         every: u64,
         history_max: u64,
         history_for: Option<Duration>,
         is_shared: bool,
-        tasks: Tasks,
-    ) -> Saver {
+        spawner: Spawner,
+    ) -> Snapshotter {
         let batches_left = if is_shared { BATCHES_LEFT_SHARED } else { BATCHES_LEFT };
-        Saver { every: every.max(1), history_max, batches_left, history_for, events: 0, saving: None, tasks }
+        Snapshotter {
+            every: every.max(1),
+            history_max,
+            batches_left,
+            history_for,
+            events: 0,
+            saving: None,
+            spawner,
+        }
     }
 
     /// Counts events that were kept, and saves the state when there were enough. Saving costs as much as there is
@@ -51,10 +58,10 @@ impl Saver {
         }
         self.events = 0;
         let (log, state, keep) = (log.clone(), scheduler.state(), self.keep(scheduler.now()));
-        let (left, tasks) = (self.batches_left, self.tasks.clone());
-        self.saving = Some(self.tasks.spawn(async move {
+        let (left, spawner) = (self.batches_left, self.spawner.clone());
+        self.saving = Some(self.spawner.spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
-            drop(save(&log, head, state, keep, left, &tasks).await);
+            drop(save(&log, head, state, keep, left, &spawner).await);
         }));
     }
 
@@ -82,7 +89,7 @@ impl Saver {
         }
         if let (Some(log), Some(state)) = (journal.log(), last) {
             // As above.
-            drop(save(log, head, state, self.keep(now), self.batches_left, &self.tasks).await);
+            drop(save(log, head, state, self.keep(now), self.batches_left, &self.spawner).await);
         }
     }
 }
@@ -93,11 +100,11 @@ async fn save(
     state: State,
     keep: Retention,
     left: u64,
-    tasks: &Tasks,
+    spawner: &Spawner,
 ) -> Result<(), StoreError> {
     // A large state takes a while to encode, which must not hold up the tasks of this runtime.
     let encoder = log.clone();
-    let sealed = tasks.blocking(move || encoder.seal_snapshot(head, &state)).await;
+    let sealed = spawner.blocking(move || encoder.seal_snapshot(head, &state)).await;
     let Some(sealed) = sealed else { return Ok(()) };
     log.store().save_snapshot(sealed?).await?;
     log.store().trim(Version(head.version.0.saturating_sub(left))).await?;

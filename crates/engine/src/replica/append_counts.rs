@@ -1,4 +1,4 @@
-//! How appending to the log went: counts of this process since it began, which no log keeps.
+//! Counts of this process's appends since it started.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Appends {
     /// Batches that are in the log.
     pub kept: u64,
-    /// Batches that were decided in vain, because another was faster.
+    /// Batches that were decided in vain, because another replica appended first.
     pub lost: u64,
     /// How often it waited for the baton.
     pub waits: u64,
-    /// How often it went on without the baton, because whoever had it was silent for too long.
+    /// How often it went on without the baton, because its holder was silent for too long.
     pub overdue: u64,
 }
 

@@ -1,18 +1,17 @@
-//! The baton: replicas that all have something to append do so one after another.
+//! The baton: replicas that all have something to append take turns.
 //!
 //! ```text
 //!   A appends, passes to B ──▶ B reads A's batch, decides, appends, passes to C ──▶ C …
 //!   A has more: stands in line ──────────────────────────────────────────────────▶ … passes to A
 //! ```
 //!
-//! Whoever loses a race, or has something to append while another has the baton, stands in line in the store; each
-//! batch passes the baton to the first in line. Whoever waits for it gathers what it is asked meanwhile, reads what the
-//! others append, and decides when it has the baton, on the state that it then appends to. Whoever knows while it appends
-//! that it will have more stands in line again by that very append, if it has met others there lately. While nobody
-//! stands in line, everybody appends at once.
+//! A replica that loses a race, or has something to append while another has the baton, queues itself in the store. Each batch
+//! passes the baton to the first in that queue. A replica that waits for the baton collects requests, reads what the others
+//! append, and decides when it has the baton. A replica that expects more to append re-queues itself as part of its append, if it
+//! has met others lately. While the queue is empty, every replica appends at once.
 //!
-//! It is a courtesy, and nothing but speed rests on it: a batch counts if the log ends where it was decided, whoever has
-//! the baton. So one that dies with it, or in line, costs the others [`SILENCE_MAX`], and nothing else.
+//! The turn is advisory, not a lock: a batch counts if the log ends where it was decided. A replica that dies with the baton, or
+//! in the queue, costs the others [`SILENCE_MAX`] and nothing else.
 
 use std::time::Duration;
 
@@ -20,44 +19,44 @@ use laneway_core::Event;
 use laneway_store::{Author, ErrorKind, Head, StoreError};
 use tokio::time::{Instant, timeout_at};
 
-use crate::driver::batch::Turn;
-use crate::driver::engine_loop::Engine;
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
 use crate::replica::apply_remote::news;
 
-/// For how long whoever has the baton may append nothing before the others go on without it. The time also has to
-/// pass for one that is only slow: its batch would be in vain then, and so would be one of the others'.
+/// How long the holder of the baton may append nothing before the others go on without it. A holder that is only slow would
+/// make its own batch and one of theirs vain.
 const SILENCE_MAX: Duration = Duration::from_millis(50);
-/// For how long to wait for the baton at most while the others append: the place in line may have been lost.
+/// How long to wait for the baton at most while the others append: the store may have lost the place in the queue.
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
-/// After another was in our way, for how long to count on that.
+/// How long after a conflict to expect another.
 const CROWDED_FOR: Duration = Duration::from_millis(10);
 
-/// Where a replica stands with those who append too.
+/// Where a replica stands among those that append.
 #[derive(Default)]
 pub(crate) struct Place {
-    /// We stand in line, unless the store has lost that.
+    /// It is queued, unless the store has lost that.
     is_in_line: bool,
-    /// When another was in our way.
+    /// When another replica was last in the way.
     met: Option<Instant>,
 }
 
 impl Engine {
-    /// Whether we were passed the baton, so that the others wait for us.
+    /// Whether the others wait for us, because we have the baton.
     pub(crate) fn has_baton(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| self.baton() == Some(Author(replica.id.0)))
     }
 
-    /// Who was passed the baton with the newest batch that we have read.
+    /// The replica that got the baton with the newest batch that we have read.
     fn baton(&self) -> Option<Author> {
-        let (version, baton) = self.journal.log()?.store().newest()?;
-        baton.filter(|_| version == self.head.version)
+        let (version, baton) = self.storage.journal.log()?.store().newest()?;
+        baton.filter(|_| version == self.storage.head.version)
     }
 
-    /// Reads what the store has heard of already, so that nothing is decided that cannot count.
-    async fn take_up_news(&mut self) {
-        let newest = self.journal.log().and_then(|log| log.store().newest());
-        if let Some((version, _)) = newest.filter(|(version, _)| *version > self.head.version)
+    /// Reads what the store has heard of already, so that no decision is made in vain.
+    async fn read_newest(&mut self) {
+        let newest = self.storage.journal.log().and_then(|log| log.store().newest());
+        if let Some((version, _)) = newest.filter(|(version, _)| *version > self.storage.head.version)
             && self.replica.is_some()
             && self.store_trouble().is_none()
             && let Err(error) = self.catch_up(Some(version)).await
@@ -66,26 +65,26 @@ impl Engine {
         }
     }
 
-    /// Until when another may append before us.
-    fn courteous_until(&self) -> Option<Instant> {
+    /// Until when to let another replica append first.
+    fn yield_until(&self) -> Option<Instant> {
         let replica = self.replica.as_ref()?;
         let is_anothers = self.baton().is_some_and(|author| author != Author(replica.id.0));
-        // Not all at the same time.
-        let tardiness = Duration::from_millis(self.tardiness().0);
-        let until = replica.grown + SILENCE_MAX + tardiness;
+        // Not all replicas at the same time.
+        let jitter = Duration::from_millis(self.jitter().0);
+        let until = replica.log_grew + SILENCE_MAX + jitter;
         (is_anothers && self.store_trouble().is_none() && until > Instant::now()).then_some(until)
     }
 
-    /// Waits until nobody else has the baton, or whoever has it is silent for too long.
+    /// Waits until no other replica has the baton, or its holder has been silent for too long.
     pub(crate) async fn await_baton(&mut self) {
-        self.take_up_news().await;
-        let must_wait = self.courteous_until().is_some();
+        self.read_newest().await;
+        let must_wait = self.yield_until().is_some();
         let Some(replica) = self.replica.as_mut().filter(|_| must_wait) else { return };
         let author = Author(replica.id.0);
         replica.place.met = Some(Instant::now());
         let is_in_line = std::mem::replace(&mut replica.place.is_in_line, true);
-        self.tools.appends.waits.add();
-        if let Some(log) = self.journal.log().cloned()
+        self.resources.appends.waits.add();
+        if let Some(log) = self.storage.journal.log().cloned()
             && !is_in_line
             && log.store().request_baton(author).await.is_err()
         {
@@ -93,26 +92,25 @@ impl Engine {
             return;
         }
         let give_up = Instant::now() + WAIT_MAX;
-        while let Some(until) = self.courteous_until() {
+        while let Some(until) = self.yield_until() {
             let Ok(news) = timeout_at(until.min(give_up), news(&mut self.replica)).await else {
-                return self.tools.appends.overdue.add();
+                return self.resources.appends.overdue.add();
             };
-            self.hear(news).await;
-            self.take_up_news().await;
-            std::mem::take(&mut self.outbox).send();
+            self.on_news(news).await;
+            self.read_newest().await;
+            std::mem::take(&mut self.callers.outbox).send();
         }
     }
 
-    /// Whether there will be more to append when this is in the log, while others append too.
-    pub(crate) fn will_append_again(&self, turn: &Turn) -> bool {
+    /// Whether there will be more to append after this batch, while other replicas append too.
+    pub(crate) fn will_append_again(&self, batch: &Batch) -> bool {
         let is_crowded = |met: Instant| met.elapsed() < CROWDED_FOR;
         let met = self.replica.as_ref().and_then(|replica| replica.place.met);
-        let is_ours =
-            |event: &Event| matches!(event, Event::Granted { worker, .. } if *worker == self.runner);
-        met.is_some_and(is_crowded) && (self.has_more() || turn.events.iter().any(is_ours))
+        let is_ours = |event: &Event| matches!(event, Event::Granted { worker, .. } if *worker == self.run_options.runner);
+        met.is_some_and(is_crowded) && (self.has_more() || batch.events.iter().any(is_ours))
     }
 
-    /// Takes note of where an append has left us in line.
+    /// Notes whether this replica is in the queue after an append.
     pub(crate) fn note_place(&mut self, is_in_line_again: bool, done: &Result<Head, StoreError>) {
         let Some(replica) = &mut self.replica else { return };
         replica.place.is_in_line = match done {

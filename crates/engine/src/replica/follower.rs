@@ -1,4 +1,4 @@
-//! Hears of what others append.
+//! Follows what other replicas append.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use laneway_core::Backoff;
 use laneway_store::{Answer, ErrorKind, Store, StoreError, Version};
 
-/// The waits before a store that is away is asked again.
+/// The pauses before a store that is away is asked again.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
-/// Tells the loop when the log goes on without it. It is the loop that waits, and no task between it and the store: each
-/// change of tasks takes time, and whoever waits for the baton has none to lose.
+/// Tells the loop when the log has grown. The loop itself waits for the store: a task in between would cost time that a
+/// replica with the baton does not have.
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
     /// How far the loop has read; `None`: it has not begun.
@@ -19,9 +19,9 @@ pub(crate) struct Follower {
     told: Option<Version>,
     /// What the store was asked and has not answered.
     asked: Option<Answer<'static, Version>>,
-    backoff: Backoff,
-    /// How long to wait before the next question, after an error.
+    /// How long to wait before the next question, after so much trouble.
     pause: Option<Duration>,
+    backoff: Backoff,
     /// What was read cannot be understood, so that nothing more is asked.
     is_broken: bool,
 }
@@ -41,8 +41,8 @@ impl Follower {
             read: None,
             told: None,
             asked: None,
-            backoff: BACKOFF,
             pause: None,
+            backoff: BACKOFF,
             is_broken: false,
         }
     }
@@ -56,7 +56,7 @@ impl Follower {
         self.read = Some(version);
     }
 
-    /// The next news. Whoever does not wait any more loses none.
+    /// The next news. Cancel safe.
     pub(crate) async fn news(&mut self) -> News {
         loop {
             let may_ask = !self.is_broken && self.told <= self.read;

@@ -1,5 +1,4 @@
-//! What this engine accepted lately, for a log that goes back behind it: what the log has lost and we still know, we ask for
-//! once more.
+//! Restoring what a log has lost: an engine remembers what it accepted lately, and submits it again when the log goes back.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,34 +12,34 @@ use laneway_core::{
 use laneway_store::{ErrorKind, Head, Log, StoreError};
 use tokio::time::Instant;
 
-use crate::driver::batch::Turn;
-use crate::driver::engine_loop::Engine;
-use crate::driver::mailbox::{Ask, Ending, Wants};
-use crate::driver::outbox::Told;
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
+use crate::driver::mailbox::{Ending, ReplyTo, Request};
+use crate::driver::outbox::Delivery;
 use crate::error::RunError;
 use crate::handle::task::is_slot;
 
-/// A failover loses a moment, seldom more: what is older than this is taken for kept.
+/// A failover loses the last moments of a log. What is older counts as stored.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// The most tasks, ends of tasks, messages and changes of settings, and bytes of payloads and results, that are remembered.
+/// The most that is remembered: commands, and bytes of their payloads and results.
 const ACCEPTED_MAX: usize = 20_000;
 const BYTES_MAX: usize = 16 << 20;
 
-/// The newest tasks, their ends, messages and changes of settings that were accepted here, the oldest first: at most [`ACCEPTED_MAX`], with
-/// at most [`BYTES_MAX`].
+/// The newest tasks, ends of tasks, messages and settings that were accepted here, the oldest first: at most [`ACCEPTED_MAX`],
+/// with at most [`BYTES_MAX`].
 #[derive(Default)]
-pub(crate) struct Recent {
+pub(crate) struct RecentWork {
     accepted: VecDeque<Accepted>,
     bytes: usize,
 }
 
 struct Accepted {
     at: Instant,
-    /// The batch that says so.
+    /// The batch that stored it.
     head: Head,
     command: Command,
     payloads: Vec<(BlobId, Bytes)>,
-    /// What an attempt produced that is over, and what it was to do, if that is remembered.
+    /// The result and the payload of an attempt that ended.
     result: Option<Bytes>,
     work: Option<Bytes>,
 }
@@ -58,30 +57,30 @@ impl Accepted {
         text + produced + self.payloads.iter().map(|(_, payload)| payload.len()).sum::<usize>()
     }
 
-    /// Asks for it again. It is noted anew when that has been kept.
-    fn into_ask(self) -> Ask {
-        let wants = match self.command {
-            Command::Submit { task, .. } | Command::Recount { task, .. } => Wants::PutBack(task),
-            _ => Wants::Nothing,
+    /// Submits it again.
+    fn into_ask(self) -> Request {
+        let reply_to = match self.command {
+            Command::Submit { task, .. } | Command::Recount { task, .. } => ReplyTo::Restored(task),
+            _ => ReplyTo::Nobody,
         };
         let Accepted { payloads, result, work, .. } = self;
-        Ask { payloads, result, work, ..Ask::new(self.command, wants) }
+        Request { payloads, result, work, ..Request::new(self.command, reply_to) }
     }
 }
 
-/// What tasks were that were accepted here lately.
+/// The specs of tasks that were accepted here lately.
 type Specs = HashMap<TaskId, Box<TaskSpec>>;
 
-/// What an engine asks for that the log has lost.
+/// What an engine submits again after the log has lost it.
 #[derive(Default)]
-pub(crate) struct PutBack {
-    /// Tasks that are asked for again.
+pub(crate) struct LostWork {
+    /// Tasks that are submitted again.
     pub(crate) asked: HashSet<TaskId>,
-    /// Tasks of which it is told once more how they ended.
+    /// Tasks whose ends are decided again.
     pub(crate) ended: HashSet<TaskId>,
 }
 
-/// Whether it changes what holds for all.
+/// Whether a command changes settings.
 fn is_setting(command: &Command) -> bool {
     match command {
         Command::Configure(blocks) => !blocks.is_empty(),
@@ -90,7 +89,7 @@ fn is_setting(command: &Command) -> bool {
     }
 }
 
-/// What was noted and the log has lost. Whoever is first puts it back; for others it is as it was then.
+/// The notes that the log has lost. The first replica restores them; for the others the expectation fails.
 fn notes<'a>(before: &'a Scheduler, now: &'a Scheduler) -> impl Iterator<Item = Command> + 'a {
     let lost = before.notes("").filter(|(key, text)| now.note(key) != Some(*text));
     lost.map(|(key, text)| {
@@ -100,26 +99,26 @@ fn notes<'a>(before: &'a Scheduler, now: &'a Scheduler) -> impl Iterator<Item = 
     })
 }
 
-impl Recent {
-    /// Takes note of what was accepted, which the log has kept.
-    pub(crate) fn note(&mut self, head: Head, asks: &[Ask], turn: &Turn) {
+impl RecentWork {
+    /// Remembers what a stored batch has accepted.
+    pub(crate) fn note(&mut self, head: Head, requests: &[Request], batch: &Batch) {
         let at = Instant::now();
-        for (ask, (reply, span)) in asks.iter().zip(&turn.replies) {
-            let is_new = match (&ask.command, reply) {
+        for (request, (reply, span)) in requests.iter().zip(&batch.replies) {
+            let is_new = match (&request.command, reply) {
                 (Command::Submit { .. }, Ok(Reply::Accepted { joined, .. })) => !joined,
-                // Not of an attempt after which another follows.
+                // Only the last attempt ends a task.
                 (Command::Finish { task, .. }, Ok(_)) => {
                     let is_end =
                         |event: &Event| matches!(event, Event::Ended { task: ended, .. } if ended == task);
-                    turn.events[span.clone()].iter().any(is_end)
+                    batch.events[span.clone()].iter().any(is_end)
                 }
                 (Command::Session(command), Ok(_)) if matches!(**command, SessionCommand::Send(_)) => true,
                 (command, Ok(_)) => is_setting(command),
                 _ => false,
             };
             if is_new {
-                let (command, payloads) = (ask.command.clone(), ask.payloads.clone());
-                let (result, work) = (ask.result.clone(), ask.work.clone());
+                let (command, payloads) = (request.command.clone(), request.payloads.clone());
+                let (result, work) = (request.result.clone(), request.work.clone());
                 let accepted = Accepted { at, head, command, payloads, result, work };
                 self.bytes += accepted.bytes();
                 self.accepted.push_back(accepted);
@@ -132,10 +131,10 @@ impl Recent {
         }
     }
 
-    /// Forgets what the log still says: whatever is not live of that has ended there.
+    /// Forgets what the log still holds.
     async fn forget_kept(&mut self, log: &Log) -> Result<(), StoreError> {
         log.store().forget_log();
-        // A log that went back has kept everything up to some batch, and nothing behind it.
+        // A log that went back holds everything up to some batch, and nothing behind it.
         let (mut kept, mut lost) = (0, self.accepted.len());
         while kept < lost {
             let middle = (kept + lost) / 2;
@@ -151,24 +150,23 @@ impl Recent {
 }
 
 impl Engine {
-    /// Forgets of what was accepted lately whatever the log, as it is now, still says.
+    /// Forgets what the log, as it is now, still holds of what was accepted lately.
     pub(crate) async fn forget_kept(&mut self) -> Result<(), StoreError> {
-        match (&mut self.replica, self.journal.log()) {
+        match (&mut self.replica, self.storage.journal.log()) {
             (Some(replica), Some(log)) => replica.recent.forget_kept(log).await,
             _ => Ok(()),
         }
     }
 
-    /// Asks again, in the next turn, for what was accepted here, had not ended in the state `before`, and is not in the log any
-    /// more, with fences above all that are known; and tells once more how tasks ended. What ran is treated as if whoever ran it
-    /// had died.
-    pub(crate) fn put_back(&mut self, before: &Scheduler) -> PutBack {
-        let Some(replica) = &mut self.replica else { return PutBack::default() };
+    /// Submits again, with the next batch, what was accepted here and is lost, unless it had ended in the state `before`; also
+    /// restores fences and the ends of tasks. What ran is treated as if its replica had died.
+    pub(crate) fn lost_work(&mut self, before: &Scheduler) -> LostWork {
+        let Some(replica) = &mut self.replica else { return LostWork::default() };
         let recent = std::mem::take(&mut replica.recent);
         let mut commands = vec![Command::RaiseFences { to: before.highest_fence() }];
         let has_settings = self.scheduler.blocks().next().is_some();
         if !has_settings {
-            // The log has lost everything: without settings nothing would have a limit.
+            // The log has lost everything. Without settings no lane would have its limit.
             let block = |(lanes, settings): (&Pattern, &LaneSettings)| Block {
                 lanes: lanes.clone(),
                 settings: Some(settings.clone()),
@@ -179,7 +177,7 @@ impl Engine {
         }
         commands.extend(notes(before, &self.scheduler));
         let mut specs = HashMap::new();
-        let mut asks = Vec::new();
+        let mut requests = Vec::new();
         for accepted in recent.accepted {
             if let Command::Submit { task, spec } = &accepted.command {
                 specs.insert(*task, spec.clone());
@@ -188,46 +186,48 @@ impl Engine {
                 true => has_settings.then_some(accepted),
                 false => self.wanted(accepted, before, &specs),
             };
-            asks.extend(asked.map(Accepted::into_ask));
+            requests.extend(asked.map(Accepted::into_ask));
         }
-        // Settings first, so that nothing is granted under others. Then how what waits has ended, so that it does not begin when
-        // what runs has ended.
-        asks.sort_by_key(|ask| match &ask.command {
+        // Settings first, so that nothing is granted under others. Ends before reports, so that a task that has ended does not
+        // start when a report frees a slot.
+        requests.sort_by_key(|request| match &request.command {
             command if is_setting(command) => 0,
             Command::Recount { .. } => 1,
             Command::Finish { .. } => 2,
             _ => 3,
         });
-        let mut put_back = PutBack::default();
-        for ask in &asks {
-            match &ask.command {
-                Command::Submit { task, .. } => put_back.asked.extend([*task]),
+        let mut lost_work = LostWork::default();
+        for request in &requests {
+            match &request.command {
+                Command::Submit { task, .. } => lost_work.asked.extend([*task]),
                 Command::Finish { task, .. } | Command::Recount { task, .. } => {
-                    put_back.ended.extend([*task])
+                    lost_work.ended.extend([*task])
                 }
                 _ => {}
             }
         }
-        self.kept.extend(commands.into_iter().map(|command| Ask::new(command, Wants::Nothing)));
-        self.kept.extend(asks);
-        put_back
+        self.storage
+            .deferred
+            .extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+        self.storage.deferred.extend(requests);
+        lost_work
     }
 
-    /// A task that was to be put back is refused: it is gone for good, and so is whoever waits for it.
-    pub(crate) fn not_put_back(&mut self, task: TaskId) {
+    /// A task that was to be restored is refused: it is lost, and its callers hear so.
+    pub(crate) fn on_restore_refused(&mut self, task: TaskId) {
         if self.scheduler.task(task).is_none() {
             self.tell_waiters(task, Ending::lost);
-            if let Some(answer) = self.slots.remove(&task) {
-                self.outbox.push(Told::Slot(answer, Err(RunError::Ended(End::Lost))));
+            if let Some(answer) = self.callers.slots.remove(&task) {
+                self.callers.outbox.push(Delivery::Slot(answer, Err(RunError::Ended(End::Lost))));
             }
         }
     }
 
-    /// What to ask for in place of something that the log has lost: a task or message that had not ended before, or how a task did.
+    /// What to submit in place of something that the log has lost.
     fn wanted(&self, accepted: Accepted, before: &Scheduler, specs: &Specs) -> Option<Accepted> {
         let is_wanted = match &accepted.command {
-            // Of slots only those that somebody still waits for: whoever had one hears that it was taken away.
-            Command::Submit { task, spec } if is_slot(&spec.kind) => self.slots.contains_key(task),
+            // Only slots that a caller still waits for: a slot that was held has been taken away.
+            Command::Submit { task, spec } if is_slot(&spec.kind) => self.callers.slots.contains_key(task),
             Command::Submit { task, .. } if before.survives_its_runner(*task) => true,
             // It ran and may not run again.
             Command::Submit { task, spec } if before.task(*task).is_some() => {
@@ -238,7 +238,7 @@ impl Engine {
                 Some(view) if view.running.is_some() => {
                     view.running.is_some_and(|running| running.fence == *fence)
                 }
-                // It is told once more how it ended.
+                // Its end is decided again.
                 _ if before.task(*task).is_none() => {
                     let end = match outcome {
                         Outcome::Success => End::Completed,

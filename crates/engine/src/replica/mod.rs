@@ -4,21 +4,21 @@
 //!   replica A ──┐  append at version n   ┌──────────────┐
 //!   replica B ──┼──────────────────────▶ │ one log in   │  exactly one wins; the others read what they missed,
 //!   replica C ──┘ ◀───────────────────── │ Redis or     │  decide again and try again
-//!                  everybody reads all   │ Postgres     │
-//!                                        └──────────────┘
+//!                  every replica reads   │ Postgres     │
+//!                  the whole log         └──────────────┘
 //! ```
 //!
-//! Each keeps the whole state by reading what the others append. A decision counts when its batch is in the log, at the
-//! version that it was decided on: so a limit holds over all replicas, whoever decides.
+//! Each replica keeps the whole state by reading what the others append. A decision counts when its batch is in the log, at
+//! the version that it was decided on. So a limit holds over all replicas.
 //!
-//! **Who runs what.** A slot or closure runs where it was asked for, whoever granted it. A task of a named handler runs
-//! where it was granted: by the replica whose batch says so. The id of a batch begins with the number of the replica that
-//! made it, and the kind of a slot's task ends with it, so everybody can tell from the log alone.
+//! **Where tasks run.** A slot or closure runs at the replica that asked for it, whichever replica granted it. A task of a
+//! named handler runs at the replica that granted it. The id of a batch begins with the number of its replica, and the kind
+//! of a slot's task ends with it, so the log alone tells both.
 //!
-//! **Who is dead.** A running attempt has its lease, which only its replica renews. A slot that is waited for has no lease:
-//! it goes when its replica has appended nothing for the length of a lease. One that waits for slots and has nothing to
-//! append appends an empty batch from time to time, and so does one that another has granted a slot to. So a slot that was
-//! granted to a dead replica goes with those that wait for it, and not a lease later.
+//! **Death of a replica.** A running attempt has a lease, which only its replica renews. A slot that is waited for has none: it
+//! goes when its replica has appended nothing for the length of a lease. A replica that waits for slots, or was granted one by
+//! another, therefore appends an empty batch from time to time. So a slot granted to a dead replica goes with those that wait
+//! for it, and not a lease later.
 
 pub(crate) mod append_counts;
 pub(crate) mod append_turn;
@@ -38,44 +38,44 @@ use laneway_core::{
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
-use crate::driver::batch::Turn;
-use crate::driver::engine_loop::Engine;
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
 use crate::driver::ids::Ids;
 use crate::error::Error;
 use crate::handle::task::SLOT_KIND;
 use crate::replica::append_turn::Place;
 use crate::replica::follower::Follower;
-use crate::replica::log_loss::Recent;
-use crate::replica::rollback::Rewind;
+use crate::replica::log_loss::RecentWork;
+use crate::replica::rollback::Rollback;
 
-/// What everybody would do at a certain time, each does up to so much later.
-const TARDINESS_MAX_MS: u64 = 25;
+/// Each replica does what is due for all up to this much later than it is due.
+const JITTER_MAX_MS: u64 = 25;
 
 /// The number of a replica, chosen at random at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReplicaId(pub(crate) u64);
 
-/// What an engine knows as one of several.
+/// What an engine keeps as one of several.
 pub(crate) struct Replica {
     pub(crate) id: ReplicaId,
-    pub(crate) rewind: Rewind,
+    pub(crate) rollback: Rollback,
     pub(crate) follower: Follower,
-    pub(crate) recent: Recent,
-    /// For how long one may append nothing and still count as alive.
+    pub(crate) recent: RecentWork,
+    /// How long a replica may append nothing and still count as alive.
     lease: Millis,
     /// When the log was last seen to grow.
-    pub(crate) grown: Instant,
-    /// Where we stand with those who append too.
+    pub(crate) log_grew: Instant,
+    /// Where this replica stands in the line of those that append.
     pub(crate) place: Place,
-    /// When we appended last.
-    shown: Timestamp,
-    /// Another has granted us a slot, and nobody can know that we heard of it.
+    /// When this replica appended last.
+    appended: Timestamp,
+    /// Another replica has granted us a slot, and the log does not show yet that we know.
     owes_sign: bool,
     /// How many batches of others have been read.
-    heard: u64,
-    /// The others that have slots or callers, waiting or running: how many, and when they appended last.
+    remote_batches: u64,
+    /// The other replicas that have slots or callers, waiting or running.
     others: BTreeMap<ReplicaId, Other>,
-    /// How many tasks there are whose callers are connected here.
+    /// How many tasks have their callers connected here.
     bound: usize,
 }
 
@@ -84,11 +84,11 @@ struct Other {
     slots: usize,
     /// Tasks whose callers are connected to it.
     bound: usize,
-    /// The slots that others have granted it since it appended last.
+    /// The slots that others have granted it since its last append.
     unanswered: Vec<(TaskId, Fence)>,
-    /// It was silent for too long, and has been since.
+    /// It has been silent for too long.
     is_dead: bool,
-    /// `None`: not since we began to look.
+    /// When it appended last; `None`: not since this replica started.
     seen: Option<Timestamp>,
 }
 
@@ -98,7 +98,7 @@ impl ReplicaId {
         ReplicaId(batch.author().0)
     }
 
-    /// A batch of this replica, told apart from its others by chance.
+    /// A batch of this replica, with a random number of its own.
     pub(crate) fn batch(self, chance: u64) -> BatchId {
         BatchId(u128::from(self.0) << 64 | u128::from(NonZeroU64::new(chance).map_or(1, NonZeroU64::get)))
     }
@@ -116,68 +116,71 @@ impl ReplicaId {
 }
 
 impl Engine {
-    /// Whether something must be appended, so that nobody takes us for dead.
-    pub(crate) fn must_show(&self, now: Timestamp) -> bool {
-        self.owes_sign() && self.replica.as_ref().is_some_and(|replica| replica.must_show_at() <= now)
+    /// Whether an append is due, so that the others count us as alive.
+    pub(crate) fn is_sign_due(&self, now: Timestamp) -> bool {
+        self.owes_sign() && self.replica.as_ref().is_some_and(|replica| replica.sign_due_at() <= now)
     }
 
-    /// Whether others go by our signs of life: we wait for slots, or were granted one that has not been renewed yet.
+    /// Whether the others watch our appends: we wait for slots, or were granted one that has not been renewed yet.
     fn owes_sign(&self) -> bool {
         let owes = |replica: &Replica| replica.owes_sign || replica.bound > 0;
-        !self.slots.is_empty() || self.replica.as_deref().is_some_and(owes)
+        !self.callers.slots.is_empty() || self.replica.as_deref().is_some_and(owes)
     }
 
-    /// When we must show that we live, or somebody else has not for too long.
+    /// When we must append, or another replica may have been silent for too long.
     pub(crate) fn replica_due_at(&self) -> Option<Timestamp> {
         let replica = self.replica.as_ref()?;
-        let show = self.owes_sign().then(|| replica.must_show_at());
+        let show = self.owes_sign().then(|| replica.sign_due_at());
         [show, replica.next_death()].into_iter().flatten().min()
     }
 
-    /// How much later than the others we do what everybody would do at a certain time, so that they seldom race.
-    pub(crate) fn tardiness(&self) -> Millis {
-        self.replica.as_ref().map_or(Millis(0), |replica| Millis(replica.id.0 % TARDINESS_MAX_MS))
+    /// How much later than due this replica acts on what is due for all, so that replicas seldom race.
+    pub(crate) fn jitter(&self) -> Millis {
+        self.replica.as_ref().map_or(Millis(0), |replica| Millis(replica.id.0 % JITTER_MAX_MS))
     }
 
-    /// Whether a turn only refuses, which a state that is a little old may be wrong about.
-    pub(crate) fn refuses(&self, turn: &Turn) -> bool {
+    /// Whether a batch only refuses, which an older state may be wrong about.
+    pub(crate) fn refuses(&self, batch: &Batch) -> bool {
         let refused = |(reply, _): &(Result<Reply, Error>, _)| matches!(reply, Err(Error::Rejected(_)));
-        self.replica.is_some() && turn.events.is_empty() && turn.replies.iter().any(refused)
+        self.replica.is_some() && batch.events.is_empty() && batch.replies.iter().any(refused)
     }
 
-    /// Another was faster: takes up what it has decided.
-    pub(crate) async fn give_way(&mut self, conflict: &StoreError) -> Result<(), StoreError> {
+    /// Another replica appended first: applies its batches.
+    pub(crate) async fn on_conflict(&mut self, conflict: &StoreError) -> Result<(), StoreError> {
         match (&self.replica, conflict) {
-            (Some(_), StoreError::Conflict { current, .. }) if current.version > self.head.version => {
+            (Some(_), StoreError::Conflict { current, .. })
+                if current.version > self.storage.head.version =>
+            {
                 self.go_back(Some(current.version)).await
             }
-            // The log went back and has grown as far as it was: there is nothing behind our end that would tell.
+            // The log lost batches and has grown to the same version: reading behind our head would not show it.
             (Some(_), StoreError::Conflict { current, .. })
-                if current.version == self.head.version && current.batch != self.head.batch =>
+                if current.version == self.storage.head.version
+                    && current.batch != self.storage.head.batch =>
             {
-                self.rewind();
-                self.set_back().await
+                self.rollback();
+                self.on_log_loss().await
             }
             _ => self.reload().await,
         }
     }
 
-    /// How many batches of others have been read.
-    pub(crate) fn heard(&self) -> u64 {
-        self.replica.as_ref().map_or(0, |replica| replica.heard)
+    /// How many batches of other replicas have been read.
+    pub(crate) fn remote_batches(&self) -> u64 {
+        self.replica.as_ref().map_or(0, |replica| replica.remote_batches)
     }
 
-    /// Signs of life of what runs here, and how long they last at the least before the next; or, where others share the
-    /// log, of everything that runs: while the store was away for all they could not give them either.
-    pub(crate) fn signs_of_life(&self, is_for_all: bool) -> (Vec<Command>, Millis) {
+    /// Heartbeats of what runs here, and the shortest time until the next. `is_for_all`: of everything that runs, because no
+    /// replica could reach the store.
+    pub(crate) fn heartbeats(&self, is_for_all: bool) -> (Vec<Command>, Millis) {
         if self.replica.is_none() || !is_for_all {
-            return self.runs.signs_of_life();
+            return self.runs.heartbeats();
         }
         let mut signs = Vec::new();
         let mut least = Millis::MAX;
         for view in self.scheduler.tasks() {
             let Some(run) = &view.running else { continue };
-            // Whoever claimed it may have asked for a lease of its own.
+            // A worker may have asked for a lease of its own.
             let lease = run.lease_until.since(self.scheduler.now());
             least = least.min(Millis((lease.0 / 3).max(1)));
             signs.push(Command::Heartbeat { task: view.id, fence: run.fence });
@@ -188,36 +191,36 @@ impl Engine {
 
 impl Replica {
     pub(crate) fn new(id: ReplicaId, lease: Millis, follower: Follower) -> Replica {
-        let shown = Timestamp(0);
-        let (rewind, others) = (Rewind::default(), BTreeMap::new());
-        let (grown, place) = (Instant::now(), Place::default());
+        let appended = Timestamp(0);
+        let (rollback, others) = (Rollback::default(), BTreeMap::new());
+        let (log_grew, place) = (Instant::now(), Place::default());
         Replica {
             id,
-            rewind,
+            rollback,
             follower,
-            recent: Recent::default(),
+            recent: RecentWork::default(),
             lease,
-            grown,
+            log_grew,
             place,
-            shown,
+            appended,
             owes_sign: false,
-            heard: 0,
+            remote_batches: 0,
             others,
             bound: 0,
         }
     }
 
-    /// Begins to look at a state: of what happened before nothing is known.
+    /// Starts from a state. Nothing is known of earlier appends.
     pub(crate) fn begin<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskView>) {
         self.others.clear();
         self.bound = 0;
-        self.heard += 1;
+        self.remote_batches += 1;
         for view in tasks {
             self.count(&view.kind, view.home.as_ref(), 1);
         }
     }
 
-    /// Counts a slot, or a task whose caller is connected somewhere.
+    /// Counts a slot, or a task whose caller is connected to a replica.
     fn count(&mut self, kind: &Name, home: Option<&Name>, change: isize) {
         let (slot_of, home) = (ReplicaId::of_kind(kind), home.and_then(Ids::replica_of));
         if home == Some(self.id) {
@@ -232,7 +235,7 @@ impl Replica {
         }
     }
 
-    /// Takes note that nobody is bound to one any more.
+    /// Notes that no task has its caller at this replica.
     fn unbind(&mut self, home: &Name) {
         let Some(id) = Ids::replica_of(home) else { return };
         if id == self.id {
@@ -245,31 +248,31 @@ impl Replica {
         }
     }
 
-    /// Takes note of what is in the log now, and by whom.
-    pub(crate) fn note(&mut self, author: ReplicaId, turn: &Turn) {
-        self.grown = Instant::now();
-        for event in &turn.events {
+    /// Notes what a batch in the log says of its author and its tasks.
+    pub(crate) fn note(&mut self, author: ReplicaId, batch: &Batch) {
+        self.log_grew = Instant::now();
+        for event in &batch.events {
             match event {
                 Event::Submitted { spec, .. } => self.count(&spec.kind, spec.home.as_ref(), 1),
                 Event::Unbound { home } => self.unbind(home),
                 _ => {}
             }
         }
-        for view in &turn.departed {
+        for view in &batch.departed {
             self.count(&view.kind, view.home.as_ref(), -1);
         }
         if author == self.id {
-            (self.shown, self.owes_sign) = (turn.at, false);
+            (self.appended, self.owes_sign) = (batch.at, false);
             return;
         }
-        self.heard += 1;
+        self.remote_batches += 1;
         if let Some(other) = self.others.get_mut(&author) {
-            (other.seen, other.is_dead) = (Some(turn.at), false);
+            (other.seen, other.is_dead) = (Some(batch.at), false);
             other.unanswered.clear();
         }
     }
 
-    /// Takes note of a slot that a replica was granted by another.
+    /// Notes a slot that a replica was granted by another.
     pub(crate) fn note_grant(&mut self, author: ReplicaId, origin: ReplicaId, task: TaskId, fence: Fence) {
         if author == origin {
             return;
@@ -281,41 +284,41 @@ impl Replica {
         }
     }
 
-    /// Whether somebody else has slots, so that grants of slots matter here.
+    /// Whether another replica has slots, so that grants of slots matter here.
     pub(crate) fn has_others(&self) -> bool {
         !self.others.is_empty()
     }
 
-    /// When we have to append something, so that nobody takes us for dead.
-    pub(crate) fn must_show_at(&self) -> Timestamp {
-        self.shown + Millis(self.lease.0 / 3)
+    /// When we must append, so that the others count us as alive.
+    pub(crate) fn sign_due_at(&self) -> Timestamp {
+        self.appended + Millis(self.lease.0 / 3)
     }
 
-    /// When somebody may turn out to be dead.
+    /// When another replica may turn out to be dead.
     pub(crate) fn next_death(&self) -> Option<Timestamp> {
-        // Of one that was not seen yet the time begins with the next look.
+        // The time of one that has not appended yet begins with the next check.
         let at = |other: &Other| match other.seen {
-            Some(seen) if !other.must_be_buried() => seen + self.lease,
+            Some(seen) if !other.must_be_reaped() => seen + self.lease,
             _ => Timestamp(0),
         };
         self.others.values().map(at).min()
     }
 
-    /// The store was away, so that nobody could be heard.
-    pub(crate) fn forgive(&mut self) {
+    /// Restarts the time of all replicas: none could append while the store was away.
+    pub(crate) fn reset_liveness(&mut self) {
         for other in self.others.values_mut() {
             (other.seen, other.is_dead) = (None, false);
         }
     }
 
-    /// What follows from the silence of others: what waits for them does not wait any more, and what they were granted
-    /// since is taken back. What they have shown to run has a lease of its own. Also tells who has just turned out to be dead.
-    pub(crate) fn bury(&mut self, now: Timestamp) -> (Vec<Command>, Vec<ReplicaId>) {
+    /// What follows from the silence of replicas: their waiting slots are cancelled, and slots that they were granted since their
+    /// last append lapse. Attempts that they have renewed have leases. Also returns the replicas that have just died.
+    pub(crate) fn reap_dead(&mut self, now: Timestamp) -> (Vec<Command>, Vec<ReplicaId>) {
         let (mut commands, mut dead) = (Vec::new(), Vec::new());
         for (id, other) in &mut self.others {
             let seen = *other.seen.get_or_insert(now);
             if seen + self.lease <= now {
-                // Looked at again after another lease, for what is there then.
+                // Checked again after another lease.
                 (other.seen, other.is_dead) = (Some(now), true);
                 dead.push(*id);
                 if let Ok(kind) = Name::new(id.slot_kind()) {
@@ -333,8 +336,8 @@ impl Replica {
 }
 
 impl Other {
-    /// Whether the dead were granted something, in the very moment of their burial at the latest.
-    fn must_be_buried(&self) -> bool {
+    /// Whether it was granted something after its death.
+    fn must_be_reaped(&self) -> bool {
         self.is_dead && !self.unanswered.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! The clock of a store that several share, told from afar.
+//! The clock of a shared store, read from here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::driver::clock::{Clock, millis};
 
 /// How often to ask for the time, so that clocks that go at different speeds do not part.
 const ASK_EVERY: Duration = Duration::from_secs(5);
-/// Of so many answers the quickest is the best.
+/// How many answers to compare: the quickest is the best.
 const ASKED: usize = 3;
 
 /// The store's clock: its time when we asked last, and from there our own steady clock. It is wrong by no more than half a

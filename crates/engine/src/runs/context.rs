@@ -1,4 +1,4 @@
-//! What a handler knows of its run, and what it can do.
+//! What a handler knows of its attempt, and what it can do.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Context {
         self.task
     }
 
-    /// Larger than that of any attempt before: for systems that can refuse whoever lost his lease.
+    /// Larger than that of any earlier attempt, so that other systems can refuse a run that lost its lease.
     pub fn fence(&self) -> Fence {
         self.fence
     }
@@ -70,20 +70,20 @@ impl Context {
         &self.handle
     }
 
-    /// Tells watchers how far it is. Not kept.
+    /// Sends watchers how far it is. Not stored.
     pub fn progress(&self, value: serde_json::Value) {
         let update = Update::Progress { task: self.task, fence: self.fence, value: Arc::new(value) };
         self.tell(&update);
     }
 
-    /// Tells watchers some more of the text that it produces. Not kept.
+    /// Sends watchers a piece of the text that it produces. Not stored.
     pub fn delta(&self, text: impl Into<Arc<str>>) {
         self.tell(&Update::Delta { task: self.task, fence: self.fence, text: text.into() });
     }
 
     fn tell(&self, update: &Update) {
         self.handle.watchers().tell(update, |lane| self.lanes.contains(lane));
-        if let Some(voice) = self.handle.toolbox().voice.as_ref().filter(|_| self.is_task) {
+        if let Some(voice) = self.handle.resources().voice.as_ref().filter(|_| self.is_task) {
             voice.say_of_run(update, &self.lanes);
         }
     }
@@ -114,24 +114,24 @@ impl Context {
         self.handle.set_steering(self.task, self.fence, open).await
     }
 
-    /// Takes the messages that were accepted for this turn: to be called where the run can heed them, between two
+    /// Takes the messages that were accepted for this turn: to be called where the run can react to them, between two
     /// tool calls, say. A call that is dropped loses nothing: what it took, the next one returns.
     pub async fn take_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
         let (task, fence) = (self.task, self.fence);
-        let look =
+        let query =
             move |lanes: &Scheduler| (lanes.offered_steering(task, fence), lanes.taken_steering(task, fence));
-        let (offered, taken) = self.handle.look(look).await?;
+        let (offered, taken) = self.handle.read(query).await?;
         // A call before this one may have been dropped when its messages were taken already.
-        let mut heard = std::mem::take(&mut *self.stop.on_the_way());
-        heard.retain(|message| taken.iter().any(|id| id.to_string() == message.id));
-        if !heard.is_empty() {
-            return Ok(heard);
+        let mut remote_batches = std::mem::take(&mut *self.stop.on_the_way());
+        remote_batches.retain(|message| taken.iter().any(|id| id.to_string() == message.id));
+        if !remote_batches.is_empty() {
+            return Ok(remote_batches);
         }
-        // Asked also with nothing to take: whoever has lost the lease hears so.
+        // Asked also with nothing to take: a run that lost its lease gets an error.
         let ids = offered.iter().map(|message| message.id).collect();
         *self.stop.on_the_way() = offered.iter().map(SteeringMessage::from).collect();
         let mut taken = self.handle.take_some(task, fence, Some(ids)).await?;
-        // What somebody else with this context has returned meanwhile is returned once.
+        // A clone of this context may have returned some of them meanwhile.
         let on_the_way = std::mem::take(&mut *self.stop.on_the_way());
         taken.retain(|message| on_the_way.iter().any(|known| known.id == message.id));
         Ok(taken)

@@ -10,7 +10,7 @@ use crate::error::{Error, Failure, RunError};
 use crate::handle::Handle;
 use crate::runs::context::Context;
 use crate::runs::handler::Handler;
-use crate::runs::panic::catch;
+use crate::runs::panic::catch_panic;
 use crate::runs::stop::StopSignal;
 use crate::runs::tools::{ToolResult, ToolUse};
 
@@ -55,7 +55,7 @@ fn outside(handle: &Handle) -> Context {
 async fn one(handler: &Handler, context: Context, arguments: Bytes) -> ToolResult {
     let work = pin!(async move { handler.start(context, arguments).await });
     let failed = |error: String| ToolResult::Failed(RunError::Ended(End::Failed { error: error.into() }));
-    match catch(work).await {
+    match catch_panic(work).await {
         Ok(Ok(result)) => match serde_json::from_slice(&result) {
             Ok(value) => ToolResult::Done(value),
             Err(error) => failed(format!("the result cannot be read: {error}")),

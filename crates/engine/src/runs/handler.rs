@@ -1,4 +1,4 @@
-//! Named handlers: who runs tasks of a kind, and how one attempt is run.
+//! Named handlers, and how one attempt runs.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::driver::mailbox::Report;
 use crate::error::Failure;
 use crate::journal::Journal;
 use crate::runs::context::Context;
-use crate::runs::panic::catch;
+use crate::runs::panic::catch_panic;
 use crate::runs::stop::Stopped;
 
 pub(crate) type Work = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send>>;
@@ -48,7 +48,7 @@ impl Handler {
 pub(crate) struct Handlers(Mutex<HashMap<Name, Handler>>);
 
 impl Handlers {
-    /// Takes the place of an earlier handler of the kind.
+    /// Replaces an earlier handler of the kind.
     pub(crate) fn insert(&self, kind: Name, handler: Handler) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, handler);
     }
@@ -90,8 +90,8 @@ where
     })
 }
 
-/// Runs one attempt to its end and reports that. Whoever is told to stop is given `grace` to do so by itself; then
-/// its future is dropped, and only then the slot is free.
+/// Runs one attempt to its end and reports that. After a stop signal it has `grace` to end by itself; then its future is
+/// dropped, and only then the slot is free.
 pub(crate) async fn run(
     handler: Handler,
     context: Context,
@@ -120,8 +120,8 @@ pub(crate) async fn run(
         let mut work = std::pin::pin!(work);
         let ended = tokio::select! {
             biased;
-            ended = catch(work.as_mut()) => Some(ended),
-            _ = stop.wait() => tokio::time::timeout(grace, catch(work.as_mut())).await.ok(),
+            ended = catch_panic(work.as_mut()) => Some(ended),
+            _ = stop.wait() => tokio::time::timeout(grace, catch_panic(work.as_mut())).await.ok(),
         };
         match ended {
             None => (Outcome::Stopped, None),
@@ -135,13 +135,13 @@ pub(crate) async fn run(
             Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
         }
     };
-    if let Some(voice) = &handle.toolbox().voice {
+    if let Some(voice) = &handle.resources().voice {
         voice.has_ended(task).await;
     }
     handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
 }
 
-/// The waits before a payload is asked for again.
+/// The pauses before a payload is asked for again.
 const LOAD_BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
 
 /// The payload, as soon as the store can be reached; nothing is read as `null`.

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 
 /// Drives a future to its end or its panic, whose message is the error. The future is not polled again after a
 /// panic, so it does not matter in which state that left it.
-pub(crate) async fn catch<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
-    poll_fn(move |context| poll_caught(future.as_mut(), context)).await
+pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
+    poll_fn(move |context| poll_catching_panic(future.as_mut(), context)).await
 }
 
 /// Drives a future a bit further, as [`catch`] does.
-pub(crate) fn poll_caught<F: Future>(
+pub(crate) fn poll_catching_panic<F: Future>(
     future: Pin<&mut F>,
     context: &mut Context<'_>,
 ) -> Poll<Result<F::Output, String>> {

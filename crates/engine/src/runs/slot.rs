@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 use crate::driver::mailbox::Report;
 use crate::error::RunError;
 use crate::handle::Handle;
-use crate::runs::panic::poll_caught;
+use crate::runs::panic::poll_catching_panic;
 use crate::runs::stop::{StopSignal, Stopped};
 
 /// The right to run: a slot of each lane that was asked for. Dropping it gives them back, as does a panic that
 /// unwinds through it.
 ///
-/// Its lease is renewed as long as it is held. Where the lane has a timeout, or somebody cancels the task,
+/// Its lease is renewed as long as it is held. Where the lane has a timeout, or the task is cancelled,
 /// [`stop`](Slot::stop) says so; the slots are taken away 5 s after that at the latest.
 #[must_use = "dropping a slot gives it back"]
 pub struct Slot {
@@ -44,7 +44,7 @@ impl Slot {
         self.task
     }
 
-    /// Larger than that of any attempt before: for systems that can refuse whoever lost his lease.
+    /// Larger than that of any earlier attempt, so that other systems can refuse a run that lost its lease.
     pub fn fence(&self) -> Fence {
         self.fence
     }
@@ -64,17 +64,17 @@ impl Slot {
         self.outcome = Outcome::Failure { error: error.into().into(), retryable: false };
     }
 
-    /// Runs a future on it, until it ends or is told to stop, in which case it is dropped before the slot is free, and sets
+    /// Runs a future on it until it ends or must stop, in which case it is dropped before the slot is free, and sets
     /// what came of it.
     pub(crate) async fn run<F: Future>(&mut self, future: F) -> Result<F::Output, RunError> {
         let stop = &self.stop;
-        // Boxed, because most who do not wait for anything never need it: what is spawned for each task should be small.
+        // Boxed, because a future that never waits does not need it, and spawned futures should be small.
         let mut told: Option<Pin<Box<dyn Future<Output = Stopped> + Send + '_>>> = None;
-        // Owned by this block, so that it is dropped before whoever has the slot can drop that.
+        // This block owns the future, so that it is dropped before the slot.
         let ran = {
             let mut future = pin!(future);
             poll_fn(|context| {
-                if let Poll::Ready(output) = poll_caught(future.as_mut(), context) {
+                if let Poll::Ready(output) = poll_catching_panic(future.as_mut(), context) {
                     return Poll::Ready(Ok(output));
                 }
                 told.get_or_insert_with(|| Box::pin(stop.wait())).as_mut().poll(context).map(Err)
@@ -110,7 +110,7 @@ impl Drop for Slot {
     }
 }
 
-/// Somebody who waits for a slot. Leaves the line when he is dropped before he has it.
+/// A caller that waits for a slot. It leaves the line when it is dropped before it has one.
 pub(crate) struct Wait {
     task: TaskId,
     answer: oneshot::Receiver<Result<Slot, RunError>>,

@@ -14,7 +14,7 @@ pub enum Stopped {
     Timeout,
     /// Its task was cancelled.
     Cancelled(CancelReason),
-    /// Its lease is gone: whatever it reports counts no more.
+    /// Its lease is gone: its reports are refused.
     Revoked,
     /// The program ends.
     Shutdown,
@@ -40,7 +40,7 @@ impl From<StopReason> for Stopped {
     }
 }
 
-/// Told once that a run should stop. Clones hear the same.
+/// Says once that a run should stop. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal(Arc<Inner>);
 
@@ -54,7 +54,7 @@ struct Inner {
 }
 
 impl StopSignal {
-    /// Says so; only the first reason counts.
+    /// Gives the signal; only the first reason counts.
     pub(crate) fn tell(&self, reason: Stopped) {
         if self.0.reason.set(reason).is_ok() {
             self.0.told.notify_waiters();
@@ -66,17 +66,17 @@ impl StopSignal {
         self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why to stop, if it was told.
+    /// Why to stop, if the signal was given.
     pub fn reason(&self) -> Option<Stopped> {
         self.0.reason.get().copied()
     }
 
-    /// Waits until it is told.
+    /// Waits for the signal.
     pub async fn wait(&self) -> Stopped {
         loop {
             let told = self.0.told.notified();
             tokio::pin!(told);
-            // From here on nothing that is told is missed.
+            // From here on no signal is missed.
             told.as_mut().enable();
             match self.reason() {
                 Some(reason) => return reason,

@@ -16,61 +16,18 @@ pub(crate) struct Run {
 
 /// The beginning of an attempt.
 #[derive(Clone)]
-pub(crate) struct Begun {
+pub(crate) struct AttemptStart {
     pub(crate) fence: Fence,
     pub(crate) started: Timestamp,
     pub(crate) worker: Option<Name>,
 }
 
-/// The attempts that run here, by task. The newest is held in place: much work is over before any other begins.
-#[derive(Default)]
-struct Here {
-    newest: Option<(TaskId, Run)>,
-    others: ByTask<Run>,
-}
-
-impl Here {
-    fn insert(&mut self, task: TaskId, run: Run) {
-        if let Some((before, run)) = self.newest.replace((task, run)) {
-            self.others.insert(before, run);
-        }
-    }
-
-    fn remove(&mut self, task: TaskId) -> Option<Run> {
-        match self.newest.take_if(|(newest, _)| *newest == task) {
-            Some((_, run)) => Some(run),
-            None => self.others.remove(&task),
-        }
-    }
-
-    fn get(&self, task: TaskId) -> Option<&Run> {
-        match &self.newest {
-            Some((newest, run)) if *newest == task => Some(run),
-            _ => self.others.get(&task),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.newest.is_none() && self.others.is_empty()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (TaskId, &Run)> {
-        let newest = self.newest.iter().map(|(task, run)| (*task, run));
-        newest.chain(self.others.iter().map(|(task, run)| (*task, run)))
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = (TaskId, &mut Run)> {
-        let newest = self.newest.iter_mut().map(|(task, run)| (*task, run));
-        newest.chain(self.others.iter_mut().map(|(task, run)| (*task, run)))
-    }
-}
-
 /// All attempts that run here, and what is known of others.
 #[derive(Default)]
 pub(crate) struct Runs {
-    here: Here,
+    here: ByTask<Run>,
     /// Attempts that run elsewhere, or ran in a process that is dead: what the history tells of them.
-    elsewhere: ByTask<Begun>,
+    elsewhere: ByTask<AttemptStart>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
 }
@@ -85,9 +42,9 @@ impl Runs {
         stop
     }
 
-    /// Forgets an attempt that is over, whoever said so, and tells it to stop should it not know.
+    /// Forgets an attempt that is over, and stops it in case it did not end by itself.
     pub(crate) fn remove(&mut self, task: TaskId, reason: Stopped) {
-        if let Some(run) = self.here.remove(task) {
+        if let Some(run) = self.here.remove(&task) {
             run.stop.tell(reason);
         }
         if !self.elsewhere.is_empty() {
@@ -96,8 +53,8 @@ impl Runs {
     }
 
     /// Remembers an attempt that does not run here.
-    pub(crate) fn note(&mut self, task: TaskId, begun: Begun) {
-        self.elsewhere.insert(task, begun);
+    pub(crate) fn note(&mut self, task: TaskId, start_of: AttemptStart) {
+        self.elsewhere.insert(task, start_of);
     }
 
     /// Forgets all attempts that do not run here.
@@ -106,9 +63,10 @@ impl Runs {
     }
 
     /// How an attempt began, if that is known.
-    pub(crate) fn begun(&self, task: TaskId, fence: Fence) -> Option<Begun> {
-        let here = self.get(task, fence).map(|run| Begun { fence, started: run.started, worker: None });
-        here.or_else(|| self.elsewhere.get(&task).filter(|begun| begun.fence == fence).cloned())
+    pub(crate) fn start_of(&self, task: TaskId, fence: Fence) -> Option<AttemptStart> {
+        let here =
+            self.get(task, fence).map(|run| AttemptStart { fence, started: run.started, worker: None });
+        here.or_else(|| self.elsewhere.get(&task).filter(|start_of| start_of.fence == fence).cloned())
     }
 
     pub(crate) fn tell(&self, task: TaskId, fence: Fence, reason: Stopped) {
@@ -118,11 +76,11 @@ impl Runs {
     }
 
     pub(crate) fn tell_all(&self, reason: Stopped) {
-        self.here.iter().for_each(|(_, run)| run.stop.tell(reason));
+        self.here.values().for_each(|run| run.stop.tell(reason));
     }
 
     pub(crate) fn get(&self, task: TaskId, fence: Fence) -> Option<&Run> {
-        self.here.get(task).filter(|run| run.fence == fence)
+        self.here.get(&task).filter(|run| run.fence == fence)
     }
 
     /// Whether nothing is under way.
@@ -131,7 +89,7 @@ impl Runs {
     }
 
     pub(crate) fn attempts(&self) -> Vec<(TaskId, Fence)> {
-        self.here.iter().map(|(task, run)| (task, run.fence)).collect()
+        self.here.iter().map(|(task, run)| (*task, run.fence)).collect()
     }
 
     pub(crate) fn next_renewal(&self) -> Option<Timestamp> {
@@ -139,9 +97,9 @@ impl Runs {
     }
 
     /// Signs of life of everything that runs here, and how long they last at the least before the next.
-    pub(crate) fn signs_of_life(&self) -> (Vec<Command>, Millis) {
-        let beat = |(task, run): (TaskId, &Run)| Command::Heartbeat { task, fence: run.fence };
-        let least = self.here.iter().map(|(_, run)| third(run.lease)).min().unwrap_or(Millis::MAX);
+    pub(crate) fn heartbeats(&self) -> (Vec<Command>, Millis) {
+        let beat = |(task, run): (&TaskId, &Run)| Command::Heartbeat { task: *task, fence: run.fence };
+        let least = self.here.values().map(|run| third(run.lease)).min().unwrap_or(Millis::MAX);
         (self.here.iter().map(beat).collect(), least)
     }
 
@@ -151,13 +109,13 @@ impl Runs {
             return Vec::new();
         }
         let mut due = Vec::new();
-        for (task, run) in self.here.iter_mut() {
+        for (task, run) in &mut self.here {
             if run.renew_at <= now {
                 run.renew_at = now + third(run.lease);
-                due.push(Command::Heartbeat { task, fence: run.fence });
+                due.push(Command::Heartbeat { task: *task, fence: run.fence });
             }
         }
-        self.next_renewal = self.here.iter().map(|(_, run)| run.renew_at).min();
+        self.next_renewal = self.here.values().map(|run| run.renew_at).min();
         due
     }
 }
@@ -183,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_run_is_there_until_it_ends_whichever_began_last() {
+    fn each_run_is_there_until_it_ends() {
         let mut runs = Runs::default();
         let stops: Vec<StopSignal> = (1..=4)
             .map(|number| runs.insert(TaskId(number), Fence(number as u64), Millis(30), Timestamp(0)))
@@ -199,8 +157,15 @@ mod tests {
         assert_eq!((fences(&runs), renewed(&mut runs, 20)), (vec![1, 3], vec![1, 3]));
         runs.tell_all(Stopped::Shutdown);
         let told: Vec<Option<Stopped>> = stops.iter().map(StopSignal::reason).collect();
-        let [shutdown, timeout, revoked] = [Stopped::Shutdown, Stopped::Timeout, Stopped::Revoked].map(Some);
-        assert_eq!(told, [shutdown, timeout, shutdown, revoked]);
+        assert_eq!(
+            told,
+            [
+                Some(Stopped::Shutdown),
+                Some(Stopped::Timeout),
+                Some(Stopped::Shutdown),
+                Some(Stopped::Revoked)
+            ]
+        );
         runs.remove(TaskId(1), Stopped::Revoked);
         assert!(!runs.is_quiet());
         runs.remove(TaskId(3), Stopped::Revoked);

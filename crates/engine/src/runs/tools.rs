@@ -9,7 +9,7 @@ use laneway_core::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::driver::mailbox::{Ask, Waiter, Wants};
+use crate::driver::mailbox::{ReplyTo, Request, Waiter};
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
 use crate::runs::context::Context;
@@ -32,7 +32,7 @@ pub enum ToolResult {
     Done(Value),
     /// The caller's checks refused it, in these words; it was never submitted.
     Refused(String),
-    /// A message for the turn came first, so that it was not started any more.
+    /// A message for the turn came before it started.
     Skipped,
     /// It was accepted and came to another end.
     Failed(RunError),
@@ -79,7 +79,7 @@ impl Tools {
         self
     }
 
-    /// A further lane that each call needs: that of whoever asks, say, so that it bounds how many of theirs wait.
+    /// A further lane that each call needs: that of the caller, say, so that it bounds how many of theirs wait.
     pub fn asker(mut self, lane: LaneName) -> Tools {
         self.asker = Some(lane);
         self
@@ -154,16 +154,16 @@ impl Tools {
             asker: self.asker.clone(),
         };
         let (answer, waiters) = oneshot::channel();
-        let mut ask = Ask::new(Command::SubmitBatch(Box::new(batch)), Wants::Batch(answer));
-        ask.payloads = payloads;
-        self.handle.send(ask).await?;
+        let mut request = Request::new(Command::SubmitBatch(Box::new(batch)), ReplyTo::Batch(answer));
+        request.payloads = payloads;
+        self.handle.send(request).await?;
         let waiters = waiters.await.map_err(|_| Error::Closed)??;
         running.calls = tasks.into_iter().zip(waiters).collect();
         Ok(running)
     }
 }
 
-/// Calls that were submitted, in order. Those that nobody waits for any more are cancelled.
+/// Calls that were submitted, in order. Dropping it cancels those that have not ended.
 struct Running {
     handle: Handle,
     calls: Vec<(TaskId, Waiter)>,

@@ -1,0 +1,86 @@
+//! What an engine refuses before the scheduler decides, which does not know what runs here.
+
+use laneway_core::{Command, Handler, LaneName, Name, Rejection, SessionCommand, TaskId, TaskSpec};
+
+use crate::driver::engine::Engine;
+use crate::driver::ids::Ids;
+use crate::driver::mailbox::{ReplyTo, Request};
+use crate::error::Error;
+use crate::handle::task::is_slot;
+
+impl Engine {
+    /// Whether this program can do what the request asks for.
+    pub(super) fn admit(&self, request: &Request) -> Result<(), Error> {
+        if self.closing.is_some() && request.is_new_work() {
+            return Err(Error::Closed);
+        }
+        match (&request.command, &request.reply_to) {
+            // It was admitted before.
+            (_, ReplyTo::Restored(_)) => Ok(()),
+            (Command::Submit { spec, .. }, reply_to) if is_for_caller(spec, reply_to) => {
+                match spec.lanes.first() {
+                    Some(home) if self.is_external(home) => Err(Error::ExternalLane { lane: home.clone() }),
+                    _ => Ok(()),
+                }
+            }
+            (Command::Submit { spec, .. }, _) => self.admit_kind(&spec.kind, spec.lanes.first()),
+            (Command::SubmitBatch(batch), _) => batch.calls.iter().try_for_each(|call| {
+                let lane = LaneName::tool(&batch.session, call.lane).ok();
+                self.admit_kind(&call.tool, lane.as_ref())
+            }),
+            (Command::Session(command), _) => match &**command {
+                SessionCommand::Send(incoming) => {
+                    let home = LaneName::new(format!("agent:{}", incoming.agent.name)).ok();
+                    self.admit_kind(&incoming.agent.kind, home.as_ref())
+                }
+                SessionCommand::Resend { message, .. } => {
+                    let mut aside = self.scheduler.messages_set_aside();
+                    let Some((_, kept)) = aside.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
+                    let agent = &kept.address.agent;
+                    let home = LaneName::new(format!("agent:{}", agent.name)).ok();
+                    self.admit_kind(&agent.kind, home.as_ref())
+                }
+                _ => Ok(()),
+            },
+            (Command::Finish { task, fence, .. } | Command::Heartbeat { task, fence }, ReplyTo::Reply(_)) => {
+                match self.is_claimed(*task) {
+                    true => Ok(()),
+                    false => Err(Rejection::StaleLease { task: *task, fence: *fence }.into()),
+                }
+            }
+            (Command::Redrive { letter, .. }, _) => {
+                let mut dead_payloads = self.scheduler.dead_letters();
+                let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
+                match dead_payloads.find(|dead| dead.task == *letter) {
+                    Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn admit_kind(&self, kind: &Name, home: Option<&LaneName>) -> Result<(), Error> {
+        let runs_here = self.resources.handlers.get(kind).is_some();
+        match runs_here || home.is_some_and(|home| self.is_external(home)) {
+            true => Ok(()),
+            false => Err(Error::NoHandler { kind: kind.clone() }),
+        }
+    }
+
+    /// Whether a worker may report on it: what an engine runs itself, only that engine reports.
+    fn is_claimed(&self, task: TaskId) -> bool {
+        let Some(view) = self.scheduler.task(task) else { return true };
+        let by_worker = |worker: Option<Name>| worker.is_some_and(|worker| !Ids::is_runner(&worker));
+        view.running.is_none_or(|run| by_worker(run.worker))
+    }
+
+    fn is_external(&self, home: &LaneName) -> bool {
+        self.scheduler.handler_for(home) == Handler::External
+    }
+}
+
+/// Whether the caller itself uses the slot of a task, so that no handler runs it.
+fn is_for_caller(spec: &TaskSpec, reply_to: &ReplyTo) -> bool {
+    spec.claimer.is_some() || matches!(reply_to, ReplyTo::Slot(_))
+}

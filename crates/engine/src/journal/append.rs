@@ -1,0 +1,100 @@
+//! Storing a batch before anything follows from it.
+
+use std::mem::take;
+use std::time::Duration;
+
+use laneway_store::{Append, ErrorKind, Head, Log, StoreError};
+
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
+use crate::driver::mailbox::Request;
+use crate::replica::ReplicaId;
+
+/// The pauses after which an append is repeated whose outcome is unknown.
+const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
+
+impl Engine {
+    /// Decides, stores and publishes. After a conflict it decides again; when the store is away, callers get an error, and reports
+    /// are deferred.
+    pub(crate) async fn decide_and_store(&mut self, requests: &mut Vec<Request>) {
+        loop {
+            let now = self.clock.now();
+            let mut batch = self.decide(now, requests);
+            match self.store(&mut batch).await {
+                Ok(head) if head == self.storage.head && self.refuses(&batch) => {
+                    // Other replicas may have ended what it was refused for.
+                    match self.catch_up(None).await {
+                        Ok(true) => {}
+                        Ok(false) => return self.publish(requests, batch),
+                        Err(error) => return self.give_up(error, take(requests)),
+                    }
+                }
+                Ok(head) => {
+                    if head != self.storage.head {
+                        self.storage.head = head;
+                        self.resources.appends.kept.add();
+                        self.note(ReplicaId::of_batch(head.batch), &batch);
+                        if let Some(replica) = &mut self.replica {
+                            replica.recent.note(head, requests, &batch);
+                        }
+                    }
+                    let events = batch.events.len() as u64;
+                    self.publish(requests, batch);
+                    self.storage.snapshotter.count(
+                        events,
+                        &self.storage.journal,
+                        self.storage.head,
+                        &self.scheduler,
+                    );
+                    return;
+                }
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    self.resources.appends.lost.add();
+                    if let Err(error) = self.on_conflict(&error).await {
+                        return self.give_up(error, take(requests));
+                    }
+                    self.await_baton().await;
+                    if let Some(error) = self.store_trouble() {
+                        return self.give_up(error, take(requests));
+                    }
+                }
+                Err(error) => return self.give_up(error, take(requests)),
+            }
+        }
+    }
+
+    /// Stores a batch. An append of unknown outcome is repeated as it is, which is always safe.
+    async fn store(&mut self, batch: &mut Batch) -> Result<Head, StoreError> {
+        // A replica that has the baton must pass it on.
+        let is_idle = !self.is_sign_due(batch.at) && !self.has_baton();
+        if batch.events.is_empty() && is_idle {
+            return Ok(self.storage.head);
+        }
+        let Some(log) = self.storage.journal.log().cloned() else { return Ok(self.storage.head) };
+        self.read_ended_payloads(batch).await;
+        let append = self.seal(&log, batch)?;
+        let mut pauses = REPEAT_AFTER.iter();
+        loop {
+            match (log.store().append(append.clone()).await, pauses.next()) {
+                (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
+                    tokio::time::sleep(*pause).await;
+                }
+                (done, _) => {
+                    self.note_place(append.requeue, &done);
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// Encodes a batch for the store.
+    fn seal(&mut self, log: &Log, batch: &mut Batch) -> Result<Append, StoreError> {
+        let requeue = self.will_append_again(batch);
+        let mut entry = self.entry(batch);
+        // Lent, because there may be many.
+        entry.batch.events = take(&mut batch.events);
+        let sealed = log.seal(self.storage.head, &entry);
+        batch.events = entry.batch.events;
+        sealed.map(|append| Append { requeue, ..append })
+    }
+}

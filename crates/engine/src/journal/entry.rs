@@ -1,0 +1,76 @@
+//! What is stored with the events of a batch: payloads, and what the history tells of tasks that ended.
+
+use std::collections::HashSet;
+
+use laneway_core::{End, Event, LetterGone, TaskView, Timestamp};
+use laneway_store::{Batch as StoredBatch, Entry, Finished, Try};
+
+use crate::driver::batch::Batch;
+use crate::driver::engine::Engine;
+use crate::handle::task::is_slot;
+
+impl Engine {
+    /// What is kept of a turn beside its events.
+    pub(crate) fn entry(&mut self, batch: &Batch) -> Entry {
+        let chance = self.resources.ids.batch();
+        let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
+        let mut entry = Entry::of(StoredBatch { id, at: batch.at, events: Vec::new() });
+        entry.payloads.clone_from(&batch.payloads);
+        let mut departed = batch.departed.iter().peekable();
+        let mut lettered = HashSet::new();
+        for event in &batch.events {
+            match event {
+                Event::Retrying { task, fence, error, .. } => {
+                    self.note_try(*task, *fence, error, batch.at, &mut entry);
+                }
+                Event::Redelivered { task, fence } => {
+                    self.note_try(*task, *fence, &"the lease lapsed".into(), batch.at, &mut entry);
+                }
+                Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
+                Event::LetterGone { letter, why } => {
+                    let payload = self.storage.dead_payloads.remove(letter);
+                    entry.dropped.extend(payload.filter(|_| !matches!(why, LetterGone::Redriven(_))));
+                }
+                Event::Ended { task, end } => {
+                    let Some(view) = departed.next_if(|view| view.id == *task) else { continue };
+                    match view.payload {
+                        Some(payload) if lettered.contains(task) => {
+                            self.storage.dead_payloads.insert(*task, payload);
+                        }
+                        Some(payload) => entry.dropped.push(payload),
+                        None => {}
+                    }
+                    if !is_slot(&view.kind) {
+                        let result = batch.result_of(*task, end);
+                        let tries = self.take_tries(*task, &mut entry);
+                        let payload = batch.ended_payloads.get(task).cloned();
+                        let finished = Finished { payload, ..finished(view, end, batch.at, tries) };
+                        entry.finished.push((finished, result));
+                    }
+                }
+                _ => {}
+            }
+        }
+        entry
+    }
+}
+
+fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finished {
+    Finished {
+        task: view.id,
+        kind: view.kind.clone(),
+        lanes: view.lanes.clone(),
+        source: view.source,
+        priority: view.priority,
+        group: view.group.clone(),
+        parent: view.parent,
+        worker: view.running.as_ref().and_then(|running| running.worker.clone()),
+        submitted: view.submitted,
+        started: view.running.as_ref().map(|running| running.started),
+        ended: at,
+        attempts: view.attempts,
+        end: end.clone(),
+        tries,
+        payload: None,
+    }
+}
