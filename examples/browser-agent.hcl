@@ -1,5 +1,4 @@
-# An API in front of browsers that are driven by an agent: as many at once as there are browsers, the rest is told when
-# to come back.
+# An API in front of browsers that an agent drives: one turn per browser at once. Other callers get the time to come back.
 listen = "127.0.0.1:7717"
 store  = "memory"
 

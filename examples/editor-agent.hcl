@@ -1,4 +1,4 @@
-# One person, one machine, one coding agent in an editor: turns one after another, its tools beside each other.
+# One person, one machine, one coding agent in an editor: turns one after another, its tools in parallel.
 listen = "127.0.0.1:7717"
 store  = "./laneway-data"
 

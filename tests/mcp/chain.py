@@ -23,7 +23,7 @@ def ask(number, method, params):
 client = {"name": "chain", "version": "1"}
 ask(1, "initialize", {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client})
 bridge.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-# A turn of its own conversation would wait for itself; tasks beside it go on until the chain is too long.
+# A turn of its own conversation would wait for itself; other tasks go on until the chain is too long.
 arguments = {"agent_name": "deep", "message": message + "x", "parallel": message.startswith("p")}
 answer = ask(2, "tools/call", {"name": "chat_with_agent", "arguments": arguments})
 bridge.stdin.close()

@@ -54,7 +54,7 @@ async def test_the_agent_that_asks_is_the_source(way: Way) -> None:
             way.server.open(name)
         current = queue["current_execution"]
         assert (current["source"], current["source_agent"]) == ("agent", agent or "coder")
-    async with way.client("agent:coder", agent="somebody-else") as client:
+    async with way.client("agent:coder", agent="another-agent") as client:
         refused = await client.call_tool("chat_with_agent", {"agent_name": "echo", "message": "x"})
         assert refused.is_error and refused.structured_content["code"] == "FORBIDDEN"
 

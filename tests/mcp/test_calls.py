@@ -38,8 +38,8 @@ async def test_an_agent_is_asked_and_answers(way: Way) -> None:
         assert "echo" in [agent["name"] for agent in listed.structured_content["items"]]
         explained = await client.call_tool("explain_task", {"task_id": task})
         assert explained.structured_content["status"] == "completed"
-        beside = {"agent_name": "echo", "message": "beside", "parallel": True, "session": "s"}
-        assert text(await client.call_tool("chat_with_agent", beside)) == "beside"
+        parallel = {"agent_name": "echo", "message": "parallel", "parallel": True, "session": "s"}
+        assert text(await client.call_tool("chat_with_agent", parallel)) == "parallel"
 
 
 async def test_a_failed_run_is_an_error_that_says_so(way: Way) -> None:
@@ -55,7 +55,7 @@ async def test_what_makes_no_sense_is_told_and_starts_nothing(way: Way) -> None:
             ("chat_with_agent", {"agent_name": "echo"}, "missing field `message`"),
             ("chat_with_agent", {"agent_name": "echo", "message": 5}, "expected a string"),
             ("chat_with_agent", {"agent_name": "echo", "message": " "}, "message must not be empty"),
-            ("chat_with_agent", {"agent_name": "nobody", "message": "x"}, "there is no such agent"),
+            ("chat_with_agent", {"agent_name": "unknown", "message": "x"}, "there is no such agent"),
             ("list_agents", {"limit": 5}, "takes no arguments"),
             ("get_task", {"task_id": "nothing"}, "there is no such task"),
             ("clear_queue", {}, "missing field `agent_name`"),

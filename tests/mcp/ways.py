@@ -71,7 +71,7 @@ WAYS = [("http", MODERN), ("http", LEGACY), ("stdio", MODERN), ("stdio", LEGACY)
 
 
 class Call:
-    """A call under way, with what is told of its progress."""
+    """A call under way, with the progress that it reports."""
 
     def __init__(self, client: Client, agent: str, message: str, **more: Any) -> None:
         self.client, self.more = client, more

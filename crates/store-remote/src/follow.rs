@@ -19,7 +19,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_
 /// How far the log goes; `None`: not known yet.
 pub(crate) type Known = Option<Result<Version, StoreError>>;
 
-/// The task that follows the log, started for the first caller who waits.
+/// The task that follows the log, started for the first waiting caller.
 #[derive(Default)]
 pub(crate) struct Following(Mutex<Option<(watch::Sender<Known>, JoinHandle<()>)>>);
 

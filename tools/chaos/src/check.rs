@@ -9,9 +9,9 @@ use crate::{LEASE_MS, REPLICA_LEASE_MS, WORK_MAX};
 
 /// How late the end of a lease may be noticed.
 const LATE_MS: u64 = 1000;
-/// While nobody appends for longer than this, the store is away, and nobody can be blamed for silence.
+/// When no replica appends for longer than this, the store is away, and silence is no fault of a replica.
 const SILENCE_MS: u64 = 300;
-/// After a silence of this length somebody may have come back from an outage, and renewed what nobody could renew.
+/// After a silence of this length, replicas may be back from an outage and renew leases that none could renew.
 const OUTAGE_MS: u64 = 100;
 
 /// What the log shows.
@@ -48,7 +48,7 @@ struct Run {
     lease_until: u64,
 }
 
-/// How long somebody has been appending, and how often everybody was silent.
+/// How long any replica has been appending, and how often all were silent.
 #[derive(Clone, Copy, Default)]
 struct Moment {
     active_ms: u64,
@@ -65,14 +65,14 @@ struct Checker {
     last_started: HashMap<LaneName, usize>,
     /// Attempts whose lease lapsed.
     lapsed: HashSet<(TaskId, u64)>,
-    /// When each replica appended last, in time during which somebody did.
+    /// When each replica appended last, in time during which any replica did.
     seen: HashMap<u64, Moment>,
     now: Moment,
     last_at: u64,
 }
 
-/// Checks a whole log. `accepted` are the tasks that somebody was told to have been accepted, `done` the attempts that
-/// somebody has finished.
+/// Checks a whole log. `accepted` are the tasks whose callers got an acceptance, `done` the attempts that
+/// were finished.
 pub fn check(log: &[Batch], accepted: &[TaskId], done: &HashSet<(TaskId, u64)>) -> Findings {
     let mut checker = Checker::default();
     for batch in log {
@@ -194,9 +194,7 @@ impl Checker {
             (End::Completed, Some(run)) => {
                 self.findings.completed += 1;
                 if is_turn && !done.contains(&(id, run.fence)) {
-                    self.violation(format!(
-                        "{id} was completed by somebody else than the one who had its lease"
-                    ));
+                    self.violation(format!("{id} was completed without its lease"));
                 }
             }
             (End::Completed, None) => self.violation(format!("{id} was completed and did not run")),
@@ -289,7 +287,7 @@ mod tests {
         assert_eq!(violations(fine.clone(), &[1], &[(1, 1)]), Vec::<String>::new());
         let cases = [
             (violations(fine.clone(), &[1, 2], &[(1, 1)]), "is not in the log"),
-            (violations(fine, &[1], &[(1, 7)]), "by somebody else"),
+            (violations(fine, &[1], &[(1, 7)]), "without its lease"),
             (violations(vec![(1, vec![submitted(1)])], &[], &[]), "has not ended"),
             (
                 violations(

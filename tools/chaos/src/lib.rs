@@ -15,14 +15,14 @@
     reason = "it is a test, which stops at anything unexpected"
 )]
 
+mod backend;
 mod check;
-mod engine;
 mod replica;
 mod run;
 
+pub use backend::{BackendKind, be_replica};
 pub use check::{Findings, check};
-pub use engine::{Kind, be_replica};
-pub use run::{Summary, run};
+pub use run::{ChaosSummary, run};
 
 /// For how long a run without a sign of life counts as alive.
 pub const LEASE_MS: u64 = 2000;

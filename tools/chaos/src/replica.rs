@@ -11,7 +11,7 @@ use laneway_engine::{Context, Failure, Handle, Options, Task};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::engine::open;
+use crate::backend::open;
 use crate::{LEASE_MS, REPLICA_LEASE_MS, SESSIONS, WORK_MAX};
 
 /// How often a replica brings something.

@@ -13,8 +13,8 @@ use laneway_store::{Batch, Head, Log};
 use laneway_test_services::{Process, Proxy, Signal};
 
 use crate::LEASE_MS;
+use crate::backend::{BackendKind, RunningBackend, open};
 use crate::check::{Findings, check};
-use crate::engine::{Engine, Kind, open};
 
 /// How long to wait between two faults.
 const PAUSE: Duration = Duration::from_millis(700);
@@ -25,8 +25,8 @@ const SORTS: u64 = 8;
 
 /// What was done, and what the log shows.
 #[derive(Debug)]
-pub struct Summary {
-    kind: Kind,
+pub struct ChaosSummary {
+    backend: BackendKind,
     replicas: usize,
     kills: u32,
     stops: u32,
@@ -54,20 +54,26 @@ struct Member {
 
 struct Run<'a> {
     program: &'a str,
-    engine: Engine,
+    server: RunningBackend,
     members: Vec<Member>,
     started: u64,
     said: Vec<String>,
-    summary: Summary,
+    summary: ChaosSummary,
     /// For the choice of faults.
     seed: u64,
 }
 
-/// Runs so many replicas for so long. `program` is the path of `laneway-chaos-replica`.
-pub fn run(program: &str, kind: Kind, replicas: usize, length: Duration, seed: u64) -> Summary {
-    let engine = Engine::start(kind);
-    let summary = Summary {
-        kind,
+/// Runs replicas for some time. `program` is the path of `laneway-chaos-replica`.
+pub fn run(
+    program: &str,
+    backend: BackendKind,
+    replicas: usize,
+    length: Duration,
+    seed: u64,
+) -> ChaosSummary {
+    let server = RunningBackend::start(backend);
+    let summary = ChaosSummary {
+        backend,
         replicas,
         kills: 0,
         stops: 0,
@@ -82,9 +88,9 @@ pub fn run(program: &str, kind: Kind, replicas: usize, length: Duration, seed: u
         findings: Findings::default(),
     };
     let (members, said) = (Vec::new(), Vec::new());
-    let mut run = Run { program, engine, members, started: 0, said, summary, seed };
+    let mut run = Run { program, server, members, started: 0, said, summary, seed };
     for _ in 0..replicas {
-        let proxy = Proxy::to(run.engine.port());
+        let proxy = Proxy::to(run.server.port());
         let member = run.member(proxy);
         run.members.push(member);
     }
@@ -103,7 +109,7 @@ pub fn run(program: &str, kind: Kind, replicas: usize, length: Duration, seed: u
 impl Run<'_> {
     fn member(&mut self, proxy: Proxy) -> Member {
         self.started += 1;
-        let (url, number) = (self.engine.url_at(proxy.port()), self.started);
+        let (url, number) = (self.server.url_at(proxy.port()), self.started);
         let (process, lines, input) = Process::talk(self.program, &[&url, &number.to_string()]).unwrap();
         Member { number, process, lines, input, proxy, until: None }
     }
@@ -135,10 +141,10 @@ impl Run<'_> {
                 self.summary.outages += 1;
             }
             5 => {
-                self.engine.restart();
+                self.server.restart();
                 self.summary.restarts += 1;
             }
-            6 => self.engine.forget(),
+            6 => self.server.forget(),
             _ => {
                 let delay = self.chance(20);
                 self.members[one].proxy.delay(Duration::from_millis(delay));
@@ -172,7 +178,7 @@ impl Run<'_> {
     }
 
     /// Lets everything come to its end, and looks at what happened.
-    fn finish(mut self) -> Summary {
+    fn finish(mut self) -> ChaosSummary {
         for member in &mut self.members {
             let asked = member.input.as_mut().map(|input| writeln!(input, "enough"));
             assert!(matches!(asked, Some(Ok(()))), "replica {} listens", member.number);
@@ -183,7 +189,7 @@ impl Run<'_> {
         }
         let began = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let url = self.engine.url_at(self.engine.port());
+        let url = self.server.url_at(self.server.port());
         let log = runtime.block_on(drained(&url, began));
         self.summary.drained = began.elapsed();
         for mut member in self.members.drain(..) {
@@ -214,7 +220,7 @@ impl Run<'_> {
     }
 }
 
-/// The whole log, as soon as nothing is live any more.
+/// The whole log, as soon as no task is live.
 async fn drained(url: &str, began: Instant) -> Vec<Batch> {
     let log = Log::new(Arc::clone(&open(url).await.unwrap()));
     loop {
@@ -224,7 +230,7 @@ async fn drained(url: &str, began: Instant) -> Vec<Batch> {
             break;
         }
         assert!(began.elapsed() < DRAINED_WITHIN, "{left} tasks have not ended");
-        // An engine that has just been started again may be away for a moment.
+        // A backend that has just restarted may be away for a moment.
         drop(log.store().tail(head.version).await);
     }
     let (mut all, mut head) = (Vec::new(), Head::EMPTY);
@@ -245,10 +251,10 @@ fn done_in(line: &str) -> Option<(TaskId, u64)> {
     Some((task, line.rsplit(' ').next()?.parse().ok()?))
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for ChaosSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Findings { tasks, completed, lost, lapsed, stale, running_most, violations } = &self.findings;
-        writeln!(f, "{} replicas on {:?}", self.replicas, self.kind)?;
+        writeln!(f, "{} replicas on {:?}", self.replicas, self.backend)?;
         writeln!(
             f,
             "  tasks {tasks} (completed {completed}, lost {lost}), told accepted {}, batches {}",
@@ -256,7 +262,7 @@ impl fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, engine restarts {}",
+            "  kills {}, pauses {}, cuts {}, lost replies {}, cut off {}, backend restarts {}",
             self.kills, self.stops, self.cuts, self.lost_replies, self.outages, self.restarts
         )?;
         writeln!(

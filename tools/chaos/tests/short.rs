@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use laneway_chaos::{Kind, run};
+use laneway_chaos::{BackendKind, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_laneway-chaos-replica");
 
@@ -13,10 +13,10 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().map_or(default, |number| number.parse().unwrap())
 }
 
-fn survives(kind: Kind) {
+fn survives(backend: BackendKind) {
     let seconds = number("LANEWAY_CHAOS_SECONDS", 15);
     let (replicas, seed) = (number("LANEWAY_CHAOS_REPLICAS", 3), number("LANEWAY_CHAOS_SEED", 1));
-    let summary = run(PROGRAM, kind, replicas as usize, Duration::from_secs(seconds), seed);
+    let summary = run(PROGRAM, backend, replicas as usize, Duration::from_secs(seconds), seed);
     println!("{summary}");
     let findings = &summary.findings;
     assert!(findings.violations.is_empty(), "{summary}");
@@ -26,10 +26,10 @@ fn survives(kind: Kind) {
 
 #[test]
 fn replicas_on_redis() {
-    survives(Kind::Redis);
+    survives(BackendKind::Redis);
 }
 
 #[test]
 fn replicas_on_postgres() {
-    survives(Kind::Postgres);
+    survives(BackendKind::Postgres);
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::LEASE_MS;
-use crate::host::Host;
 use crate::kind::Kind;
-use crate::link::pass;
+use crate::machines::machine::Host;
+use crate::network::link::pass;
 use crate::plan::Step;
 use crate::world::{CLIENTS, Sim, WORKERS, World};
 
@@ -42,7 +42,7 @@ impl Sim {
             place.host.crash();
             place.life += 1;
             let handle = place.handle.take();
-            world.bury(replica);
+            world.reap_dead(replica);
             handle
         };
         drop(handle);
@@ -56,7 +56,7 @@ impl Sim {
             }
             world.count(Kind::ReplicaCrash);
             world.note(|| format!("replica {replica} crashes"));
-            world.stand_in_line(replica);
+            world.request_append_turn(replica);
         }
         self.kill_replica(replica, back_ms);
         let sim = self.clone();
@@ -77,7 +77,7 @@ impl Sim {
             let until = world.now() + length + 500;
             world.trouble(replica, until);
             world.note(|| format!("replica {replica} stands still for {length} ms"));
-            world.stand_in_line(replica);
+            world.request_append_turn(replica);
             host
         };
         host.pause();
@@ -200,7 +200,7 @@ impl World {
         self.fault_end = self.fault_end.max(until);
     }
 
-    /// Nobody reaches the store for so long. Those who try do so at growing intervals, never longer than it was away.
+    /// No replica reaches the store for this long. Replicas try again at growing intervals, never longer than the outage.
     pub(crate) fn store_away(&mut self, length: u64) {
         let now = self.now();
         self.shared.away_until = self.shared.away_until.max(now + length);

@@ -37,11 +37,11 @@ kinds! {
         ReadRefused,
         /// A read takes long.
         ReadSlow,
-        /// Nobody tells a replica that the log has grown.
+        /// A replica gets no hint that the log has grown.
         HintLost,
-        /// A replica is told of less than there is.
+        /// A replica gets a hint of an older version.
         HintStale,
-        /// A replica is told twice of the same.
+        /// A replica gets the same hint twice.
         HintTwice,
         /// A snapshot is lost after the store said that it has it.
         SnapshotLost,
@@ -75,7 +75,7 @@ kinds! {
         WorkerCrash,
         /// A worker stands still for longer than a lease.
         WorkerPause,
-        /// Somebody who asked is gone before the answer.
+        /// A caller is gone before the answer.
         ClientCrash,
         /// What is asked takes long to get there.
         CallSlow,

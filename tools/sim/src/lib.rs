@@ -1,4 +1,4 @@
-//! Whole histories of Laneway in one thread, on time that passes when nothing else is to be done.
+//! Simulates whole histories of Laneway in one thread, on virtual time.
 //!
 //! ```text
 //!   clients ──┐ calls: slow, lost,   ┌── replica 0: the real engine ──┐ wire: slow, lost, late,
@@ -7,50 +7,31 @@
 //!   each is a machine that can stand still or die at any await
 //! ```
 //!
-//! A seed gives a [`Plan`]: what is asked and what goes wrong, and when. [`run()`] lets it happen: the engine, the scheduler and
-//! the encoding are the real ones, and the store is a log in memory behind wires with faults. Every batch is checked
-//! when it is written, everything that somebody was told is checked against the log, and what really runs against what was
-//! granted. A lease and a second after the last fault nothing may be left of the dead, and in the end everything must have
-//! ended. One seed is one history, to the byte.
+//! A seed gives a [`Plan`]: what callers ask, what goes wrong, and when. [`run()`] carries it out. The engine, the scheduler and the
+//! encoding are the real ones. The store is a log in memory behind wires with faults.
 //!
-//! | question | file |
-//! |---|---|
-//! | what can happen, and when? | `kind.rs`, `plan.rs` |
-//! | who takes part? | `host.rs`, `replica.rs`, `worker.rs`, `client.rs` |
-//! | what lies between them? | `net.rs`, `link.rs`, `wire.rs`, `shared.rs` |
-//! | what goes wrong? | `faults.rs`; on purpose: `planted.rs` |
-//! | what must hold? | `check.rs`, `talks.rs`, `judge.rs`, `ledger.rs`, `run.rs` |
-//! | how is a failure made short, and many seeds told of? | `shrink.rs`, `report.rs`, `summary.rs` |
+//! Every batch is checked when it is written. Every answer to a caller is checked against the log, and every run against its
+//! grant. A lease and a second after the last fault, no work of a dead replica may be left. At the end every task must have
+//! ended. One seed is one history, to the byte.
 
-mod check;
-mod client;
+mod checks;
 mod faults;
-mod host;
-mod judge;
 mod kind;
-mod ledger;
-mod link;
-mod net;
+mod machines;
+mod network;
 mod plan;
 mod planted;
-mod replica;
 mod report;
 mod run;
-mod shared;
-mod shrink;
-mod summary;
-mod talks;
-mod wire;
-mod worker;
 mod world;
 
 pub use kind::Kind;
 pub use plan::{Plan, Step};
 pub use planted::Bug;
 pub use report::gist;
-pub use run::{Outcome, Wanted, run};
-pub use shrink::shrink;
-pub use summary::{Summary, explain};
+pub use report::shrink::shrink;
+pub use report::summary::{Summary, explain};
+pub use run::{History, Wanted, run};
 
 /// For how long a run or a replica without a sign of life counts as alive.
 pub const LEASE_MS: u64 = 2000;

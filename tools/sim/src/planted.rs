@@ -58,7 +58,7 @@ impl Bug {
         Bug::VersionNotChecked,
     ];
 
-    /// The first of so many seeds that shows it, and what it shows.
+    /// The first seed that shows it, and what it shows.
     ///
     /// # Errors
     ///

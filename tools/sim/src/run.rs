@@ -8,9 +8,9 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until};
 
 use crate::kind::Kind;
-use crate::link::pass;
+use crate::machines::replica::settings;
+use crate::network::link::pass;
 use crate::plan::{HORIZON_MS, Plan};
-use crate::replica::settings;
 use crate::world::{Sim, WORKERS, World};
 use crate::{Bug, LEASE_MS};
 
@@ -30,20 +30,20 @@ pub struct Wanted {
 
 /// What a history showed.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct History {
     /// Everything that must not be.
     pub violations: Vec<String>,
     /// How often each kind of thing happened.
     pub counts: BTreeMap<Kind, u64>,
     /// The same for the same history.
     pub digest: u64,
-    /// What happened, if somebody wanted to know.
+    /// The timeline, if the caller wanted one.
     pub timeline: Vec<String>,
     /// How long it took, in milliseconds of its own time.
     pub millis: u64,
     /// How many batches the log had.
     pub batches: u64,
-    /// For how long something of a dead replica was left, in milliseconds; and where somebody else was in trouble too.
+    /// For how long work of a dead replica was left, in milliseconds; also where another machine had a fault.
     pub left_ms: (u64, u64),
     /// How often the baton was passed to a replica, and how often to one that had died.
     pub batons: (u64, u64),
@@ -54,7 +54,7 @@ pub struct Outcome {
 /// # Panics
 ///
 /// Where the operating system has no room for a runtime.
-pub fn run(plan: &Plan, wanted: Wanted) -> Outcome {
+pub fn run(plan: &Plan, wanted: Wanted) -> History {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     #[expect(clippy::expect_used, reason = "without a runtime nothing can be simulated")]
     let runtime = runtime.expect("a runtime needs no more than memory");
@@ -71,8 +71,7 @@ async fn drive(sim: &Sim, plan: &Plan) {
     begin(sim).await;
     (1..plan.replicas).for_each(|replica| sim.start_replica(replica));
     if plan.steps.iter().any(|step| step.kind == Kind::SubmitExternal) {
-        // Workers ask all the time, and with each question the time is looked at: where they have nothing to do,
-        // nobody does it for the others.
+        // Each claim makes a replica look at the time, so idle workers would hide a replica that does not.
         (0..WORKERS).for_each(|worker| sim.start_worker(worker));
     }
     for step in &plan.steps {
@@ -102,7 +101,7 @@ async fn begin(sim: &Sim) {
     }
 }
 
-/// Nothing goes wrong any more.
+/// Ends all faults.
 async fn heal(sim: &Sim) {
     {
         let mut world = sim.world();
@@ -156,11 +155,11 @@ impl World {
     fn check_settled(&mut self) {
         self.note(|| "a lease and a second after the last fault".to_owned());
         self.checker.look();
-        self.judge();
+        self.collect_violations();
         let time = self.log_time();
         let due = self.checker.due(Timestamp(time.saturating_sub(LATE_MS)));
         if !due.is_empty() {
-            self.wrong(format!("nobody did what was due {LATE_MS} ms ago: {}", due.join(", ")));
+            self.wrong(format!("no replica did what was due {LATE_MS} ms ago: {}", due.join(", ")));
         }
         let mut ghosts = Vec::new();
         for (task, seen) in &self.checker.live {
@@ -249,12 +248,12 @@ impl World {
         lost.into_iter()
             .for_each(|message| self.wrong(format!("message {message} was accepted and is lost")));
         self.checker.look();
-        self.judge();
+        self.collect_violations();
     }
 }
 
 /// Ends everybody, and says what was seen.
-async fn end(sim: &Sim) -> Outcome {
+async fn end(sim: &Sim) -> History {
     let places = {
         let mut world = sim.world();
         let mut places = std::mem::take(&mut world.replicas);
@@ -266,7 +265,7 @@ async fn end(sim: &Sim) -> Outcome {
     places.iter().for_each(|place| place.host.crash());
     drop(places);
     let mut world = sim.world();
-    Outcome {
+    History {
         violations: std::mem::take(&mut world.violations),
         counts: std::mem::take(&mut world.counts),
         digest: world.digest,

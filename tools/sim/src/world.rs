@@ -9,13 +9,13 @@ use foldhash::quality::FixedState;
 use laneway_engine::Handle;
 use tokio::time::Instant;
 
-use crate::check::Checker;
-use crate::host::Host;
+use crate::checks::ledger::Ledger;
+use crate::checks::log_checker::Checker;
 use crate::kind::Kind;
-use crate::ledger::Ledger;
+use crate::machines::machine::Host;
+use crate::network::shared_log::SharedLog;
+use crate::network::wire::Wire;
 use crate::plan::Plan;
-use crate::shared::SharedLog;
-use crate::wire::Wire;
 use crate::{Bug, EPOCH_MS};
 use laneway_seeded::Random;
 
@@ -23,7 +23,7 @@ use laneway_seeded::Random;
 pub(crate) const WORKERS: usize = 2;
 pub(crate) const CLIENTS: usize = 3;
 
-/// The world, shared by all that happens in it. There is one thread, so nobody ever waits for it.
+/// The world, shared by all that happens in it. There is one thread, so the lock is always free.
 #[derive(Clone)]
 pub(crate) struct Sim(Arc<Mutex<World>>);
 
@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) left_ms: (u64, u64),
     /// How often the baton was passed to a replica, and how often to one that had died.
     pub(crate) batons: (u64, u64),
-    /// Until when somebody who shuts down may have left work for the others.
+    /// Until when a replica that shuts down may have left work for the others.
     pub(crate) leaving_until: u64,
     pub(crate) counts: BTreeMap<Kind, u64>,
     pub(crate) violations: Vec<String>,
@@ -147,7 +147,7 @@ impl World {
         (EPOCH_MS + self.now()).saturating_add_signed(ahead)
     }
 
-    /// Writes into the timeline, if somebody wants to read it.
+    /// Writes into the timeline, if the caller wants one.
     pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
         let now = self.now();
         if let Some(timeline) = &mut self.timeline {

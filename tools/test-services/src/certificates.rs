@@ -54,7 +54,7 @@ impl Certificates {
         self.dir.path().join("key.pem")
     }
 
-    /// Gives the key to whoever runs the server: Postgres takes only a key that nobody else can read.
+    /// Gives the key to the user of the server: Postgres takes only a key that no other user can read.
     pub(crate) fn give_to(&self, user: u32, group: u32) {
         chown(self.key(), Some(user), Some(group)).expect("root may do that");
     }

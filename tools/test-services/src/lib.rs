@@ -21,7 +21,7 @@ pub use process::{Process, Signal};
 pub use proxy::Proxy;
 pub use redis::Redis;
 
-/// A port of the loopback interface that nobody uses now.
+/// A port of the loopback interface that is free now.
 pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
     listener.local_addr().expect("it has an address").port()

@@ -70,7 +70,7 @@ impl Postgres {
     fn start_in(dir: TempDir, settings: &[&str]) -> Postgres {
         let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
         let mut last = String::new();
-        // Somebody else may take the port between our look and the start.
+        // Another process may take the port before the start.
         for _ in 0..10 {
             let port = free_port();
             match run(port, &dir, &settings) {
@@ -96,7 +96,7 @@ impl Postgres {
         self.port
     }
 
-    /// Kills it. Nobody can reach it until it is [started again](Postgres::restart).
+    /// Kills it. No client can reach it until it is [started again](Postgres::restart).
     pub fn kill(&mut self) {
         self.process.kill();
     }

@@ -125,7 +125,7 @@ impl Drop for Process {
     }
 }
 
-/// A command that the kernel kills when whoever started it dies.
+/// A command that the kernel kills when its parent dies.
 pub(crate) fn guarded(user: Option<&str>, program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
@@ -136,12 +136,12 @@ pub(crate) fn guarded(user: Option<&str>, program: &str) -> Command {
     command
 }
 
-/// Passes on every line, to its end, so that whoever writes them never has to wait.
+/// Passes on every line to the end, so that the writer never waits for a full pipe.
 fn read_lines(from: Option<impl Read + Send + 'static>, to: mpsc::Sender<String>) {
     let Some(from) = from else { return };
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            // Nobody listens any more when the process is ready.
+            // The receiver is gone once the process is ready.
             drop(to.send(line));
         }
     });

@@ -17,7 +17,7 @@ pub struct Proxy {
 struct Shared {
     is_over: AtomicBool,
     refuses: AtomicBool,
-    /// So many of the next replies are lost: the server has done it, and the connection ends.
+    /// How many of the next replies are lost: the server acts, and the connection ends.
     replies_to_lose: AtomicU64,
     delay_ms: AtomicU64,
     cuts: AtomicU64,
@@ -61,7 +61,7 @@ impl Proxy {
         self.shared.refuses.store(false, Ordering::SeqCst);
     }
 
-    /// Loses the next replies, so many: what was asked for is done, nobody hears of it, and the connection is cut.
+    /// Loses the next `replies`: the server acts, the reply is dropped, and the connection is cut.
     pub fn lose_replies(&self, count: u64) {
         self.shared.replies_to_lose.store(count, Ordering::SeqCst);
     }

@@ -24,7 +24,7 @@ impl Redis {
     pub fn start_with(settings: &[&str]) -> Redis {
         let dir = TempDir::new().expect("there is room for a directory");
         let arguments: Vec<String> = settings.iter().map(|&word| word.to_owned()).collect();
-        // Somebody else may take the port between our look and the start.
+        // Another process may take the port before the start.
         for _ in 0..10 {
             let port = free_port();
             if let Ok(process) = run(port, &dir, &arguments) {
@@ -64,7 +64,7 @@ impl Redis {
         self.port
     }
 
-    /// Kills it. Nobody can reach it until it is [started again](Redis::restart).
+    /// Kills it. No client can reach it until it is [started again](Redis::restart).
     pub fn kill(&mut self) {
         self.process.kill();
     }

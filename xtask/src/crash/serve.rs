@@ -13,12 +13,12 @@ use crate::chore::{build_program, ensure, program};
 /// The calls with which something reaches a disk, and how late such a call is at most the one that kills.
 const CALLS: [(&str, u64); 4] =
     [("pwrite64", 150), ("fsync,fdatasync", 40), ("?open,?openat", 60), ("ftruncate", 3)];
-/// So many servers work on one store; then the next has a new one, so that none grows without end.
+/// How many servers work on one store. Then the next gets a new one, so that none grows without end.
 const ROUNDS_OF_A_STORE: u64 = 20;
 const CLIENTS: usize = 4;
 /// Texts are shorter than this.
 const PAYLOAD_MAX: usize = 400;
-/// So many stores are worked on at once: a round is mostly waiting for a start and for its moment.
+/// How many stores are used at once: a round mostly waits for a start and for its moment.
 const STORES: u64 = 3;
 /// How long the load lasts at most, when no call kills before.
 const LOAD: Duration = Duration::from_millis(700);
@@ -33,7 +33,7 @@ struct Figures {
     looked_at: usize,
 }
 
-/// Kills servers so many times at some moment, and so many times at some system call.
+/// Kills servers `rounds` times at some moment, and `points` times at some system call.
 pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String> {
     ensure("strace", "strace")?;
     build_program()?;
@@ -42,7 +42,7 @@ pub(crate) fn run_all(rounds: u64, points: u64, seed: u64) -> Result<(), String>
     let place = std::env::temp_dir().join(format!("laneway-crash-{}", std::process::id()));
     let began = Instant::now();
     let outcome = crash_all(&program, &place, rounds, points, seed);
-    // The store of a failure is left for whoever looks into it.
+    // The store of a failure is kept for inspection.
     let figures =
         outcome.map_err(|problem| format!("{problem}; seed {seed}; the store is in {}", place.display()))?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -215,7 +215,7 @@ fn check_all(program: &Path, place: &Path, known: &[Accepted], figures: &mut Fig
     if known.is_empty() {
         return Ok(());
     }
-    let mut served = Served::start(program, place, &[])?.ok_or("it does not start any more")?;
+    let mut served = Served::start(program, place, &[])?.ok_or("it no longer starts")?;
     for (id, length) in known {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
         if status != 200 || !has_payload(&task, *length) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Only what hangs takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server in a process group of its own, with strace beside it if it is to be watched.
+/// A server in a process group of its own, under strace if it is traced.
 pub(crate) struct Served {
     pub(crate) process: Child,
     pub(crate) address: String,
@@ -23,7 +23,7 @@ impl Served {
         let mut command = match watched {
             [] => Command::new(program),
             _ => {
-                // With -D the server is our own child, and strace is beside it.
+                // With -D the server is our own child instead of strace's.
                 let mut command = Command::new("strace");
                 command.args(["-D", "-f"]).args(watched).arg(program);
                 command

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use super::{Problem, tree::Tree};
 
 /// Names that several crates share, and why that is no second meaning.
-const SHARED: [(&str, &str); 0] = [];
+const SHARED: [(&str, &str); 4] = [
+    ("Error", "each crate's own error, written with the crate's name"),
+    ("Options", "how to open one kind of store or engine, written with the crate's name"),
+    ("Postgres", "the backend; in tools, a real server of it for tests"),
+    ("Redis", "the backend; in tools, a real server of it for tests"),
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -26,7 +26,7 @@ impl Load {
     /// What keeps one replica busy.
     pub(crate) const ONE: Load = Load { slots: 50, callers: 256 };
 
-    /// What keeps so many busy. Each needs slots of its own, and as many again for each of the others, because a slot is held
+    /// What keeps this many busy. Each needs slots of its own, and as many again for each of the others, because a slot is held
     /// until its replica has its next turn.
     pub(crate) fn of(replicas: usize) -> Load {
         let turns = replicas as u32;
@@ -77,7 +77,7 @@ pub(crate) async fn throughput(replicas: &[Handle], load: Load, tasks: usize) ->
     tasks as f64 / start.elapsed().as_secs_f64()
 }
 
-/// The 99th percentile of the time that a submit takes, at so many a second spread over all, whoever is late; and how many
+/// The 99th percentile of the time that a submit takes, at this many a second over all replicas; and how many
 /// there were. The time begins in the thread that brings them, before anything of ours is woken.
 pub(crate) async fn open_loop(replicas: &[Handle], a_second: u32, seconds: u32) -> (Duration, usize) {
     let (told, mut times) = mpsc::unbounded_channel();

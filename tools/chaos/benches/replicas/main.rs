@@ -1,4 +1,4 @@
-//! Replicas that share a log, beside what others do on the same engine in the same run.
+//! Replicas that share a log, compared with other queues on the same backend in the same run.
 //!
 //! `cargo xtask bench replicas` installs the peer and runs this; `cargo xtask bench replicas ten` only the parts whose name
 //! has that in it. Subject and peer take turns; a line is the median of the ratios of all rounds. Below a line stands what
@@ -133,13 +133,14 @@ async fn saturated(redis: &Redis) -> [Row; 2] {
         is_at_least: true,
     };
     let [of_one, of_three] = rates;
-    let beside_peer = told(row("Redis: one replica, 50 at once, beside BullMQ", &of_one.rates, &peer, 5.0));
+    let with_peer =
+        told(row("Redis: one replica, 50 at once, compared with BullMQ", &of_one.rates, &peer, 5.0));
     of_one.costs.print(ROUNDS * TASKS);
-    let what = "Redis: three replicas, saturated, beside one";
+    let what = "Redis: three replicas, saturated, compared with one";
     let beside_one = told(row(what, &of_three.rates, &of_one.rates, 1.0));
     of_three.costs.print(ROUNDS * TASKS);
     more_slots(redis, [&one, &three]).await;
-    [beside_peer, beside_one]
+    [with_peer, beside_one]
 }
 
 /// What slots and callers have to do with it, in rounds of their own: what has ended is remembered, and the more there is of that
@@ -193,7 +194,7 @@ fn ratio(ours: &[f64], reference: &[f64]) -> f64 {
     median(&ours.iter().zip(reference).map(|(ours, reference)| ours / reference).collect::<Vec<_>>())
 }
 
-/// Times, each beside a round trip just before it: how long one takes depends on where the kernel puts the two processes.
+/// Times, each with a round trip just before it: how long one takes depends on where the kernel puts the two processes.
 fn beside_trips(what: &'static str, pairs: &[(Duration, Duration)], bound: f64) -> Row {
     let (ours, trips): (Vec<f64>, Vec<f64>) =
         pairs.iter().map(|(ours, trip)| (ours.as_secs_f64() * 1e6, trip.as_secs_f64() * 1e6)).unzip();
@@ -249,7 +250,7 @@ async fn ten_at_a_rate(redis: &Redis) -> Row {
     row
 }
 
-/// The 99th percentile of submit at so many tasks a second, what that has cost, and how many tasks there were.
+/// The 99th percentile of submit at this many tasks a second, what that has cost, and how many tasks there were.
 async fn at_a_rate(
     replicas: &[Handle],
     redis: &Redis,
@@ -294,7 +295,7 @@ async fn on_postgres() -> Row {
     }
     let ratios: Vec<f64> = ours.iter().zip(&peer).map(|(ours, peer)| ours / peer).collect();
     told(Row {
-        what: "Postgres: one replica, beside SKIP LOCKED on 8 connections",
+        what: "Postgres: one replica, compared with SKIP LOCKED on 8 connections",
         ours: format!("{:.0}/s", median(&ours)),
         reference: format!("{:.0}/s", median(&peer)),
         ratio: median(&ratios),

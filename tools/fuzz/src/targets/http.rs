@@ -7,18 +7,18 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::served::{Answer, ask, with_server};
-use crate::Outcome;
+use crate::Verdict;
 
-pub(super) fn read(input: &[u8]) -> Outcome {
+pub(super) fn read(input: &[u8]) -> Verdict {
     let request = request(input);
     with_server(async |address| match ask(address, &request).await {
         Some(answer) => {
             check(&answer);
             // An input may have created a token, which later inputs do not have.
             let is_locked = matches!(answer.status, 401 | 403);
-            (if answer.status < 400 { Outcome::Understood } else { Outcome::Refused }, !is_locked)
+            (if answer.status < 400 { Verdict::Understood } else { Verdict::Refused }, !is_locked)
         }
-        None => (Outcome::Understood, true),
+        None => (Verdict::Understood, true),
     })
 }
 

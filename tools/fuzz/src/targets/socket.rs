@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::served::{check_health, with_server};
-use crate::Outcome;
+use crate::Verdict;
 
 const BETWEEN: &[u8] = b"\n%%\n";
 /// The payload of the last frame: a ping, answered after all frames before it.
@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const HANDSHAKE: &str = "GET /api/ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-pub(super) fn read(input: &[u8]) -> Outcome {
+pub(super) fn read(input: &[u8]) -> Verdict {
     with_server(async |address| (talk(address, input).await, true))
 }
 
-async fn talk(address: SocketAddr, input: &[u8]) -> Outcome {
+async fn talk(address: SocketAddr, input: &[u8]) -> Verdict {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(HANDSHAKE.as_bytes()).await.expect("a handshake");
     let (bytes, is_whole) = frames(input);
@@ -37,7 +37,7 @@ async fn talk(address: SocketAddr, input: &[u8]) -> Outcome {
             // A server rightly waits for the rest of half a frame.
             assert!(!is_whole, "the last ping was not answered");
             check_health(address).await;
-            Outcome::Understood
+            Verdict::Understood
         }
     }
 }
@@ -85,8 +85,8 @@ fn frame(first: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads frames until the last ping is answered or the server hangs up; each text is JSON with an event.
-async fn read_frames(stream: &mut TcpStream) -> Outcome {
-    let mut outcome = Outcome::Understood;
+async fn read_frames(stream: &mut TcpStream) -> Verdict {
+    let mut outcome = Verdict::Understood;
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     let mut is_open = false;
@@ -101,7 +101,7 @@ async fn read_frames(stream: &mut TcpStream) -> Outcome {
             match opcode {
                 1 => outcome = outcome.max(check_text(&payload)),
                 10 if payload == LAST => return outcome,
-                8 => return Outcome::Refused,
+                8 => return Verdict::Refused,
                 _ => {}
             }
         }
@@ -109,7 +109,7 @@ async fn read_frames(stream: &mut TcpStream) -> Outcome {
             Ok(read) if read > 0 => bytes.extend_from_slice(&buffer[..read]),
             _ => {
                 assert!(is_open, "the server hung up before the upgrade");
-                return Outcome::Refused;
+                return Verdict::Refused;
             }
         }
     }
@@ -127,13 +127,13 @@ fn take_frame(bytes: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
     Some((opcode, payload))
 }
 
-fn check_text(payload: &[u8]) -> Outcome {
+fn check_text(payload: &[u8]) -> Verdict {
     let frame: Value = serde_json::from_slice(payload).expect("a frame in JSON");
     let event = frame["event"].as_str().unwrap_or_else(|| panic!("a frame without an event: {frame}"));
     if event != "error" {
-        return Outcome::Understood;
+        return Verdict::Understood;
     }
     assert_ne!(frame["data"]["code"], "INTERNAL", "answered {frame}");
     assert!(frame["data"]["detail"].is_string(), "an error without a detail: {frame}");
-    Outcome::Refused
+    Verdict::Refused
 }

@@ -2,8 +2,8 @@
 //! one slot, crashes, answers that get lost, requests that outlive their senders, and a log that loses its end.
 //!
 //! A lease may lapse at any time from the point of view of others: clocks are left to chance. What a replica decides
-//! rests on what it has read, and counts if the log still ends there. Whoever gives up on a request goes on, and the
-//! request may arrive later.
+//! rests on what it has read, and counts if the log still ends there. A sender that gives up on a request goes
+//! on, and the request may arrive later.
 //!
 //! The bounds: a crash, a lapse, a request that is given up and a loss of the log's last batch, each once at most and
 //! any two of them in one history. With none or one of them the log has up to six batches, which is room for all three
@@ -28,7 +28,7 @@ enum Action {
     Answer(usize),
     /// The sender waits no longer, and its request is still under way.
     GiveUp(usize),
-    /// A request gets there that nobody waits for.
+    /// A request arrives whose sender has given up.
     ArriveLate(usize),
     Crash(usize),
     Start(usize),
@@ -113,7 +113,7 @@ fn learn(log: &[Batch], this: &mut Replica, batch: Batch) {
     }
 }
 
-/// Reads the log. What one runs and the log does not know any more is told to stop by and by.
+/// Reads the log. A run that the log no longer knows is stopped later.
 fn read(log: &[Batch], this: &mut Replica) {
     if let Some(batch) = this.unsure.filter(|batch| log.len() > batch.version as usize) {
         learn(log, this, batch);
@@ -133,7 +133,7 @@ impl Model for Protocol {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (number, replica) in state.replicas.iter().enumerate() {
-            // Those that nobody has heard of are alike, so the first of them stands for all.
+            // Tasks that no process knows are alike, so the first stands for all.
             if state.is_fresh(number) && (0..number).any(|lower| state.is_fresh(lower)) {
                 continue;
             }
@@ -222,7 +222,7 @@ impl Model for Protocol {
                 });
                 granted.collect::<Vec<_>>().windows(2).all(|two| two[0] < two[1])
             }),
-            Property::always("only whoever has the lease ends a task, once", |_, state: &State| {
+            Property::always("only the holder of the lease ends a task, once", |_, state: &State| {
                 state.log.iter().enumerate().all(|(at, batch)| match batch.what {
                     What::Done { task, fence } | What::Lapse { task, fence } => {
                         tasks(&state.log[..at]).0[task as usize] == Some(fence)
@@ -275,7 +275,7 @@ fn no_interleaving_breaks_the_protocol() {
 fn without_the_fence_there_is_a_counterexample() {
     let protocol = Protocol { has_fence: false, compares_batches: true };
     let checker = protocol.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discovery("only whoever has the lease ends a task, once");
+    let found = checker.discovery("only the holder of the lease ends a task, once");
     assert!(found.is_some(), "an attempt that lost its lease must be seen to end the next one");
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum What {
         task: u8,
         fence: u8,
     },
-    /// Reported by whoever had this fence.
+    /// Reported under this fence.
     Done {
         task: u8,
         fence: u8,
@@ -46,7 +46,7 @@ pub(crate) struct Replica {
     pub(crate) is_down: bool,
     /// What it has read.
     pub(crate) seen: Vec<Batch>,
-    /// What it runs, whoever else believes that.
+    /// What it runs, even if no other process believes so.
     pub(crate) runs: Option<(u8, u8)>,
     /// What is under way to the store, and awaited.
     pub(crate) sent: Option<Batch>,
@@ -60,7 +60,7 @@ pub(crate) struct Replica {
 pub(crate) struct State {
     pub(crate) log: Vec<Batch>,
     pub(crate) replicas: [Replica; REPLICAS],
-    /// What is under way and awaited by nobody, as its sender died or gave up.
+    /// Requests on their way whose sender died or gave up.
     pub(crate) late: Vec<Batch>,
     pub(crate) troubles: u8,
     pub(crate) has: Troubles,
@@ -90,7 +90,7 @@ impl State {
         self.replicas[number] == Replica::default() && !self.batches().any(is_its)
     }
 
-    /// Whether nobody has heard that this task was granted.
+    /// Whether no process knows that this task was granted.
     pub(crate) fn is_untouched(&self, task: u8) -> bool {
         let runs = self.replicas.iter().filter_map(|replica| replica.runs);
         !self.batches().any(|batch| batch.what.task() == task) && runs.clone().all(|(run, _)| run != task)

@@ -98,7 +98,7 @@ impl Disk {
             Call::Resize(path, length) => Some((path, Change::Resize(*length))),
             _ => None,
         };
-        // What is written to a file without a name is nobody's any more.
+        // A write to a file without a name is lost.
         if let Some((path, change)) = change
             && let Some(file) = self.names.get(path)
         {

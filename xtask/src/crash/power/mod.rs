@@ -24,17 +24,17 @@ use disk::after_power_cut;
 use files::Files;
 use trace::{Call, Event};
 
-/// So many cuts are tried with one trace.
+/// How many cuts are tried with one trace.
 const CUTS_OF_A_TRACE: u64 = 25;
-/// So many servers in a row work on one store, each on what a power cut left of the one before it.
+/// How many servers in a row work on one store, each on what the power cut before it left.
 const TRACES_OF_A_STORE: u64 = 3;
 const CLIENTS: usize = 4;
-/// Enough that the write-ahead log (16 MB) is written back and begun anew; [`cut`] fails if it never was.
+/// Enough that the write-ahead log (16 MB) is written back and restarted; [`cut`] fails if it never was.
 const TASKS: usize = 360;
 /// Where the write-ahead log is written back to.
 const DATABASE: &str = "laneway.db";
 const PAYLOAD_MAX: usize = 32 * 1024;
-/// So many cuts of a disk that has only pretended to flush since some moment are tried for a loss.
+/// How many cuts are tried with a disk that pretends to flush from some moment on.
 const PRETENDED: usize = 12;
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ struct Answered {
     completed: usize,
 }
 
-/// Cuts the power so many times.
+/// Cuts the power `points` times.
 pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     ensure("strace", "strace")?;
     build_program()?;
@@ -73,7 +73,7 @@ pub(crate) fn cut(points: u64, seed: u64) -> Result<(), String> {
     let place = std::env::temp_dir().join(format!("laneway-power-{}", std::process::id()));
     let began = Instant::now();
     let outcome = cut_all(&program("debug"), &place, points, &mut Random::new(seed));
-    // The files of a failure are left for whoever looks into it.
+    // The files of a failure are kept for inspection.
     let figures =
         outcome.map_err(|problem| format!("{problem}; seed {seed}; the files are in {}", place.display()))?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -226,7 +226,7 @@ fn watch(
     Ok((events, answered.lengths))
 }
 
-/// Beside the store, which a power cut makes anew.
+/// Outside the store, which each power cut replaces.
 fn trace_file(place: &Path) -> PathBuf {
     place.with_extension("trace")
 }
@@ -306,7 +306,7 @@ fn look(
     let mut served = Served::start(program, place, &[])?.ok_or("it does not start")?;
     for id in promised.accepted.union(&promised.completed) {
         let (status, task) = served.ask("GET", &format!("/api/tasks/{id}"), "").ok_or("no answer")?;
-        let length = *lengths.get(id).ok_or_else(|| format!("nobody was told of {id}"))?;
+        let length = *lengths.get(id).ok_or_else(|| format!("no caller got an answer for {id}"))?;
         // Of what has ended the result is kept, and large payloads are not.
         let is_whole = match field(&task, "status") {
             Some("completed") => task.contains(&result(id)),

@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::kind::Kind;
-use crate::link::pass;
+use crate::network::link::pass;
 use crate::world::Sim;
 
-/// How long somebody waits for the answer of a replica.
+/// How long a caller waits for the answer of a replica.
 const ANSWER: Duration = Duration::from_millis(1500);
 
 /// Why there is no answer.
@@ -36,7 +36,7 @@ impl Sim {
             let mut world = self.world();
             let place = &world.replicas[replica % world.replicas.len()];
             let (host, handle) = (std::sync::Arc::clone(&place.host), place.handle.clone());
-            // Where nobody could have answered, it makes no difference that nobody was asked, or late.
+            // Without a replica that could answer, a late request makes no difference.
             if let Some(kind @ (Kind::CallLost | Kind::CallSlow)) = kind
                 && handle.is_some()
                 && !host.is_paused()
@@ -58,7 +58,7 @@ impl Sim {
                 tokio::select! {
                     biased;
                     done = &mut asked => Some(done),
-                    // Nobody waits for it any more.
+                    // The caller has given up.
                     () = answer.closed() => None,
                 }
             };

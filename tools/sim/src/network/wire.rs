@@ -31,9 +31,9 @@ pub(crate) struct Wire {
     /// The batch that the replica appended last, and whether it got no answer to that.
     pub(crate) appended: Option<BatchId>,
     pub(crate) has_failed: bool,
-    /// A hint that is told again.
+    /// A hint that arrives a second time.
     pub(crate) again: Option<Version>,
-    /// Told when the log grows, or nobody can reach it any more.
+    /// Notified when the log grows or can no longer be reached.
     pub(crate) told: Arc<Notify>,
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use laneway_engine::{Claim, ClaimRequest, Error};
 
 use crate::LEASE_MS;
-use crate::host::Host;
+use crate::checks::ledger::Run;
 use crate::kind::Kind;
-use crate::ledger::Run;
-use crate::link::pass;
-use crate::net::Silence;
+use crate::machines::machine::Host;
+use crate::network::calls::Silence;
+use crate::network::link::pass;
 use crate::world::Sim;
 
 /// How often a report is repeated whose fate is unknown.
@@ -100,7 +100,7 @@ async fn shows_life(sim: &Sim, claim: &Claim) -> bool {
     true
 }
 
-/// Says that it is done, until somebody has heard.
+/// Reports the completion until an answer arrives.
 async fn report(sim: &Sim, claim: &Claim) {
     let (task, fence) = (claim.task, claim.fence);
     for _ in 0..REPORTS_MAX {
@@ -108,7 +108,7 @@ async fn report(sim: &Sim, claim: &Claim) {
         let told = sim.call(sim.any_replica(), move |handle| async move {
             let done = handle.complete(task, fence, Some("1".into())).await;
             if done.is_ok() {
-                book.world().told_completed(task, fence);
+                book.world().answered_completed(task, fence);
             }
             done
         });

@@ -1,4 +1,4 @@
-//! Looks at every batch of the log when it is written: what must hold is counted here anew, beside the scheduler.
+//! Checks every batch of the log when it is written, with counts of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use laneway_core::{
 };
 use laneway_store::{Batch, Head};
 
-use crate::talks::Talks;
+use crate::checks::message_order::MessageOrder;
 
 /// The log as it is, and what follows from it.
 pub(crate) struct Checker {
@@ -30,7 +30,7 @@ pub(crate) struct Checker {
     last_started: BTreeMap<LaneName, u64>,
     /// The messages that were accepted, and whether they have ended.
     pub(crate) messages: BTreeMap<MessageId, bool>,
-    talks: Talks,
+    talks: MessageOrder,
     accepted: u64,
     /// What the last batch shows that must not be.
     pub(crate) wrong: Vec<String>,
@@ -95,7 +95,7 @@ impl Checker {
             running: BTreeMap::new(),
             last_started: BTreeMap::new(),
             messages: BTreeMap::new(),
-            talks: Talks::default(),
+            talks: MessageOrder::default(),
             accepted: 0,
             wrong: Vec::new(),
             lapses: Vec::new(),
@@ -122,7 +122,7 @@ impl Checker {
     pub(crate) fn look(&mut self) {
         let mut violation = self.scheduler.violation();
         if violation.as_ref().is_some_and(|text| text.contains("looks for")) {
-            // Stale looks are swept out by whoever decides, and here nobody does. What is made anew from the state has
+            // A deciding replica removes stale looks, and here none decides. A scheduler restored from the state has
             // none, and everything else about it is checked, now and from here on.
             self.scheduler = Scheduler::restore(0, &self.state());
             violation = self.scheduler.violation();

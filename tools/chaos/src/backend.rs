@@ -1,4 +1,4 @@
-//! The engine under test.
+//! The Redis or Postgres that the replicas share.
 
 use std::sync::Arc;
 
@@ -7,55 +7,55 @@ use laneway_store_postgres::PostgresStore;
 use laneway_store_redis::RedisStore;
 use laneway_test_services::{Postgres, Redis};
 
-/// Which engine.
+/// Which backend the replicas share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BackendKind {
     /// A Redis.
     Redis,
     /// A Postgres.
     Postgres,
 }
 
-/// A running engine.
-pub(crate) enum Engine {
+/// A running backend.
+pub(crate) enum RunningBackend {
     Redis(Redis),
     Postgres(Postgres),
 }
 
-impl Engine {
-    pub(crate) fn start(kind: Kind) -> Engine {
-        match kind {
-            Kind::Redis => Engine::Redis(Redis::start()),
-            Kind::Postgres => Engine::Postgres(Postgres::start()),
+impl RunningBackend {
+    pub(crate) fn start(backend: BackendKind) -> RunningBackend {
+        match backend {
+            BackendKind::Redis => RunningBackend::Redis(Redis::start()),
+            BackendKind::Postgres => RunningBackend::Postgres(Postgres::start()),
         }
     }
 
     pub(crate) fn port(&self) -> u16 {
         match self {
-            Engine::Redis(redis) => redis.port(),
-            Engine::Postgres(postgres) => postgres.port(),
+            RunningBackend::Redis(redis) => redis.port(),
+            RunningBackend::Postgres(postgres) => postgres.port(),
         }
     }
 
     /// Its address by way of a port.
     pub(crate) fn url_at(&self, port: u16) -> String {
         match self {
-            Engine::Redis(_) => format!("redis://127.0.0.1:{port}/0"),
-            Engine::Postgres(postgres) => postgres.url_at(port),
+            RunningBackend::Redis(_) => format!("redis://127.0.0.1:{port}/0"),
+            RunningBackend::Postgres(postgres) => postgres.url_at(port),
         }
     }
 
     /// Kills it and starts it again.
     pub(crate) fn restart(&mut self) {
         match self {
-            Engine::Redis(redis) => redis.restart(),
-            Engine::Postgres(postgres) => postgres.restart(),
+            RunningBackend::Redis(redis) => redis.restart(),
+            RunningBackend::Postgres(postgres) => postgres.restart(),
         }
     }
 
     /// Makes it forget what it can forget without harm: Redis its scripts.
     pub(crate) fn forget(&self) {
-        if let Engine::Redis(redis) = self {
+        if let RunningBackend::Redis(redis) = self {
             let client = redis::Client::open(redis.url()).unwrap();
             let mut connection = client.get_connection().unwrap();
             redis::cmd("SCRIPT").arg("FLUSH").exec(&mut connection).unwrap();

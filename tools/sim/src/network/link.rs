@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 use crate::Bug;
 use crate::EPOCH_MS;
 use crate::kind::Kind;
-use crate::shared::now;
-use crate::wire::{ANSWER_MS, Fate, Sort};
+use crate::network::shared_log::now;
+use crate::network::wire::{ANSWER_MS, Fate, Sort};
 use crate::world::{Sim, World};
 
 /// How long the log may have grown before a replica that heard nothing looks itself.
@@ -44,7 +44,7 @@ pub(crate) async fn pass(millis: u64) {
 }
 
 impl Link {
-    /// Asks the store. What was sent is on its way, whoever stands still or dies meanwhile.
+    /// Asks the store. A sent request stays on its way even if its sender stalls or dies.
     fn ask<T: Send + 'static>(
         &self,
         sort: Sort,
@@ -66,14 +66,14 @@ impl Link {
                 let done = sim.world().reach(replica, fate, act);
                 pass(fate.back_ms).await;
                 if fate.kind != Some(Kind::ReplyLost) {
-                    // Whoever has given up does not listen.
+                    // A caller that has given up does not listen.
                     drop(answer.send(done));
                 }
             });
             match timeout(Duration::from_millis(ANSWER_MS), told).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_)) => {
-                    // Nobody says that something was lost: that is found out by waiting.
+                    // A lost request has no answer; its sender notices by waiting.
                     pass(ANSWER_MS).await;
                     Err(unavailable("no answer"))
                 }
@@ -84,7 +84,7 @@ impl Link {
 }
 
 impl Link {
-    /// Notes how far the log was heard to go, if that is where it ends: of older batches nobody asks who has the baton.
+    /// Notes how far the log was heard to go, if that is where it ends: older batches say nothing about the append turn.
     fn noting<'a, T: Send + 'a>(
         &'a self,
         answer: Answer<'a, T>,

@@ -6,7 +6,7 @@ use laneway_core::{LaneName, MessageId, SessionChange, SessionEvent, TaskId};
 
 /// What is known of the messages of all conversations.
 #[derive(Default)]
-pub(crate) struct Talks {
+pub(crate) struct MessageOrder {
     /// Those that no turn has, by conversation and number.
     waiting: BTreeMap<(LaneName, u64), MessageId>,
     /// The number of each that has not ended.
@@ -15,7 +15,7 @@ pub(crate) struct Talks {
     turns: BTreeMap<TaskId, Vec<MessageId>>,
 }
 
-impl Talks {
+impl MessageOrder {
     /// Takes up one more event; says what about it must not be. What was dropped, interrupted or replaced has ended, so
     /// it is passed over in every mode.
     pub(crate) fn take(&mut self, event: &SessionEvent) -> Option<String> {
@@ -86,7 +86,7 @@ mod tests {
 
     /// What the last of these turns shows, after three messages; each has failed when the next one begins.
     fn shown(turns: &[&[u128]]) -> Option<String> {
-        let (mut talks, session) = (Talks::default(), LaneName::new(SESSION).unwrap());
+        let (mut talks, session) = (MessageOrder::default(), LaneName::new(SESSION).unwrap());
         (1..=3).for_each(|number| talks.accept(&session, MessageId(number), number as u64));
         let mut last = None;
         for (turn, messages) in turns.iter().enumerate() {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_message_in_two_turns_is_seen_and_one_that_ended_may_be_passed_over() {
-        let (mut talks, session) = (Talks::default(), LaneName::new(SESSION).unwrap());
+        let (mut talks, session) = (MessageOrder::default(), LaneName::new(SESSION).unwrap());
         (1..=2).for_each(|number| talks.accept(&session, MessageId(number), number as u64));
         assert_eq!(talks.begin(&session, TaskId(1), &[MessageId(1)]), None);
         let again = talks.begin(&session, TaskId(2), &[MessageId(1)]);

@@ -1,5 +1,8 @@
 //! Histories in words.
 
+pub(crate) mod shrink;
+pub(crate) mod summary;
+
 use laneway_core::Event;
 
 /// An event in a few words.

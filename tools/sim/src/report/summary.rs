@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::kind::Kind;
 use crate::plan::Plan;
-use crate::run::{Outcome, Wanted, run};
-use crate::shrink::shrink;
+use crate::report::shrink::shrink;
+use crate::run::{History, Wanted, run};
 
 /// What many seeds showed.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Summary {
     pub batches: u64,
     /// How long the histories took in their own time.
     pub millis: u64,
-    /// For how long something of a dead replica was left, in milliseconds; and where somebody else was in trouble too.
+    /// For how long work of a dead replica was left, in milliseconds; also where another machine had a fault.
     pub left_ms: (u64, u64),
     /// How often the baton was passed to a replica, and how often to one that had died.
     pub batons: (u64, u64),
@@ -33,7 +33,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs seeds on so many threads, each history in one of them, until one fails.
+    /// Runs seeds on this many threads, one history per thread at a time, until one fails.
     pub fn of_seeds(first: u64, count: u64, threads: usize, wanted: Wanted) -> Summary {
         let start = Instant::now();
         let (next, has_failed) = (AtomicU64::new(first), AtomicBool::new(false));
@@ -58,7 +58,7 @@ impl Summary {
         summary
     }
 
-    fn add(&mut self, seed: u64, outcome: Outcome) {
+    fn add(&mut self, seed: u64, outcome: History) {
         self.seeds += 1;
         self.batches += outcome.batches;
         self.millis += outcome.millis;

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use laneway_core::{State, TaskId};
 use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot, Version};
 
-use crate::check::{Checker, Holder};
+use crate::checks::log_checker::{Checker, Holder};
 use crate::kind::Kind;
-use crate::shared::now;
+use crate::network::shared_log::now;
 use crate::world::World;
 use crate::{EPOCH_MS, LEASE_MS};
 
@@ -32,7 +32,7 @@ impl World {
 
     /// A replica that dies or stands still does so in line for the baton: the next batch passes it to one that does not
     /// take it.
-    pub(crate) fn stand_in_line(&mut self, replica: usize) {
+    pub(crate) fn request_append_turn(&mut self, replica: usize) {
         let life = (replica, self.replicas[replica].life);
         if let Some((author, _)) = self.authors.iter().find(|(_, whose)| **whose == life) {
             let stands = now(self.shared.memory.request_baton(Author(*author)));
@@ -86,7 +86,7 @@ impl World {
             self.look_for_ghosts();
             self.checker.take(head, &batch);
             self.checker.look();
-            self.judge();
+            self.collect_violations();
         }
         self.look_for_ghosts();
     }
@@ -96,12 +96,12 @@ impl World {
         let dead = author.and_then(|author| self.authors.get(&author)).map(|(replica, _)| *replica);
         let others = self.replicas.iter().enumerate().filter(|(replica, _)| Some(*replica) != dead);
         let others = others.map(|(_, place)| place.trouble_until).max();
-        // Where nobody else is there, nobody can look.
+        // Without another replica, no replica can look.
         others.unwrap_or(u64::MAX).max(self.trouble_until).max(self.leaving_until)
     }
 
     /// Notes that a replica has died.
-    pub(crate) fn bury(&mut self, replica: usize) {
+    pub(crate) fn reap_dead(&mut self, replica: usize) {
         let now = self.now();
         let authors = self.authors.iter().filter(|(_, (known, _))| *known == replica);
         let authors: Vec<u64> = authors.map(|(author, _)| *author).collect();
@@ -149,10 +149,10 @@ impl World {
     }
 
     /// Takes over what the checker found.
-    pub(crate) fn judge(&mut self) {
+    pub(crate) fn collect_violations(&mut self) {
         let is_leaving = self.now() < self.leaving_until;
         for wrong in std::mem::take(&mut self.checker.wrong) {
-            // Whoever shuts down grants nothing more; the others do when they look.
+            // A replica that shuts down grants nothing; the others do when they look.
             if !(is_leaving && wrong.ends_with("could run")) {
                 self.wrong(wrong);
             }
@@ -171,7 +171,7 @@ impl World {
         self.has_clock || aheads().min() == aheads().max()
     }
 
-    /// Whether nothing was wrong with somebody for longer than a lease and a second.
+    /// Whether no machine had a fault for longer than a lease and a second.
     fn is_sound(&self, holder: &Holder) -> bool {
         if !self.have_one_time() {
             return false;
@@ -260,7 +260,7 @@ impl World {
     }
 }
 
-/// Where two states differ, beside the time of the last look at them: who only looks, or is refused, appends nothing.
+/// Where two states differ, except in the time of the last look. A replica that only looks, or is refused, appends nothing.
 fn difference(saved: &State, known: &State) -> Option<String> {
     let words = |state: &State| format!("{state:?}").split_once(", ").map(|(_, rest)| rest.to_owned());
     let (saved, known) = (words(saved)?, words(known)?);

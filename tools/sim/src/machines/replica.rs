@@ -10,9 +10,9 @@ use laneway_store::Store;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::host::{Host, Machine};
-use crate::ledger::Run;
-use crate::link::{Link, pass};
+use crate::checks::ledger::Run;
+use crate::machines::machine::{Host, Machine};
+use crate::network::link::{Link, pass};
 use crate::planted::Planted;
 use crate::world::Sim;
 use crate::{EPOCH_MS, LEASE_MS};
@@ -139,7 +139,7 @@ async fn run_work(sim: Sim, replica: usize, context: Context, payload: Value) ->
             Err(Failure::fatal("it cannot be done"))
         }
         1 => {
-            // Goes on whatever it is told.
+            // Ignores every request to stop.
             pass(millis).await;
             Ok(json!(context.attempt()))
         }

@@ -6,12 +6,12 @@ use laneway_core::{LaneName, MessageId, Mode, QueueOverrides, TaskId};
 use laneway_engine::{Error, Handle, Message, Task};
 use serde_json::json;
 
+use crate::checks::ledger::Run;
 use crate::kind::Kind;
-use crate::ledger::Run;
-use crate::link::pass;
-use crate::net::Silence;
+use crate::machines::replica::block;
+use crate::network::calls::Silence;
+use crate::network::link::pass;
 use crate::plan::Step;
-use crate::replica::block;
 use crate::world::{CLIENTS, Sim, World};
 use crate::{LEASE_MS, SESSIONS};
 
@@ -78,7 +78,7 @@ fn run_ms(much: u64) -> u64 {
     }
 }
 
-/// Asks for a task, so many times at least and until somebody has heard.
+/// Submits a task at least this often, and until an answer has arrived.
 async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, times: usize) {
     let payload = json!({ "ms": run_ms(much), "fate": (much >> 16) % 8 });
     let task = task.kind("work").payload(payload);
@@ -89,15 +89,15 @@ async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, ti
             // Some of them for a caller who stays connected.
             let task = if (much >> 32).is_multiple_of(3) { task.home(handle.here()) } else { task };
             let accepted = handle.submit(task).await?;
-            book.world().told_accepted(accepted.id());
+            book.world().answered_accepted(accepted.id());
             Ok(accepted.id())
         });
         let Ok(told) = asked.await else { continue };
         if let Some(first) = answers.first() {
-            sim.world().told_again(*first, told);
+            sim.world().answered_repeat(*first, told);
         }
         answers.push(told);
-        // What is asked under one key was asked twice when somebody has heard of it twice.
+        // A request under one key counts as repeated when two answers have arrived.
         if times == 1 || answers.len() > 1 {
             sim.world().count(kind);
         }
@@ -108,7 +108,7 @@ async fn send(sim: &Sim, kind: Kind, replica: usize, message: Message) {
     let book = sim.clone();
     let sent = sim.call(replica, move |handle| async move {
         let reply = handle.send_message(message).await?;
-        book.world().told_message(reply.message);
+        book.world().answered_message(reply.message);
         Ok(())
     });
     match sent.await {
@@ -227,6 +227,6 @@ async fn redrive(sim: &Sim, handle: &Handle) -> Result<bool, Error> {
         return Ok(false);
     };
     let accepted = handle.redrive(letter).await?;
-    sim.world().told_accepted(accepted.id());
+    sim.world().answered_accepted(accepted.id());
     Ok(true)
 }

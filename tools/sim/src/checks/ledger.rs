@@ -9,9 +9,9 @@ use crate::world::{Sim, World};
 /// What people and workers know.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// Tasks that somebody was told to have been accepted.
+    /// Tasks whose callers got the answer that they were accepted.
     pub(crate) accepted: Vec<TaskId>,
-    /// Messages that somebody was told to have been accepted.
+    /// Messages whose senders got the answer that they were accepted.
     pub(crate) messages: Vec<MessageId>,
     /// What the store lost after that.
     pub(crate) gone: BTreeSet<TaskId>,
@@ -45,8 +45,8 @@ impl Ledger {
 }
 
 impl World {
-    /// Somebody is told that a task was accepted.
-    pub(crate) fn told_accepted(&mut self, task: TaskId) {
+    /// A caller gets the answer that a task was accepted.
+    pub(crate) fn answered_accepted(&mut self, task: TaskId) {
         if !self.checker.knows(task) && !self.ledger.gone.contains(&task) {
             self.wrong(format!("{task} was called accepted and is not in the log"));
         }
@@ -55,16 +55,16 @@ impl World {
         self.ledger.recent.push(task);
     }
 
-    /// Somebody who asked again under the same key is told which task that is.
-    pub(crate) fn told_again(&mut self, first: TaskId, again: TaskId) {
-        // Of what a log lost it does not know the key any more.
+    /// A caller that repeated a request under the same key gets the answer which task that is.
+    pub(crate) fn answered_repeat(&mut self, first: TaskId, again: TaskId) {
+        // A log that lost a task no longer knows its key.
         if first != again && self.ledger.set_backs == 0 {
             self.wrong(format!("{again} was accepted under the key of {first}"));
         }
     }
 
-    /// Somebody is told that a message was accepted.
-    pub(crate) fn told_message(&mut self, message: MessageId) {
+    /// A sender gets the answer that a message was accepted.
+    pub(crate) fn answered_message(&mut self, message: MessageId) {
         if !self.checker.messages.contains_key(&message) && !self.ledger.gone_messages.contains(&message) {
             self.wrong(format!("message {message} was called accepted and is not in the log"));
         }
@@ -72,15 +72,15 @@ impl World {
         self.ledger.recent_messages.push(message);
     }
 
-    /// A worker is told that what it reports counts.
-    pub(crate) fn told_completed(&mut self, task: TaskId, fence: Fence) {
+    /// A worker gets the answer that its report counts.
+    pub(crate) fn answered_completed(&mut self, task: TaskId, fence: Fence) {
         self.stir(task.0 as u64 ^ fence.0);
         if !self.ledger.completed.insert(task) {
             self.wrong(format!("{task} was completed twice, the second time under fence {}", fence.0));
         }
         let under = self.checker.ended_under.get(&task).copied();
         if under.is_some_and(|under| under != fence.0) && self.ledger.set_backs == 0 {
-            self.wrong(format!("{task} #{under:?} was ended by whoever had fence {}", fence.0));
+            self.wrong(format!("{task} #{under:?} was ended under fence {}", fence.0));
         }
         if !self.checker.ended.contains_key(&task)
             && !self.ledger.gone.contains(&task)

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use laneway_core::State;
 use laneway_store::{Append, Batch, Head, Log, MemoryStore, Store, StoreError, StoredSnapshot, Version};
 
-/// So many batches are left when the log is trimmed: fewer than a replica that was away misses, more than are appended
+/// How many batches stay when the log is trimmed: fewer than a replica that was away misses, more than are appended
 /// while one waits for an answer.
 const BATCHES_LEFT: u64 = 40;
 
@@ -18,7 +18,7 @@ pub(crate) struct SharedLog {
     appends: Vec<Append>,
     /// The snapshots that were saved, the oldest first.
     snapshots: Vec<StoredSnapshot>,
-    /// Until when nobody can reach it.
+    /// Until when no replica can reach it.
     pub(crate) away_until: u64,
     /// How far its clock is ahead of the true time, in milliseconds.
     pub(crate) ahead: i64,
@@ -75,7 +75,7 @@ impl SharedLog {
         Ok(())
     }
 
-    /// What is in a snapshot, as whoever loads it finds it; nothing if its place is not in the log any more.
+    /// The content of a snapshot as a replica would load it; nothing if its version is no longer in the log.
     pub(crate) fn decoded(&self, snapshot: &StoredSnapshot) -> Result<Option<(Head, State)>, StoreError> {
         now(SharedLog::of(&self.appends, std::slice::from_ref(snapshot)).log.load())
     }
