@@ -46,7 +46,8 @@ pub use api::session_command::{
 };
 pub use api::settings_schema::{SETTING_KEYS, SettingError, duration};
 pub use api::task_spec::{
-    CHAIN_DEPTH_MAX, Claimer, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TaskSpec,
+    CHAIN_DEPTH_MAX, Claimer, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TRACE_BYTES_MAX,
+    TaskSpec,
 };
 pub use api::time::{Millis, Timestamp};
 pub use api::views::{LaneView, Running, TaskStatus, TaskView};

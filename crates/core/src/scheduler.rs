@@ -273,6 +273,7 @@ impl Scheduler {
         match command {
             Command::Tick => Ok(Reply::Done),
             Command::Configure(blocks) => self.configure(blocks, events),
+            Command::ChangeSettings { lanes, settings } => self.change_settings(lanes, &settings, events),
             Command::Note(change) => self.change_notes(*change, events),
             Command::Submit { task, spec } => self.submit(task, spec, events),
             Command::SubmitBatch(batch) => self.submit_batch(*batch, events),

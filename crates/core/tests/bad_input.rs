@@ -283,6 +283,8 @@ fn batch(session: &str, calls: impl IntoIterator<Item = u128>) -> Command {
         parent: None,
         group: None,
         asker: None,
+        caller: None,
+        trace: None,
     }))
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
-use laneway_core::{LaneName, LaneSettings, Millis, Retry, RetryStrategy, Scheduler};
+use laneway_core::{Handler, LaneName, LaneSettings, Millis, Retry, RetryStrategy, Scheduler};
 
 /// Slots, how many may wait, priority, how long an attempt may take, how long a task may wait.
 type Defaults = (Option<u32>, u32, Option<u8>, Option<u64>, Option<u64>);
@@ -12,7 +12,7 @@ fn each_family_of_lanes_has_its_own_defaults() {
     let scheduler = Scheduler::new(1);
     let plain: Defaults = (Some(1), 10, None, None, None);
     let tool = |slots: u32, priority: u8| (Some(slots), 10 * slots, Some(priority), Some(60), None);
-    let families: [(&str, Defaults); 15] = [
+    let families: [(&str, Defaults); 19] = [
         ("global", (None, 100_000, None, None, None)),
         ("main", (Some(4), 40, None, None, None)),
         ("subagent", (Some(8), 80, None, None, None)),
@@ -27,6 +27,10 @@ fn each_family_of_lanes_has_its_own_defaults() {
         ("session:ann/execute", tool(2, 3)),
         ("session:ann/generate", tool(1, 2)),
         ("session:ann/other", plain),
+        ("external", (None, 100_000, None, None, None)),
+        ("external/part", plain),
+        ("token:ann", (None, 1_000_000_000, None, None, None)),
+        ("token:ann/part", plain),
         ("whatever", plain),
     ];
     for (name, expected) in families {
@@ -35,6 +39,8 @@ fn each_family_of_lanes_has_its_own_defaults() {
         let (timeout, wait_timeout) = (seconds(settings.timeout), seconds(settings.wait_timeout));
         let found = (settings.max_concurrency, settings.max_queued, settings.priority, timeout, wait_timeout);
         assert_eq!(found, expected, "{name}");
+        let handler = if name == "external" { Handler::External } else { Handler::Internal };
+        assert_eq!(settings.handler, handler, "{name}");
         assert_eq!((settings.retry.strategy, settings.retry.max_retries), (RetryStrategy::None, 0), "{name}");
     }
 }

@@ -238,7 +238,15 @@ fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
     };
     let mut head = Words::new(head)?;
     let session = head.need("the session")?.into();
-    let mut batch = ToolBatch { session, calls: vec![], parent: None, group: None, asker: None };
+    let mut batch = ToolBatch {
+        session,
+        calls: vec![],
+        parent: None,
+        group: None,
+        asker: None,
+        caller: None,
+        trace: None,
+    };
     while let Some(word) = head.next() {
         match pair(&word)? {
             ("parent", value) => batch.parent = Some(Parent { task: task(value, names)?, detached: false }),

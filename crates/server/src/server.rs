@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
-use laneway_core::{Block, LaneSettings, Pattern, Switch};
+use laneway_core::{Block, LaneSettings, Pattern};
 use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
 use tokio::net::{TcpListener, TcpStream};
@@ -94,8 +94,7 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
     state_dir.join("audit.jsonl")
 }
 
-/// The settings of all lanes, with what the server adds where nothing is said: the lane for work that nothing here
-/// runs, and the bounds of tokens.
+/// The settings of all lanes, with what the server adds: the lane for work that nothing here runs, and the bound of tokens.
 pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
     let mut settle = |pattern: &str, usual: &dyn Fn(&mut LaneSettings)| {
@@ -110,16 +109,13 @@ pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
             (None, Err(_)) => {}
         }
     };
-    settle("external", &|settings| {
-        settings.max_concurrency.get_or_insert(Switch::Off);
-        settings.max_queued.get_or_insert(EXTERNAL_QUEUED_MAX);
-        settings.handler.get_or_insert(laneway_core::Handler::External);
-    });
-    // Also where nothing bounds tokens: tasks that came when something did may still be in these lanes.
-    settle("token:*", &|settings| {
-        settings.max_concurrency.get_or_insert(Switch::Off);
-        settings.max_queued = settings.max_queued.or(config.server.token_waiting);
-    });
+    // Lists show this lane also when nothing is in it.
+    settle("external", &|_| {});
+    if let Some(waiting) = config.server.token_waiting {
+        settle("token:*", &|settings| {
+            settings.max_queued.get_or_insert(waiting);
+        });
+    }
     blocks
 }
 
@@ -176,9 +172,6 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
     }
     tokio::spawn(app.charts.clone().sample(app.handle.clone(), app.rejections.clone()));
 }
-
-/// How many tasks may wait in the lane for work that nothing here runs.
-const EXTERNAL_QUEUED_MAX: u32 = 100_000;
 
 impl Server {
     /// Opens the store and everything beside it; nothing is served yet.

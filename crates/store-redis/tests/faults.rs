@@ -338,6 +338,8 @@ fn finished() -> laneway_store::Finished {
         attempts: 1,
         end: laneway_core::End::Completed,
         tries: vec![],
+        caller: None,
+        trace: None,
         payload: None,
     }
 }

@@ -83,6 +83,8 @@ fn finished(task: u128) -> Finished {
         attempts: 1,
         end: End::Completed,
         tries: Vec::new(),
+        caller: None,
+        trace: None,
         payload: None,
     }
 }

@@ -18,15 +18,15 @@ use crate::frame::{HEADER, Record};
 use crate::types::{BatchId, Head, StoredBatch};
 
 /// The newest format of batches.
-pub const BATCH_FORMAT: u8 = 2;
+pub const BATCH_FORMAT: u8 = 3;
 /// The newest format of snapshots.
-pub const SNAPSHOT_FORMAT: u8 = 2;
+pub const SNAPSHOT_FORMAT: u8 = 3;
 /// The newest format of payloads.
 pub const PAYLOAD_FORMAT: u8 = 1;
 /// The newest format of results: the first has the result alone, the second what was to be done before it.
 pub const RESULT_FORMAT: u8 = 2;
 /// The newest format of the history of a task.
-pub const FINISHED_FORMAT: u8 = 2;
+pub const FINISHED_FORMAT: u8 = 3;
 
 /// Events that were decided together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +71,12 @@ pub struct Finished {
     /// The attempts before the last, in order.
     #[serde(default)]
     pub tries: Vec<Try>,
+    /// The token that asked, where callers have tokens.
+    #[serde(default)]
+    pub caller: Option<Name>,
+    /// The trace that it belonged to.
+    #[serde(default)]
+    pub trace: Option<Arc<str>>,
     /// What it was to do, if that is remembered. It is kept with the result, so lists leave it out.
     #[serde(skip)]
     pub payload: Option<Bytes>,

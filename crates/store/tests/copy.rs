@@ -43,6 +43,8 @@ fn finished(number: u128) -> Finished {
         attempts: 1,
         end: End::Completed,
         tries: Vec::new(),
+        caller: None,
+        trace: None,
         payload: None,
     }
 }

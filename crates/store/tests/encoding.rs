@@ -154,6 +154,8 @@ fn busy() -> Scheduler {
         let lanes = vec![LaneName::main(), LaneName::session(&format!("user {number}")).unwrap()];
         let mut spec = TaskSpec::new(Name::new("chat").unwrap(), lanes);
         spec.group = Some(Name::new("group").unwrap());
+        spec.caller = Some(Name::new("token-1").unwrap());
+        spec.trace = Some("00-0af7".into());
         let key = format!("key {number}").into();
         let until_end = number == 2;
         spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64, until_end });
@@ -226,6 +228,8 @@ fn every_format_of_finished_tasks_can_be_read() {
             worker: None,
             error: "it broke first".into(),
         }],
+        caller: Some(Name::new("token-1").unwrap()),
+        trace: Some("00-0af7".into()),
     };
     let batch = || Batch { id: BatchId(1), at: Timestamp(0), events: vec![] };
     let seal = |finished: Finished| {

@@ -21,6 +21,13 @@ pub enum Command {
     Tick,
     /// Change the settings of lanes, all of these or none.
     Configure(Vec<Block>),
+    /// Change single settings of the block of a lane or pattern, all of these or none. The other settings stay.
+    ChangeSettings {
+        /// Which lane or pattern.
+        lanes: Pattern,
+        /// Each setting by its key, with its new value as [`LaneSettings::set`](crate::LaneSettings::set) reads it.
+        settings: Vec<(Arc<str>, Arc<str>)>,
+    },
     /// Accept a task.
     Submit {
         /// An id that was never used before.
@@ -173,6 +180,12 @@ pub struct ToolBatch {
     /// A further lane that each call needs: that of whoever asks, say.
     #[serde(default)]
     pub asker: Option<LaneName>,
+    /// The token that asks for the calls, where callers have tokens.
+    #[serde(default)]
+    pub caller: Option<Name>,
+    /// The trace that the calls belong to.
+    #[serde(default)]
+    pub trace: Option<Arc<str>>,
 }
 
 /// One call of a tool.
@@ -285,6 +298,15 @@ pub enum Reply {
     },
     /// These runs lost their slots. They may still be going, and whatever they report is refused.
     Released(Vec<TaskId>),
+    /// The lease of a turn was renewed.
+    TurnRenewed {
+        /// Until then.
+        until: Timestamp,
+        /// Whether the attempt should stop, and why.
+        stopping: Option<StopReason>,
+        /// The messages that were accepted for the turn and are the worker's now, or on offer to it.
+        steering: Vec<TurnMessage>,
+    },
     /// What became of a message.
     Message(Box<MessageReply>),
     /// The messages that a running turn took.

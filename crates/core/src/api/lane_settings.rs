@@ -243,6 +243,10 @@ pub(crate) enum Family {
     ToolQuery,
     ToolExecute,
     ToolGenerate,
+    /// Work that workers claim.
+    External,
+    /// The lanes of callers' tokens.
+    Token,
     Other,
 }
 
@@ -253,6 +257,7 @@ impl Family {
             "global" => return Family::Global,
             "main" => return Family::Main,
             "subagent" => return Family::Subagent,
+            "external" => return Family::External,
             _ => {}
         }
         if name.is_session() {
@@ -268,6 +273,7 @@ impl Family {
         match text.split_once(':') {
             Some(("agent", rest)) if !rest.contains('/') => Family::Agent,
             Some(("task", rest)) if !rest.contains('/') => Family::Task,
+            Some(("token", rest)) if !rest.contains('/') => Family::Token,
             _ => Family::Other,
         }
     }
@@ -285,6 +291,8 @@ impl Family {
             Family::ToolQuery => "session:*/query",
             Family::ToolExecute => "session:*/execute",
             Family::ToolGenerate => "session:*/generate",
+            Family::External => "external",
+            Family::Token => "token:*",
             Family::Other => "*",
         }
     }
@@ -295,7 +303,7 @@ impl Family {
 
     fn max_concurrency(self) -> Option<u32> {
         match self {
-            Family::Global => None,
+            Family::Global | Family::External | Family::Token => None,
             Family::Main | Family::ToolQuery => Some(4),
             Family::Subagent => Some(8),
             Family::Task => Some(10),
@@ -306,12 +314,16 @@ impl Family {
 
     fn max_queued(self, max_concurrency: Option<u32>) -> u32 {
         match self {
-            Family::Global => 100_000,
+            Family::Global | Family::External => 100_000,
             Family::Agent => 3,
             Family::Task => 50,
             Family::Session => 100,
             _ => max_concurrency.map_or(COUNT_MAX, |slots| slots.saturating_mul(10)),
         }
+    }
+
+    fn handler(self) -> Handler {
+        if self == Family::External { Handler::External } else { Handler::Internal }
     }
 
     fn priority(self) -> Option<u8> {
@@ -359,7 +371,7 @@ impl Settings {
             alert_critical: asked.alert_critical.unwrap_or(100),
             dead_letters_max: asked.dead_letters_max.unwrap_or(1000),
             notice_after: asked.notice_after.unwrap_or(Switch::On(Millis::from_secs(2))).on(),
-            handler: asked.handler.unwrap_or(Handler::Internal),
+            handler: asked.handler.unwrap_or(family.handler()),
         }
     }
 

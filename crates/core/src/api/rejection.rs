@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::ids::{Fence, TaskId};
 use crate::api::name::LaneName;
 use crate::api::settings_schema::SettingError;
-use crate::api::task_spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX};
+use crate::api::task_spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX, TRACE_BYTES_MAX};
 use crate::api::time::{Millis, Timestamp};
 use crate::decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX};
 use crate::query::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
@@ -172,6 +172,8 @@ pub enum BadTask {
     Zero(&'static str),
     /// A key that is empty or longer than [`KEY_BYTES_MAX`].
     Key,
+    /// A trace that is longer than [`TRACE_BYTES_MAX`].
+    Trace,
     /// No calls, or more than a batch may have.
     BatchSize,
     /// The session's key makes no lane name.
@@ -316,6 +318,7 @@ impl fmt::Display for BadTask {
             BadTask::TooLong(field) => write!(f, "{field} is at most ten years"),
             BadTask::Zero(field) => write!(f, "{field} is at least one millisecond"),
             BadTask::Key => write!(f, "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"),
+            BadTask::Trace => write!(f, "a trace has at most {TRACE_BYTES_MAX} bytes"),
             BadTask::BatchSize => {
                 write!(f, "a batch has 1 to {} calls", crate::decide::submit::BATCH_CALLS_MAX)
             }

@@ -92,6 +92,19 @@ pub enum SessionCommand {
         /// ([`offered_steering`](crate::Scheduler::offered_steering)) says so when it really has them.
         only: Option<Vec<MessageId>>,
     },
+    /// A worker reports that a turn still runs: renews the lease, opens or closes steering, and hands over the messages
+    /// that were accepted for the turn. Answers [`Reply::TurnRenewed`](crate::Reply::TurnRenewed).
+    HeartbeatOfTurn {
+        /// Which turn.
+        turn: TaskId,
+        /// Which attempt.
+        fence: Fence,
+        /// Whether the turn takes steering from now on.
+        takes_steering: bool,
+        /// The messages that the worker has received. Messages stay on offer in each answer until a worker names them. With
+        /// `None` they count as taken with the answer.
+        taken: Option<Vec<MessageId>>,
+    },
 }
 
 /// Something that happened in a session.

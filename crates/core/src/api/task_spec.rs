@@ -17,6 +17,8 @@ pub const LANES_PER_TASK_MAX: usize = 64;
 pub const CHAIN_DEPTH_MAX: u8 = 8;
 /// The longest idempotency key, in bytes, with whatever the caller adds to tell routes apart.
 pub const KEY_BYTES_MAX: usize = 1024;
+/// The longest trace, in bytes: a `traceparent` has 55.
+pub const TRACE_BYTES_MAX: usize = 512;
 
 /// One piece of work as it is asked for. What is `None` comes from the settings of its home lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,12 @@ pub struct TaskSpec {
     /// The worker to which the scheduler grants it directly, when its turn comes. A claim does not hand it out.
     #[serde(default)]
     pub claimer: Option<Claimer>,
+    /// The token that asked, where callers have tokens.
+    #[serde(default)]
+    pub caller: Option<Name>,
+    /// The trace that the task belongs to, as the caller's `traceparent` names it.
+    #[serde(default)]
+    pub trace: Option<Arc<str>>,
 }
 
 /// A worker that waits for one task: the caller itself, say, which asked for a slot.
@@ -112,6 +120,8 @@ impl TaskSpec {
             idempotency: None,
             home: None,
             claimer: None,
+            caller: None,
+            trace: None,
         }
     }
 
@@ -132,6 +142,9 @@ impl TaskSpec {
             check_length("retry.initial_delay", Some(retry.initial_delay), true)?;
             check_length("retry.fixed_delay", Some(retry.fixed_delay), true)?;
             check_length("retry.max_delay", Some(retry.max_delay), true)?;
+        }
+        if self.trace.as_ref().is_some_and(|trace| trace.len() > TRACE_BYTES_MAX) {
+            return Err(BadTask::Trace);
         }
         match &self.idempotency {
             Some(asked) if !(1..=KEY_BYTES_MAX).contains(&asked.key.len()) => Err(BadTask::Key),

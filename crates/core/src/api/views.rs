@@ -1,6 +1,7 @@
 //! Tasks, lanes and what they have seen, to look at.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::api::event::AlertLevel;
 use crate::api::ids::{BlobId, Fence, TaskId};
@@ -63,8 +64,12 @@ pub struct TaskView {
     pub group: Option<Name>,
     /// The task that asked for it.
     pub parent: Option<TaskId>,
-    /// Whoever its caller is connected to.
+    /// The replica that its caller is connected to.
     pub home: Option<Name>,
+    /// The token that asked, where callers have tokens.
+    pub caller: Option<Name>,
+    /// The trace that it belongs to.
+    pub trace: Option<Arc<str>>,
 }
 
 /// A running attempt, to look at.
@@ -107,6 +112,18 @@ pub struct LaneView<'a> {
     pub alert: Option<AlertLevel>,
     /// What the lanes of its block have seen together.
     pub stats: &'a LaneStats,
+}
+
+impl TaskView {
+    /// How long a task that ends at `ended` waited for its last attempt: from its acceptance, attempts before counted in.
+    pub fn waited(&self, ended: Timestamp) -> Millis {
+        self.running.as_ref().map_or(ended, |run| run.started).since(self.submitted)
+    }
+
+    /// How long the last attempt of a task that ends at `ended` ran.
+    pub fn ran(&self, ended: Timestamp) -> Millis {
+        self.running.as_ref().map_or(Millis(0), |run| ended.since(run.started))
+    }
 }
 
 impl Phase {
@@ -181,6 +198,8 @@ impl Scheduler {
             joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
             group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
             home: task.rare.as_ref().and_then(|rare| rare.home.clone()),
+            caller: task.rare.as_ref().and_then(|rare| rare.caller.clone()),
+            trace: task.rare.as_ref().and_then(|rare| rare.trace.clone()),
             parent: task.rare.as_ref().and_then(|rare| rare.parent).map(|parent| parent.task),
         }
     }

@@ -229,6 +229,8 @@ impl Scheduler {
             spec.fair_key = rare.fair_key.clone();
             spec.group = rare.group.clone();
             spec.claimer = rare.claimer.clone();
+            spec.caller = rare.caller.clone();
+            spec.trace = rare.trace.clone();
         }
         spec
     }

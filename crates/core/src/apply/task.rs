@@ -79,6 +79,8 @@ impl Scheduler {
             && spec.group.is_none()
             && spec.home.is_none()
             && spec.claimer.is_none()
+            && spec.caller.is_none()
+            && spec.trace.is_none()
             && spec.idempotency.is_none();
         if is_plain {
             return None;
@@ -100,6 +102,8 @@ impl Scheduler {
             group: spec.group.clone(),
             home: spec.home.clone(),
             claimer: spec.claimer.clone(),
+            caller: spec.caller.clone(),
+            trace: spec.trace.clone(),
             key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
             ..Rare::default()
         }))

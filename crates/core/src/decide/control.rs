@@ -1,10 +1,12 @@
 //! What operators and callers ask for: cancel, pause, configure, redrive.
 
+use std::sync::Arc;
+
 use crate::api::command::{Reply, Selector};
 use crate::api::event::{CancelReason, End, Event, LetterGone};
 use crate::api::ids::TaskId;
 use crate::api::lane_settings::{Block, PRIORITY_MAX};
-use crate::api::name::LaneName;
+use crate::api::name::{LaneName, Pattern};
 use crate::api::rejection::{BadTask, Rejection};
 use crate::scheduler::Scheduler;
 use crate::state::lane::Gate;
@@ -26,6 +28,20 @@ impl Scheduler {
             self.drop_letters(class, most, events);
         }
         Ok(Reply::Done)
+    }
+
+    pub(crate) fn change_settings(
+        &mut self,
+        lanes: Pattern,
+        settings: &[(Arc<str>, Arc<str>)],
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let block = self.book.blocks().find(|(pattern, _)| **pattern == lanes);
+        let mut changed = block.map(|(_, settings)| settings.clone()).unwrap_or_default();
+        for (key, value) in settings {
+            changed.set(key, value).map_err(|error| Rejection::BadSetting(Box::new(error)))?;
+        }
+        self.configure(vec![Block { lanes, settings: Some(changed) }], events)
     }
 
     pub(crate) fn leave(&mut self, task: TaskId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {

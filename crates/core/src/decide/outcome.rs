@@ -7,7 +7,7 @@ use crate::api::event::{CancelReason, End, Event, LetterGone, StopReason};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::rejection::Rejection;
-use crate::api::time::Millis;
+use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::task::{Attempt, Phase};
 
@@ -39,13 +39,24 @@ impl Scheduler {
         fence: Fence,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
+        let (until, stopping) = self.renew_lease(task, fence, events)?;
+        Ok(Reply::Renewed { until, stopping })
+    }
+
+    /// Renews the lease of an attempt. One that was told to stop keeps its grace, and the reason is returned.
+    pub(crate) fn renew_lease(
+        &mut self,
+        task: TaskId,
+        fence: Fence,
+        events: &mut Vec<Event>,
+    ) -> Result<(Timestamp, Option<StopReason>), Rejection> {
         let (_, attempt) = self.fenced(task, fence)?;
         if let Some((reason, until)) = attempt.stopping {
-            return Ok(Reply::Renewed { until, stopping: Some(reason) });
+            return Ok((until, Some(reason)));
         }
         let lease_until = self.now + attempt.lease;
         self.emit(Event::Renewed { task, fence, lease_until }, events);
-        Ok(Reply::Renewed { until: lease_until, stopping: None })
+        Ok((lease_until, None))
     }
 
     pub(crate) fn finish(

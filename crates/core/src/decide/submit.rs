@@ -346,6 +346,8 @@ impl Scheduler {
             spec.source = crate::api::lane_settings::Source::Agent;
             spec.parent = batch.parent;
             spec.group = batch.group.clone();
+            spec.caller = batch.caller.clone();
+            spec.trace = batch.trace.clone();
             // The first look is at each call alone; the order is added when all may be accepted.
             let event = self.admit(call.task, Box::new(spec))?;
             let after = if call.lane == ToolLane::Query { None } else { before.replace(call.task) };

@@ -43,6 +43,9 @@ impl Scheduler {
             SessionCommand::TakeSteering { turn, fence, only } => {
                 self.take_steering(turn, fence, only.as_deref(), events)
             }
+            SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken } => {
+                self.heartbeat_of_turn(turn, fence, takes_steering, taken.as_deref(), events)
+            }
         }
     }
 

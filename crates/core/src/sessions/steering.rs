@@ -112,6 +112,34 @@ impl Scheduler {
         Ok(Reply::Done)
     }
 
+    pub(crate) fn heartbeat_of_turn(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        takes_steering: bool,
+        taken: Option<&[MessageId]>,
+        events: &mut Vec<Event>,
+    ) -> Result<Reply, Rejection> {
+        let has_conversation = self.conversation(turn, fence)?.is_some();
+        if takes_steering && !has_conversation {
+            return Err(Rejection::BadMessage(BadMessage::NoConversation));
+        }
+        let (until, stopping) = self.renew_lease(turn, fence, events)?;
+        // Messages are taken before steering closes, which returns the others to the line.
+        let steering = match taken {
+            None => self.take_messages(turn, fence, None, events)?,
+            Some([]) => vec![],
+            Some(taken) => {
+                self.take_messages(turn, fence, Some(taken), events)?;
+                vec![]
+            }
+        };
+        self.set_steering(turn, fence, takes_steering, events)?;
+        let offers = taken.is_some() && takes_steering;
+        let steering = if offers { self.offered_steering(turn, fence) } else { steering };
+        Ok(Reply::TurnRenewed { until, stopping, steering })
+    }
+
     pub(crate) fn take_steering(
         &mut self,
         turn: TaskId,
@@ -119,7 +147,17 @@ impl Scheduler {
         only: Option<&[MessageId]>,
         events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        let Some(session) = self.conversation(turn, fence)? else { return Ok(Reply::Steering(vec![])) };
+        self.take_messages(turn, fence, only, events).map(Reply::Steering)
+    }
+
+    fn take_messages(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<&[MessageId]>,
+        events: &mut Vec<Event>,
+    ) -> Result<Vec<TurnMessage>, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else { return Ok(vec![]) };
         let mut taken = self.news_for(&session, turn, fence);
         // What is named twice, or went back to the line meanwhile, is not there to take.
         taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
@@ -128,7 +166,7 @@ impl Scheduler {
             let change = SessionChange::Taken { turn, fence, messages };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
         }
-        Ok(Reply::Steering(taken))
+        Ok(taken)
     }
 
     /// What a running attempt of a turn could take now. It stays on offer until

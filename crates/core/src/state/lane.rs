@@ -233,7 +233,7 @@ fn width(name: &LaneName, book: &Book) -> u8 {
     match name.as_str() {
         "global" => 0,
         _ if name.is_session() => SESSION_WIDTH,
-        "main" | "subagent" | "cron" => 1,
+        "main" | "subagent" | "cron" | "external" => 1,
         _ if book.is_declared(name) => 1,
         _ if book.has_block(name) => 2,
         _ => 3,

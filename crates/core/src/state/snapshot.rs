@@ -118,6 +118,10 @@ struct SavedRare {
     home: Option<Name>,
     #[serde(default)]
     claimer: Option<Claimer>,
+    #[serde(default)]
+    caller: Option<Name>,
+    #[serde(default)]
+    trace: Option<Arc<str>>,
 }
 
 impl Scheduler {
@@ -389,6 +393,8 @@ fn save_rare(task: &Task) -> Option<SavedRare> {
         passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
         home: rare.home.clone(),
         claimer: rare.claimer.clone(),
+        caller: rare.caller.clone(),
+        trace: rare.trace.clone(),
     };
     // What only ties a task to others (its children, its followers) follows from them.
     let own = saved(task.rare.as_deref().unwrap_or(&nothing), task.retry());
@@ -413,6 +419,8 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         passed: Passed { times, blocked, taken },
         home: saved.home.clone(),
         claimer: saved.claimer.clone(),
+        caller: saved.caller.clone(),
+        trace: saved.trace.clone(),
         ..Rare::default()
     }
 }

@@ -99,6 +99,8 @@ pub(crate) struct Rare {
     pub(crate) group: Option<Name>,
     pub(crate) home: Option<Name>,
     pub(crate) claimer: Option<Claimer>,
+    pub(crate) caller: Option<Name>,
+    pub(crate) trace: Option<Arc<str>>,
     pub(crate) key: Option<Arc<str>>,
     /// Callers that wait for it beside the first.
     pub(crate) joined: u32,

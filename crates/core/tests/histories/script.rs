@@ -279,7 +279,15 @@ impl Script {
         let group = self.dice.maybe(50, &[name("g")]);
         let session = self.dice.pick(&["s", "t", "u"]).into();
         let asker = self.dice.maybe(50, &[lane("a"), lane("b"), lane("c"), lane("x")]);
-        Command::SubmitBatch(Box::new(ToolBatch { session, calls, parent, group, asker }))
+        Command::SubmitBatch(Box::new(ToolBatch {
+            session,
+            calls,
+            parent,
+            group,
+            asker,
+            caller: None,
+            trace: None,
+        }))
     }
 
     fn finish(&mut self, seen: &Checker) -> Command {

@@ -40,6 +40,9 @@ impl Engine {
                     let home = LaneName::new(format!("agent:{}", agent.name)).ok();
                     self.admit_kind(&agent.kind, home.as_ref())
                 }
+                SessionCommand::HeartbeatOfTurn { turn, fence, .. } if !self.is_claimed(*turn) => {
+                    Err(Rejection::StaleLease { task: *turn, fence: *fence }.into())
+                }
                 _ => Ok(()),
             },
             (Command::Finish { task, fence, .. } | Command::Heartbeat { task, fence }, ReplyTo::Reply(_)) => {

@@ -1,5 +1,7 @@
 //! Lanes: how they stand, their settings, and what stops and starts them.
 
+use std::sync::Arc;
+
 use laneway_core::{
     Block, CancelReason, Command, Gate, LaneName, LaneSettings, LaneStats, Pattern, Reply, Selector,
     Settings, TaskId,
@@ -74,6 +76,16 @@ impl Handle {
     /// Changes the settings of lanes, all of these or none.
     pub async fn configure(&self, blocks: Vec<Block>) -> Result<(), Error> {
         self.ask(Command::Configure(blocks)).await.map(drop)
+    }
+
+    /// Changes single settings of the block of a lane or pattern, all of these or none: each by its key, with its value as
+    /// [`LaneSettings::set`](laneway_core::LaneSettings::set) reads it. The other settings stay.
+    pub async fn change_settings(
+        &self,
+        lanes: Pattern,
+        settings: Vec<(Arc<str>, Arc<str>)>,
+    ) -> Result<(), Error> {
+        self.ask(Command::ChangeSettings { lanes, settings }).await.map(drop)
     }
 
     /// Lets exactly these settings hold: what is not among them has its default again.

@@ -227,20 +227,14 @@ impl Handle {
         takes_steering: bool,
         taken: Option<Vec<MessageId>>,
     ) -> Result<Heartbeat, Error> {
-        let (until, stopping) = self.heartbeat(turn, fence).await?;
-        let Some(taken) = taken else {
-            // Taken before it is closed, which would return them to the line.
-            let steer = self.take_steering(turn, fence).await?;
-            self.set_steering(turn, fence, takes_steering).await?;
-            return Ok(Heartbeat { until, stopping, steer });
-        };
-        self.took_steering(turn, fence, taken).await?;
-        self.set_steering(turn, fence, takes_steering).await?;
-        if !takes_steering {
-            return Ok(Heartbeat { until, stopping, steer: vec![] });
+        let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken };
+        match self.ask_session(command).await? {
+            Reply::TurnRenewed { until, stopping, steering } => {
+                let steer = steering.iter().map(SteeringMessage::from).collect();
+                Ok(Heartbeat { until, stopping, steer })
+            }
+            _ => Err(Error::Closed),
         }
-        let offered = self.read(move |lanes| lanes.offered_steering(turn, fence)).await?;
-        Ok(Heartbeat { until, stopping, steer: offered.iter().map(SteeringMessage::from).collect() })
     }
 
     /// What a live turn is about, if it was made of messages: the payload that its handler gets.

@@ -116,6 +116,11 @@ impl Task {
         self.set(|spec| spec.home = home)
     }
 
+    /// The token that asks for it, and the trace that it belongs to.
+    pub fn asked_by(self, caller: Option<Name>, trace: Option<Arc<str>>) -> Task {
+        self.set(|spec| (spec.caller, spec.trace) = (caller, trace))
+    }
+
     /// It may start only when this task has ended, however that ended.
     pub fn after(self, task: TaskId) -> Task {
         self.set(|spec| spec.after = Some(task))

@@ -71,6 +71,8 @@ fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finis
         attempts: view.attempts,
         end: end.clone(),
         tries,
+        caller: view.caller.clone(),
+        trace: view.trace.clone(),
         payload: None,
     }
 }

@@ -84,6 +84,7 @@ pub(crate) struct LostWork {
 fn is_setting(command: &Command) -> bool {
     match command {
         Command::Configure(blocks) => !blocks.is_empty(),
+        Command::ChangeSettings { .. } => true,
         Command::Session(command) => matches!(**command, SessionCommand::ConfigureMessages(_)),
         _ => false,
     }

@@ -47,6 +47,8 @@ pub struct Tools {
     parent: Option<Context>,
     group: Option<Name>,
     asker: Option<LaneName>,
+    caller: Option<Name>,
+    trace: Option<Arc<str>>,
     map: BTreeMap<String, ToolLane>,
 }
 
@@ -59,7 +61,16 @@ impl ToolUse {
 
 impl Tools {
     pub(crate) fn new(handle: Handle, session: Arc<str>) -> Tools {
-        Tools { handle, session, parent: None, group: None, asker: None, map: BTreeMap::new() }
+        Tools {
+            handle,
+            session,
+            parent: None,
+            group: None,
+            asker: None,
+            caller: None,
+            trace: None,
+            map: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn parent(mut self, parent: Context) -> Tools {
@@ -82,6 +93,12 @@ impl Tools {
     /// A further lane that each call needs: that of the caller, say, so that it bounds how many of theirs wait.
     pub fn asker(mut self, lane: LaneName) -> Tools {
         self.asker = Some(lane);
+        self
+    }
+
+    /// The token that asks for the calls, and the trace that they belong to.
+    pub fn asked_by(mut self, caller: Option<Name>, trace: Option<Arc<str>>) -> Tools {
+        (self.caller, self.trace) = (caller, trace);
         self
     }
 
@@ -152,6 +169,8 @@ impl Tools {
             parent: self.parent_task().map(|task| Parent { task, detached: false }),
             group: self.group.clone(),
             asker: self.asker.clone(),
+            caller: self.caller.clone(),
+            trace: self.trace.clone(),
         };
         let (answer, waiters) = oneshot::channel();
         let mut request = Request::new(Command::SubmitBatch(Box::new(batch)), ReplyTo::Batch(answer));

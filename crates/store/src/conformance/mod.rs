@@ -139,6 +139,8 @@ fn finished(number: u128, ended: u64) -> Finished {
         attempts: 1,
         end: End::Completed,
         tries: Vec::new(),
+        caller: None,
+        trace: None,
         payload: None,
     }
 }

@@ -202,6 +202,8 @@ impl Dice {
             }),
             home: self.maybe(Dice::name),
             claimer: self.maybe(|dice| Claimer { worker: dice.name(), lease: dice.maybe(Dice::length) }),
+            caller: self.maybe(Dice::name),
+            trace: self.maybe(Dice::text),
         }
     }
 

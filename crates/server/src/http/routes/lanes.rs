@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Block, Histogram, LaneName, LaneStats, LaneView, Pattern, Settings};
+use laneway_core::{Histogram, LaneName, LaneStats, LaneView, Pattern, Settings};
 use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles};
 use serde_json::{Value, json};
 
@@ -167,19 +167,9 @@ pub(crate) async fn change(
         return Err(ApiError::invalid("say what to change, by the names of settings"));
     }
     let pattern = Pattern::new(&name).map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
-    // What holds now, whichever server was told so.
-    let named = pattern.clone();
-    let held = move |lanes: &laneway_core::Scheduler| {
-        lanes.blocks().find(|(lanes, _)| **lanes == named).map(|(_, settings)| settings.clone())
-    };
-    let mut asked = app.handle.read(held).await?.unwrap_or_default();
-    for (key, value) in flatten(&changes)? {
-        let key = key.strip_suffix("_ms").map_or(key.clone(), str::to_owned);
-        let set = asked.set(&key, &value);
-        set.map_err(|error| ApiError::from(laneway_core::Rejection::BadSetting(Box::new(error))))?;
-    }
-    let block = Block { lanes: pattern.clone(), settings: Some(asked.clone()) };
-    app.handle.configure(vec![block]).await?;
+    let key_of = |key: &str| Arc::from(key.strip_suffix("_ms").unwrap_or(key));
+    let settings = flatten(&changes)?.into_iter().map(|(key, value)| (key_of(&key), value.into())).collect();
+    app.handle.change_settings(pattern.clone(), settings).await?;
     app.overrides.add(pattern.clone());
     let keys: Vec<&String> = changes.keys().collect();
     app.record(&caller, AuditRecord::new("lane", "configure", pattern.as_str(), json!({ "settings": keys })))
