@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::lane_settings::{Handler, LEVEL_MAX};
 use crate::api::time::Timestamp;
-use crate::scheduler::{RememberedKey, Scheduler};
+use crate::scheduler::Scheduler;
+use crate::state::RememberedKey;
 use crate::state::lane::Lane;
 use crate::state::ready_tree::{EXTERNAL, INTERNAL, NONE};
 use crate::state::task::{Phase, Task};
@@ -12,7 +13,8 @@ use crate::state::task::{Phase, Task};
 impl Scheduler {
     /// The first broken invariant, in words. Looks at the whole state, so it is for tests and doubts.
     pub fn violation(&self) -> Option<String> {
-        self.overrun
+        self.scratch
+            .overrun
             .clone()
             .or_else(|| self.wrong_conservation())
             .or_else(|| self.wrong_lane())
@@ -21,36 +23,40 @@ impl Scheduler {
             .or_else(|| self.runnable_but_waiting())
             .or_else(|| self.wrong_timer())
             .or_else(|| self.wrong_letters())
-            .or_else(|| self.fair.disagreement())
+            .or_else(|| self.state.fair.disagreement())
             .or_else(|| self.wrong_session())
     }
 
     /// Accepted = waiting + retrying + running + ended.
     fn wrong_conservation(&self) -> Option<String> {
-        let live = self.tasks.len() as u64;
-        if self.arrivals != live + self.ended {
-            return Some(format!("accepted {}, live {live}, ended {}", self.arrivals, self.ended));
+        let live = self.state.tasks.len() as u64;
+        if self.state.arrivals != live + self.state.ended {
+            return Some(format!(
+                "accepted {}, live {live}, ended {}",
+                self.state.arrivals, self.state.ended
+            ));
         }
-        let running = self.tasks.iter().filter(|(_, task)| task.attempt().is_some()).count();
-        let kinds = self.tasks.iter().map(|(_, task)| task.kind).collect::<std::collections::BTreeSet<_>>();
-        if running != self.tasks.running.len() || kinds.len() != self.kinds.len() {
-            return Some(format!("{running} run, {} are listed", self.tasks.running.len()));
+        let running = self.state.tasks.iter().filter(|(_, task)| task.attempt().is_some()).count();
+        let kinds =
+            self.state.tasks.iter().map(|(_, task)| task.kind).collect::<std::collections::BTreeSet<_>>();
+        if running != self.state.tasks.running.len() || kinds.len() != self.state.kinds.len() {
+            return Some(format!("{running} run, {} are listed", self.state.tasks.running.len()));
         }
-        let timed = self.keys.values().filter(|known| !known.until_end).count();
+        let timed = self.state.keys.values().filter(|known| !known.until_end).count();
         let is_timed =
-            |at, key| self.keys.get(key).is_some_and(|known| known.until == at && !known.until_end);
-        let is_held = |known: &RememberedKey| !known.until_end || self.tasks.find(known.task).is_some();
-        let keys_agree = self.key_ends.len() == timed
-            && self.key_ends.iter().all(|(at, key)| is_timed(*at, key))
-            && self.keys.values().all(is_held);
+            |at, key| self.state.keys.get(key).is_some_and(|known| known.until == at && !known.until_end);
+        let is_held = |known: &RememberedKey| !known.until_end || self.state.tasks.find(known.task).is_some();
+        let keys_agree = self.indexes.key_ends.len() == timed
+            && self.indexes.key_ends.iter().all(|(at, key)| is_timed(*at, key))
+            && self.state.keys.values().all(is_held);
         (!keys_agree).then(|| "keys and their ends disagree".to_owned())
     }
 
     /// Slots taken = live attempts, lent ones once; counts, flags and routes agree with a full scan.
     fn wrong_lane(&self) -> Option<String> {
         let mut counts: BTreeMap<u32, (u32, u32, u32)> = BTreeMap::new();
-        for (_, task) in self.tasks.iter() {
-            for lane in &*self.lanes.route(task.route).lanes {
+        for (_, task) in self.state.tasks.iter() {
+            for lane in &*self.state.lanes.route(task.route).lanes {
                 let (running, waiting, retrying) = counts.entry(*lane).or_default();
                 match &task.phase {
                     Phase::Running(attempt) => {
@@ -61,14 +67,14 @@ impl Scheduler {
                 }
             }
         }
-        for (number, lane) in self.lanes.iter() {
+        for (number, lane) in self.state.lanes.iter() {
             let counted = counts.remove(&number).unwrap_or_default();
             let name = &lane.name;
             if (lane.running, lane.waiting, lane.retrying) != counted {
                 let told = (lane.running, lane.waiting, lane.retrying);
                 return Some(format!("{name} says {told:?} run, wait, retry; {counted:?} do"));
             }
-            let routes = self.lanes.routes().filter(|route| route.lanes.contains(&number)).count();
+            let routes = self.state.lanes.routes().filter(|route| route.lanes.contains(&number)).count();
             if lane.routes as usize != routes {
                 return Some(format!("{name} is on {routes} routes, not {}", lane.routes));
             }
@@ -80,13 +86,13 @@ impl Scheduler {
             }
         }
         let gone = counts.pop_first().map(|(lane, _)| format!("lane {lane} is gone, but tasks name it"));
-        gone.or_else(|| self.lanes.disagreement())
+        gone.or_else(|| self.state.lanes.disagreement())
     }
 
     fn wrong_flags(&self, number: u32) -> Option<String> {
-        let lane = &self.lanes[number];
+        let lane = &self.state.lanes[number];
         let settings = self.settings(number);
-        let ready = settings.rate_limit.is_none_or(|rate| lane.bucket.ready_at(rate) <= self.now);
+        let ready = settings.rate_limit.is_none_or(|rate| lane.bucket.ready_at(rate) <= self.state.now);
         let passable = !lane.gate.paused && ready;
         let kept = u32::from(lane.reserved != NONE);
         let open = passable && settings.max_concurrency.is_none_or(|slots| lane.running + kept < slots);
@@ -96,27 +102,27 @@ impl Scheduler {
         if lane.quiet != Lane::LOUD && lane.quiet != lane.quiet_within(settings) {
             return Some(format!("{} is quiet while {:?} wait", lane.name, lane.quiet));
         }
-        let reserved = lane.reserved == NONE || self.reservations.contains(&lane.reserved);
+        let reserved = lane.reserved == NONE || self.state.reservations.contains(&lane.reserved);
         (!reserved).then(|| format!("{} keeps a slot for nobody", lane.name))
     }
 
     /// Fences grow; what is lent is borrowed.
     fn wrong_lease(&self) -> Option<String> {
-        for (fence, slot) in self.tasks.running.iter() {
-            let Some(attempt) = self.tasks.get(slot).and_then(Task::attempt) else {
+        for (fence, slot) in self.state.tasks.running.iter() {
+            let Some(attempt) = self.state.tasks.get(slot).and_then(Task::attempt) else {
                 return Some(format!("{fence} is listed but does not run"));
             };
-            if attempt.fence != fence || fence.0 > self.fences {
+            if attempt.fence != fence || fence.0 > self.state.fences {
                 return Some(format!("{fence} is listed, the attempt has {}", attempt.fence));
             }
             for (lane, lender) in &attempt.borrowed {
-                let lent = self.tasks.get(*lender).and_then(Task::attempt);
+                let lent = self.state.tasks.get(*lender).and_then(Task::attempt);
                 if !lent.is_some_and(|lent| lent.lent.contains(&(*lane, slot))) {
                     return Some(format!("{fence} borrowed lane {lane} of nobody"));
                 }
             }
             for (lane, user) in &attempt.lent {
-                let borrowed = self.tasks.get(*user).and_then(Task::attempt);
+                let borrowed = self.state.tasks.get(*user).and_then(Task::attempt);
                 if !borrowed.is_some_and(|borrowed| borrowed.borrowed.contains(&(*lane, slot))) {
                     return Some(format!("{fence} lent lane {lane} to nobody"));
                 }
@@ -127,20 +133,20 @@ impl Scheduler {
 
     fn wrong_line(&self) -> Option<String> {
         let is_closed = |view: u32| {
-            let lane = &self.lanes[view >> 1];
+            let lane = &self.state.lanes[view >> 1];
             if view & 1 == 1 { !lane.passable } else { !lane.open }
         };
-        if let Some(wrong) = self.line.disagreement(is_closed) {
+        if let Some(wrong) = self.indexes.line.disagreement(is_closed) {
             return Some(wrong);
         }
         let mut in_line = [0; LEVEL_MAX as usize + 1];
         let mut under_key: BTreeSet<u32> = BTreeSet::new();
         let mut best: Option<((u8, u64, u64), u32)> = None;
-        for (slot, task) in self.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
+        for (slot, task) in self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
             in_line[task.urgency() as usize] += 1;
-            let key = self.line.key_of(task.leaf);
+            let key = self.indexes.line.key_of(task.leaf);
             under_key.insert(key);
-            let tag = self.fair.keys[key as usize].tag;
+            let tag = self.state.fair.keys[key as usize].tag;
             let rank = (u8::MAX - task.level(), tag, task.arrival);
             if task.handler == Handler::External
                 && self.may_run(slot)
@@ -149,62 +155,66 @@ impl Scheduler {
                 best = Some((rank, slot));
             }
         }
-        if in_line != self.in_line || in_line.iter().sum::<u32>() != self.waiting_in_line {
-            return Some(format!("in line by level {:?}, not {in_line:?}", self.in_line));
+        if in_line != self.indexes.in_line || in_line.iter().sum::<u32>() != self.indexes.waiting_in_line {
+            return Some(format!("in line by level {:?}, not {in_line:?}", self.indexes.in_line));
         }
-        let told = self.line.best(EXTERNAL);
+        let told = self.indexes.line.best(EXTERNAL);
         if told != best.map(|(_, slot)| slot) {
             return Some(format!("the line offers {told:?}, a scan {best:?}"));
         }
-        let agree =
-            self.fair.keys.iter().all(|(key, fair)| fair.is_waiting == under_key.contains(&(key as u32)));
+        let agree = self
+            .state
+            .fair
+            .keys
+            .iter()
+            .all(|(key, fair)| fair.is_waiting == under_key.contains(&(key as u32)));
         (!agree).then(|| "a fair key is wrong about who waits".to_owned())
     }
 
     /// No task that may run waits.
     fn runnable_but_waiting(&self) -> Option<String> {
-        if self.is_stopped {
+        if self.local.is_stopped {
             return None;
         }
-        if let Some(slot) = self.line.best(INTERNAL) {
-            return Some(format!("{} could run", self.tasks[slot].id));
+        if let Some(slot) = self.indexes.line.best(INTERNAL) {
+            return Some(format!("{} could run", self.state.tasks[slot].id));
         }
-        let mut waiting = self.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting));
+        let mut waiting = self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting));
         let idle = waiting.find(|(slot, task)| task.handler != Handler::External && self.may_run(*slot));
         idle.map(|(_, task)| format!("{} could run, and the line does not know", task.id))
     }
 
     fn wrong_timer(&self) -> Option<String> {
         let mut timed = 0;
-        for (_, task) in self.tasks.iter() {
+        for (_, task) in self.state.tasks.iter() {
             let boost = self.next_boost(task).map_or(Timestamp::NEVER, |(at, _)| at);
             let due = task.next_due(boost);
-            if task.due != due || due <= self.now {
+            if task.due != due || due <= self.state.now {
                 return Some(format!(
                     "{} is due at {due} at {}, the timers say {}",
-                    task.id, self.now, task.due
+                    task.id, self.state.now, task.due
                 ));
             }
             if due != Timestamp::NEVER {
                 timed += 1;
-                if !self.timers.has_task(due, task.arrival) {
+                if !self.indexes.timers.has_task(due, task.arrival) {
                     return Some(format!("the timers forgot {}", task.id));
                 }
             }
         }
-        let waiting = self.waiting_in_line as usize;
-        if self.timers.look_count() > 2 * waiting + 64 {
-            return Some(format!("{} looks for {waiting} waiting tasks", self.timers.look_count()));
+        let waiting = self.indexes.waiting_in_line as usize;
+        if self.indexes.timers.look_count() > 2 * waiting + 64 {
+            return Some(format!("{} looks for {waiting} waiting tasks", self.indexes.timers.look_count()));
         }
-        (timed != self.timers.task_count())
-            .then(|| format!("{timed} timers, not {}", self.timers.task_count()))
+        (timed != self.indexes.timers.task_count())
+            .then(|| format!("{timed} timers, not {}", self.indexes.timers.task_count()))
     }
 
     fn wrong_letters(&self) -> Option<String> {
         let mut letters: BTreeMap<u32, u32> = BTreeMap::new();
-        self.letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
+        self.state.letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
         for (class, count) in letters {
-            let class = self.book.class(class);
+            let class = self.state.book.class(class);
             if class.letters != count || count > class.settings.dead_letters_max {
                 return Some(format!("{} has {count} dead letters, {} told", class.label, class.letters));
             }

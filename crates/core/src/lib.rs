@@ -29,6 +29,7 @@ mod query;
 mod scheduler;
 mod sessions;
 mod state;
+mod step;
 
 pub use api::backoff::Backoff;
 pub use api::command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
@@ -51,7 +52,6 @@ pub use api::task_spec::{
 };
 pub use api::time::{Millis, Timestamp};
 pub use api::views::{LaneView, Running, TaskStatus, TaskView};
-pub use decide::at_once::Start;
 pub use decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX, Note, NoteChange};
 pub use decide::submit::{BATCH_CALLS_MAX, KEY_WINDOW};
 pub use query::explain::{Blocker, Explanation};
@@ -74,6 +74,12 @@ pub use sessions::turns::BACK_OFFS;
 pub use sessions::view::{SessionView, SetAside, TurnContent, TurnView};
 pub use state::dead_letters::DeadLetter;
 pub use state::lane::Gate;
-pub use state::snapshot::State;
+pub use state::snapshot::Snapshot;
 pub use state::stats::{Histogram, LaneStats};
 pub use state::token_bucket::Bucket;
+
+/// The parts that the walls of the core are made of, public so that tests outside can try to climb them.
+#[doc(hidden)]
+pub mod walls {
+    pub use crate::step::Step;
+}

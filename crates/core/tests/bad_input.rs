@@ -49,14 +49,14 @@ fn busy() -> Scheduler {
 
 /// The refusal of `command`, which must leave nothing behind.
 fn refused(lanes: &mut Scheduler, command: Command) -> Rejection {
-    let before = lanes.state();
+    let before = lanes.snapshot();
     let mut events = Vec::new();
     let told = format!("{command:?}");
     let Err(rejection) = lanes.step(lanes.now(), command, &mut events) else {
         unreachable!("accepted: {told}");
     };
     assert_eq!(events, []);
-    assert!(lanes.state() == before, "{rejection} changed something: {told}");
+    assert!(lanes.snapshot() == before, "{rejection} changed something: {told}");
     assert_eq!(lanes.violation(), None);
     assert!(!rejection.to_string().is_empty() && !rejection.code().is_empty());
     rejection
@@ -151,18 +151,18 @@ fn letters_that_are_none_and_ids_that_are_taken() {
 #[test]
 fn a_clock_that_goes_back() {
     let mut lanes = busy();
-    let before = lanes.state();
+    let before = lanes.snapshot();
     let mut events = Vec::new();
     let told = lanes.step(Timestamp(999), submit(10, spec(&["main"])), &mut events);
     assert_eq!(told, Err(Rejection::ClockWentBack { now: Timestamp(999), last: Timestamp(1000) }));
-    assert!(events.is_empty() && lanes.state() == before);
+    assert!(events.is_empty() && lanes.snapshot() == before);
 }
 
 /// Up to the end of time everything works, even a rate that is counted in nanoseconds; after it nothing.
 #[test]
 fn times_beyond_the_last() {
     let mut lanes = busy();
-    let before = lanes.state();
+    let before = lanes.snapshot();
     let mut events = Vec::new();
     for now in [u64::MAX, u64::MAX - 1, Timestamp::MAX.0 + 1].map(Timestamp) {
         for command in [Command::Tick, submit(10, spec(&["main"]))] {
@@ -171,7 +171,7 @@ fn times_beyond_the_last() {
             assert_eq!(told.unwrap_err().code(), "INVALID");
         }
     }
-    assert!(events.is_empty() && lanes.state() == before);
+    assert!(events.is_empty() && lanes.snapshot() == before);
     let rate = Some(Switch::On(RateLimit { per: laneway_core::Period::Hour, max: 2 }));
     let settings = LaneSettings { rate_limit: rate, lease: Some(Millis::MAX), ..LaneSettings::default() };
     let block = Block { lanes: Pattern::new("main").unwrap(), settings: Some(settings) };
@@ -374,7 +374,7 @@ fn names_that_are_none() {
 #[test]
 fn nothing_is_not_refused() {
     let mut lanes = busy();
-    let before = lanes.state();
+    let before = lanes.snapshot();
     let mut events: Vec<Event> = Vec::new();
     let nowhere = Selector { lane: Some(lane("nowhere")), ..Selector::default() };
     for command in [
@@ -388,5 +388,5 @@ fn nothing_is_not_refused() {
         lanes.step(Timestamp(1000), command, &mut events).unwrap();
     }
     assert_eq!(events, []);
-    assert!(lanes.state() == before);
+    assert!(lanes.snapshot() == before);
 }

@@ -33,10 +33,10 @@ fn send(message: Incoming) -> Command {
 /// The refusal of `command`, which must leave nothing behind.
 fn refused(command: Command) -> Rejection {
     let mut lanes = busy();
-    let (before, mut events) = (lanes.state(), Vec::new());
+    let (before, mut events) = (lanes.snapshot(), Vec::new());
     let rejection = lanes.step(Timestamp(1000), command, &mut events).unwrap_err();
     assert_eq!(events, []);
-    assert!(lanes.state() == before, "{rejection} changed something");
+    assert!(lanes.snapshot() == before, "{rejection} changed something");
     rejection
 }
 
@@ -145,7 +145,7 @@ fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
     let say = |length: usize| {
         // In another conversation, which has nothing to look after.
         let incoming = Incoming { session: "bob".into(), text: "x".repeat(length).into(), ..message(4) };
-        let mut lanes = Scheduler::restore(7, &lanes.state());
+        let mut lanes = Scheduler::restore(7, &lanes.snapshot());
         lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).err()
     };
     assert_eq!((say(left), say(left + 1)), (None, Some(Rejection::MessagesFull)));

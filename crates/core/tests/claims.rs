@@ -43,7 +43,7 @@ fn those_that_are_named_are_handed_out_up_to_the_limit_and_no_others() {
     // The third has a slot once, the ninth is nobody, and the fourth finds no slot.
     assert_eq!(reply, Reply::Claimed(vec![TaskId(3), TaskId(2)]));
     events.iter().for_each(|event| replica.apply(Timestamp(1000), event));
-    assert_eq!((replica.violation(), replica.state()), (None, lanes.state()));
+    assert_eq!((replica.violation(), replica.snapshot()), (None, lanes.snapshot()));
     let (reply, _) = step(&mut lanes, claim(&[1], None)).unwrap();
     assert_eq!(reply, Reply::Claimed(vec![]));
     let left: Vec<TaskId> = lanes.pending_external().iter().map(|task| task.id).collect();
@@ -75,7 +75,7 @@ fn fences_rise_above_what_somebody_knows_of_and_never_fall() {
         assert_eq!((reply, raised.len()), (Reply::Done, events));
         raised.iter().for_each(|event| replica.apply(Timestamp(1000), event));
     }
-    assert_eq!((replica.violation(), replica.state()), (None, lanes.state()));
+    assert_eq!((replica.violation(), replica.snapshot()), (None, lanes.snapshot()));
     assert_eq!(lanes.highest_fence(), Fence(7));
     let (_, events) = step(&mut lanes, claim(&[1], None)).unwrap();
     assert_eq!(fence(&events), Fence(8));

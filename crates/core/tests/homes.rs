@@ -55,7 +55,7 @@ fn the_first_attempt_is_run_where_the_caller_is_and_later_ones_anywhere() {
     assert_eq!(granted(&mut lanes, 0, submit(1, None)), [(1, "a".to_owned())]);
     assert_eq!(granted(&mut lanes, 0, submit(2, Some("b"))), []);
     // Whoever goes on with the state knows it too.
-    let mut lanes = Scheduler::restore(1, &lanes.state());
+    let mut lanes = Scheduler::restore(1, &lanes.snapshot());
     lanes.run_as(Some(name("c")));
     assert_eq!(lanes.task(TaskId(2)).unwrap().home, Some(name("b")));
     let done = finish(&lanes, 1, Outcome::Success);

@@ -43,7 +43,7 @@ fn notes_are_found_by_how_their_keys_begin() {
     assert_eq!(all(&lanes, "d"), []);
     assert_eq!(lanes.note("c").map(|text| &**text), Some(""));
 
-    let saved = lanes.state();
+    let saved = lanes.snapshot();
     let restored = Scheduler::restore(2, &saved);
     assert_eq!(all(&restored, ""), all(&lanes, ""));
     let mut told = Scheduler::new(3);

@@ -33,8 +33,8 @@ fn a_look_that_changed_nothing_leaves_no_trace_in_what_is_read_after_it() {
             looker.apply(*at, event);
         }
     }
-    assert_eq!(reader.state(), looker.state());
-    assert_eq!(reader.state(), decider.state());
+    assert_eq!(reader.snapshot(), looker.snapshot());
+    assert_eq!(reader.snapshot(), decider.snapshot());
 }
 
 /// A bucket fills and its lane goes without an event: whoever only reads must come to that by the time of the next one.
@@ -56,7 +56,7 @@ fn what_time_alone_brings_comes_to_whoever_reads_too() {
         let mut events = Vec::new();
         decider.step(Timestamp(at), command, &mut events).unwrap();
         events.iter().for_each(|event| reader.apply(Timestamp(at), event));
-        assert_eq!(reader.state(), decider.state());
+        assert_eq!(reader.snapshot(), decider.snapshot());
         let is_there = [&reader, &decider].map(|scheduler| scheduler.lane(&rated).is_some());
         let expected = at < 5000 && decider.highest_fence() > Fence(0);
         assert_eq!(is_there, [expected; 2], "at {at}");

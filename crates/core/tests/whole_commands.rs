@@ -61,7 +61,7 @@ fn the_caller_and_the_trace_of_a_task_survive_a_restart_and_its_death() {
     spec.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
     let submit = Command::Submit { task: TaskId(1), spec: Box::new(spec.clone()) };
     step(&mut lanes, 10, submit).unwrap();
-    let mut lanes = Scheduler::restore(2, &lanes.state());
+    let mut lanes = Scheduler::restore(2, &lanes.snapshot());
     let view = lanes.task(TaskId(1)).unwrap();
     assert_eq!((&view.caller, &view.trace), (&spec.caller, &spec.trace));
     assert_eq!((view.waited(Timestamp(40)), view.ran(Timestamp(40))), (Millis(0), Millis(30)));

@@ -55,7 +55,7 @@ fn perform(script: &str, restarts: bool) -> Result<Vec<Line>, ScriptError> {
     for entry in &entries {
         player.play(entry);
         if restarts {
-            player.lanes = Scheduler::restore(SEED, &player.lanes.state());
+            player.lanes = Scheduler::restore(SEED, &player.lanes.snapshot());
         }
     }
     player.check_history();
@@ -210,9 +210,9 @@ impl Player {
     fn check(&self, line: usize) {
         let violation = self.lanes.violation();
         assert!(violation.is_none(), "after line {line}: {violation:?}");
-        let state = self.lanes.state();
+        let state = self.lanes.snapshot();
         let restored = Scheduler::restore(REPLAY_SEED, &state);
-        assert!(restored.state() == state, "after line {line}: the state does not survive being saved");
+        assert!(restored.snapshot() == state, "after line {line}: the state does not survive being saved");
         let violation = restored.violation();
         assert!(violation.is_none(), "restored after line {line}: {violation:?}");
     }
@@ -231,7 +231,7 @@ impl Player {
             assert!(ticked.is_ok() && events.is_empty(), "at {now} something was left to happen: {events:?}");
         }
         assert!(replayed.violation().is_none(), "replayed: {:?}", replayed.violation());
-        let (played, replayed) = (self.lanes.state(), replayed.state());
+        let (played, replayed) = (self.lanes.snapshot(), replayed.snapshot());
         assert!(
             played == replayed,
             "replaying gives another state\nplayed {played:#?}\nreplayed {replayed:#?}"

@@ -173,7 +173,7 @@ async fn a_table_that_is_locked_is_away_after_a_while_and_a_snapshot_half_saved_
     let other = connect(&postgres).await;
     other.batch_execute("BEGIN; LOCK TABLE laneway_locked.head, laneway_locked.snapshot_part").await.unwrap();
     assert_eq!(kind(log.append(head, &entry(2)).await), Err(ErrorKind::Unavailable));
-    let state = Scheduler::new(0).state();
+    let state = Scheduler::new(0).snapshot();
     let saved = tokio::time::timeout(Duration::from_millis(300), log.save(head, &state)).await;
     assert!(saved.is_err(), "it waits for the table");
     other.batch_execute("COMMIT").await.unwrap();

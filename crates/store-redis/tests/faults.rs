@@ -95,7 +95,7 @@ async fn scripts_that_were_flushed_are_sent_again() {
     cmd("SCRIPT").arg("FLUSH").exec(&mut connect(&redis)).unwrap();
     let head = log.append(head, &entry(2)).await.unwrap();
     cmd("SCRIPT").arg("FLUSH").exec(&mut connect(&redis)).unwrap();
-    log.save(head, &laneway_core::Scheduler::new(0).state()).await.unwrap();
+    log.save(head, &laneway_core::Scheduler::new(0).snapshot()).await.unwrap();
     assert_eq!(log.read(Head::EMPTY).await.unwrap().len(), 2);
 }
 
@@ -262,7 +262,7 @@ async fn in_a_cluster_the_node_that_has_the_keys_is_found() {
     whole.payloads.push((laneway_core::BlobId(std::num::NonZeroU128::MIN), "payload".into()));
     whole.finished.push((finished(), None));
     let head = log.append(Head::EMPTY, &whole).await.unwrap();
-    log.save(head, &laneway_core::Scheduler::new(0).state()).await.unwrap();
+    log.save(head, &laneway_core::Scheduler::new(0).snapshot()).await.unwrap();
     assert_eq!(log.store().tail(Version(0)).await, Ok(Version(1)));
     assert_eq!(log.history(HistoryQuery { max: 10, ..HistoryQuery::default() }).await.unwrap().len(), 1);
     let there: u64 = cmd("XLEN").arg("laneway:{default}:log").query(&mut connect(&owner)).unwrap();
@@ -308,7 +308,7 @@ async fn finished_work_goes_by_itself_and_nothing_else_does() {
     whole.payloads.push((laneway_core::BlobId(std::num::NonZeroU128::MIN), "payload".into()));
     whole.finished.push((finished(), Some("result".into())));
     let head = log.append(Head::EMPTY, &whole).await.unwrap();
-    log.save(head, &laneway_core::Scheduler::new(0).state()).await.unwrap();
+    log.save(head, &laneway_core::Scheduler::new(0).snapshot()).await.unwrap();
     let mut connection = connect(&redis);
     let keys: Vec<String> = cmd("KEYS").arg("laneway:*").query(&mut connection).unwrap();
     assert_eq!(keys.len(), 8, "{keys:?}");

@@ -190,7 +190,7 @@ async fn the_file_does_not_grow_for_ever() -> Result<(), StoreError> {
     let dir = Directory::new();
     let log = Log::new(Arc::new(SqliteStore::open(dir.path())?));
     let mut head = Head::EMPTY;
-    let state = laneway_core::Scheduler::new(0).state();
+    let state = laneway_core::Scheduler::new(0).snapshot();
     let size = || fs::metadata(dir.database()).unwrap().len() / (1024 * 1024);
     let mut largest = 0;
     for number in 0..40 {

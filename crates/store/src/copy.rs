@@ -133,7 +133,7 @@ pub async fn copy(from: &Log, to: &Log, mut told: impl FnMut(u64, u64)) -> Resul
     if from.store().head().await? != source {
         return Err(CopyError::Moved { from: from.store().name().to_owned() });
     }
-    to.save(head, &scheduler.state()).await?;
+    to.save(head, &scheduler.snapshot()).await?;
     told(total, total);
     Ok(copied)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Scheduler, State, TaskId};
+use laneway_core::{BlobId, Scheduler, Snapshot, TaskId};
 
 use crate::error::{Damage, ErrorKind, StoreError};
 use crate::frame::Record;
@@ -130,18 +130,18 @@ impl Log {
     }
 
     /// The newest snapshot.
-    pub async fn load(&self) -> Result<Option<(Head, State)>, StoreError> {
+    pub async fn load(&self) -> Result<Option<(Head, Snapshot)>, StoreError> {
         let Some(StoredSnapshot { head, record }) = self.store.snapshot().await? else { return Ok(None) };
         Ok(Some((head, unseal_snapshot(self.store.name(), head, &record)?)))
     }
 
     /// Keeps the state that all batches up to `head` lead to.
-    pub async fn save(&self, head: Head, state: &State) -> Result<(), StoreError> {
+    pub async fn save(&self, head: Head, state: &Snapshot) -> Result<(), StoreError> {
         self.store.save_snapshot(self.seal_snapshot(head, state)?).await
     }
 
     /// Encodes that state, which takes a while when it is large.
-    pub fn seal_snapshot(&self, head: Head, state: &State) -> Result<StoredSnapshot, StoreError> {
+    pub fn seal_snapshot(&self, head: Head, state: &Snapshot) -> Result<StoredSnapshot, StoreError> {
         Ok(StoredSnapshot { head, record: seal_snapshot(self.store.name(), head, state)? })
     }
 

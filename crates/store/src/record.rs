@@ -9,7 +9,7 @@ use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::{BlobId, End, Event, Fence, LaneName, Name, Source, State, TaskId, Timestamp};
+use laneway_core::{BlobId, End, Event, Fence, LaneName, Name, Snapshot, Source, TaskId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -174,11 +174,11 @@ fn ids_of(batch: &StoredBatch) -> Option<(u128, u128)> {
     Some((id(values)?, id(values.get(18..)?)?))
 }
 
-pub(crate) fn seal_snapshot(store: &str, head: Head, state: &State) -> Result<Bytes, StoreError> {
+pub(crate) fn seal_snapshot(store: &str, head: Head, state: &Snapshot) -> Result<Bytes, StoreError> {
     encode(store, Record::Snapshot(head.version), SNAPSHOT_FORMAT, Record::start(4096), state)
 }
 
-pub(crate) fn unseal_snapshot(store: &str, head: Head, bytes: &Bytes) -> Result<State, StoreError> {
+pub(crate) fn unseal_snapshot(store: &str, head: Head, bytes: &Bytes) -> Result<Snapshot, StoreError> {
     decode(store, Record::Snapshot(head.version), bytes, SNAPSHOT_FORMAT)
 }
 

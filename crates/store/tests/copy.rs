@@ -77,7 +77,7 @@ async fn full() -> Log {
 async fn assert_same(from: &Log, to: &Log) {
     let (_, before) = from.restore(0).await.unwrap();
     let (_, after) = to.restore(0).await.unwrap();
-    assert_eq!(before.state(), after.state());
+    assert_eq!(before.snapshot(), after.snapshot());
     assert_eq!(before.live_tasks() as u128, TASKS);
     for task in before.tasks() {
         let id = task.payload.unwrap();

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    Block, Command, End, LaneName, LaneSettings, MessageId, Name, Outcome, Pattern, Scheduler, Source, State,
-    Switch, TaskId, TaskSpec, Timestamp,
+    Block, Command, End, LaneName, LaneSettings, MessageId, Name, Outcome, Pattern, Scheduler, Snapshot,
+    Source, Switch, TaskId, TaskSpec, Timestamp,
 };
 use laneway_store::testing::in_format;
 use laneway_store::{
@@ -185,7 +185,7 @@ async fn log_of_one() -> (Log, Head) {
     (log, head)
 }
 
-async fn seal_state(state: &State) -> Bytes {
+async fn seal_state(state: &Snapshot) -> Bytes {
     let (log, head) = log_of_one().await;
     log.save(head, state).await.unwrap();
     log.store().snapshot().await.unwrap().unwrap().record
@@ -193,7 +193,7 @@ async fn seal_state(state: &State) -> Bytes {
 
 #[test]
 fn every_format_of_snapshots_can_be_read() {
-    let sample = block_on(seal_state(&busy().state()));
+    let sample = block_on(seal_state(&busy().snapshot()));
     check_formats("snapshot", SNAPSHOT_FORMAT, &sample, |record| {
         block_on(async {
             let (log, head) = log_of_one().await;

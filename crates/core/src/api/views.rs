@@ -139,42 +139,42 @@ impl Phase {
 impl Scheduler {
     /// A live task.
     pub fn task(&self, task: TaskId) -> Option<TaskView> {
-        self.tasks.find(task).map(|slot| self.view(slot))
+        self.state.tasks.find(task).map(|slot| self.view(slot))
     }
 
     /// What a live task does, for whoever need not see the rest of it.
     pub fn status(&self, task: TaskId) -> Option<TaskStatus> {
-        self.tasks.find(task).map(|slot| self.tasks[slot].phase.status())
+        self.state.tasks.find(task).map(|slot| self.state.tasks[slot].phase.status())
     }
 
     /// What sort of work a live task is.
     pub fn kind_of(&self, task: TaskId) -> Option<&Name> {
-        self.tasks.find(task).map(|slot| self.kinds.name(self.tasks[slot].kind))
+        self.state.tasks.find(task).map(|slot| self.state.kinds.name(self.state.tasks[slot].kind))
     }
 
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
-        self.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
+        self.state.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
     }
 
     /// The kinds of live tasks, in no particular order.
     pub fn kinds(&self) -> impl Iterator<Item = &Name> {
-        self.kinds.names()
+        self.state.kinds.names()
     }
 
     /// How many tasks are live.
     pub fn live_tasks(&self) -> usize {
-        self.tasks.len()
+        self.state.tasks.len()
     }
 
     pub(crate) fn view(&self, slot: u32) -> TaskView {
-        let task = &self.tasks[slot];
+        let task = &self.state.tasks[slot];
         let is_set = |at: Timestamp| (at != Timestamp::NEVER).then_some(at);
         let own_timeout = task.rare.as_ref().and_then(|rare| rare.timeout);
         TaskView {
             id: task.id,
             status: task.phase.status(),
-            kind: self.kinds.name(task.kind).clone(),
+            kind: self.state.kinds.name(task.kind).clone(),
             lanes: self.names_of(slot),
             payload: task.payload,
             source: task.source,
@@ -193,7 +193,7 @@ impl Scheduler {
                 worker: attempt.worker.clone(),
             }),
             wait_until: is_set(task.wait_until),
-            timeout: own_timeout.or(self.settings(self.lanes.route(task.route).home()).timeout),
+            timeout: own_timeout.or(self.settings(self.state.lanes.route(task.route).home()).timeout),
             deadline: is_set(task.deadline()),
             joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
             group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
@@ -207,13 +207,13 @@ impl Scheduler {
     /// A lane that exists now (something is in it, or there is something to remember of it) or has a block of its
     /// own.
     pub fn lane(&self, name: &LaneName) -> Option<LaneView<'_>> {
-        let live = self.lanes.find(name).map(|lane| self.lane_view(lane));
+        let live = self.state.lanes.find(name).map(|lane| self.lane_view(lane));
         live.or_else(|| self.empty_lanes().find(|lane| lane.name == *name))
     }
 
     /// All lanes that exist now or have a block of their own, by name.
     pub fn lanes(&self) -> Vec<LaneView<'_>> {
-        let live = self.lanes.iter().map(|(lane, _)| self.lane_view(lane));
+        let live = self.state.lanes.iter().map(|(lane, _)| self.lane_view(lane));
         let mut lanes: Vec<LaneView<'_>> = live.chain(self.empty_lanes()).collect();
         lanes.sort_by(|a, b| a.name.cmp(&b.name));
         lanes
@@ -221,18 +221,18 @@ impl Scheduler {
 
     /// What holds for a lane of this name, whether it exists or not.
     pub fn settings_for(&self, name: &LaneName) -> Settings {
-        self.book.settings(name)
+        self.state.book.settings(name)
     }
 
     /// Who runs the tasks whose home lane is called so, whether it exists or not.
     pub fn handler_for(&self, home: &LaneName) -> Handler {
-        let lane = self.lanes.find_kept(home);
-        lane.map_or_else(|| self.book.settings(home).handler, |lane| self.settings(lane).handler)
+        let lane = self.state.lanes.find_kept(home);
+        lane.map_or_else(|| self.state.book.settings(home).handler, |lane| self.settings(lane).handler)
     }
 
     /// The lanes that have a block of their own and nothing in them.
     fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
-        let empty = self.book.declared().filter(|(name, _)| self.lanes.find(name).is_none());
+        let empty = self.state.book.declared().filter(|(name, _)| self.state.lanes.find(name).is_none());
         empty.map(|(name, class)| LaneView {
             name,
             label: &class.label,
@@ -248,12 +248,12 @@ impl Scheduler {
 
     /// The blocks of settings as they were given, by name or pattern.
     pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
-        self.book.blocks()
+        self.state.book.blocks()
     }
 
     pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {
-        let lane = &self.lanes[number];
-        let class = self.book.class(lane.class);
+        let lane = &self.state.lanes[number];
+        let class = self.state.book.class(lane.class);
         LaneView {
             name: lane.name.clone(),
             label: &class.label,
@@ -273,44 +273,47 @@ impl Scheduler {
 
     /// What the lanes of each block of settings have seen, by the block's name or pattern.
     pub fn stats(&self) -> impl Iterator<Item = (&str, &LaneStats)> {
-        self.book.classes().map(|class| (&*class.label, &class.stats))
+        self.state.book.classes().map(|class| (&*class.label, &class.stats))
     }
 
     /// The dead letters, the oldest first.
     pub fn dead_letters(&self) -> impl Iterator<Item = &DeadLetter> {
-        self.letters.iter()
+        self.state.letters.iter()
     }
 
     /// The tasks that a worker could claim now or later, in the order in which they would be handed out.
     pub fn pending_external(&self) -> Vec<TaskView> {
         let is_pending = |slot: &u32| {
-            let task = &self.tasks[*slot];
+            let task = &self.state.tasks[*slot];
             task.handler == Handler::External && matches!(task.phase, Phase::Waiting)
         };
-        let slots = self.tasks.iter().map(|(slot, _)| slot).filter(is_pending).collect();
+        let slots = self.state.tasks.iter().map(|(slot, _)| slot).filter(is_pending).collect();
         self.in_turn(slots).into_iter().map(|slot| self.view(slot)).collect()
     }
 
     /// These waiting tasks in the order in which they would start one by one: by level, then in turns between
     /// fair keys, as grants would move their tags on, then by arrival.
     fn in_turn(&self, mut slots: Vec<u32>) -> Vec<u32> {
-        slots.sort_by_key(|slot| self.tasks[*slot].place());
-        let (mut clock, mut tags) = (self.fair.clock, BTreeMap::new());
+        slots.sort_by_key(|slot| self.state.tasks[*slot].place());
+        let (mut clock, mut tags) = (self.state.fair.clock, BTreeMap::new());
         let mut ordered = Vec::with_capacity(slots.len());
-        for level in slots.chunk_by(|a, b| self.tasks[*a].level() == self.tasks[*b].level()) {
+        for level in slots.chunk_by(|a, b| self.state.tasks[*a].level() == self.state.tasks[*b].level()) {
             let mut lines: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
             for slot in level {
-                lines.entry(self.line.key_of(self.tasks[*slot].leaf)).or_default().push_back(*slot);
+                lines
+                    .entry(self.indexes.line.key_of(self.state.tasks[*slot].leaf))
+                    .or_default()
+                    .push_back(*slot);
             }
             let rank = |key: u32, line: &VecDeque<u32>, tags: &BTreeMap<u32, u64>| {
-                let tag = tags.get(&key).copied().unwrap_or(self.fair.keys[key as usize].tag);
-                line.front().map(|slot| (tag, self.tasks[*slot].arrival, key))
+                let tag = tags.get(&key).copied().unwrap_or(self.state.fair.keys[key as usize].tag);
+                line.front().map(|slot| (tag, self.state.tasks[*slot].arrival, key))
             };
             let mut heads: BTreeSet<_> =
                 lines.iter().filter_map(|(key, line)| rank(*key, line, &tags)).collect();
             while let Some((tag, _, key)) = heads.pop_first() {
                 clock = tag.max(clock);
-                tags.insert(key, clock + self.fair.keys[key as usize].cost());
+                tags.insert(key, clock + self.state.fair.keys[key as usize].cost());
                 let Some(line) = lines.get_mut(&key) else { continue };
                 ordered.extend(line.pop_front());
                 heads.extend(rank(key, line, &tags));

@@ -8,6 +8,7 @@ use crate::api::lane_settings::Handler;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::task::{Attempt, Phase};
+use crate::state::{Indexes, State, StepScratch};
 
 /// Of how many tasks that ended while they ran the ids are remembered.
 const ENDED_RUNS_MAX: usize = 1024;
@@ -18,12 +19,12 @@ impl Scheduler {
         else {
             return;
         };
-        let Some(slot) = self.tasks.find(*task) else { return };
+        let Some(slot) = self.state.tasks.find(*task) else { return };
         self.count_passed_over(slot, borrowed);
         self.check_turn(slot);
         let attempt = Attempt {
             fence: *fence,
-            started: self.now,
+            started: self.state.now,
             lease: *lease,
             lease_until: *lease_until,
             timeout_at: timeout_at.unwrap_or(Timestamp::NEVER),
@@ -32,12 +33,12 @@ impl Scheduler {
             borrowed: self.borrow(slot, borrowed),
             lent: Default::default(),
         };
-        let task = &self.tasks[slot];
-        let (leaf, waited) = (task.leaf, self.now.since(task.since));
+        let task = &self.state.tasks[slot];
+        let (leaf, waited) = (task.leaf, self.state.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
         self.take_slots(task.route, &attempt, waited);
-        let key = self.line.key_of(leaf);
-        let tag = self.fair.charge(key);
+        let key = self.indexes.line.key_of(leaf);
+        let tag = self.state.fair.charge(key);
         self.leave_line(slot, Some((key, tag)));
         let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
         self.begin_attempt(slot, attempt);
@@ -48,10 +49,10 @@ impl Scheduler {
 
     /// An attempt that has its slots begins.
     pub(crate) fn begin_attempt(&mut self, slot: u32, attempt: Attempt) {
-        self.tasks.running.insert(attempt.fence, slot);
-        self.fences = self.fences.max(attempt.fence.0);
-        let attempt = self.tasks.boxed(attempt);
-        let task = &mut self.tasks[slot];
+        self.state.tasks.running.insert(attempt.fence, slot);
+        self.state.fences = self.state.fences.max(attempt.fence.0);
+        let attempt = self.state.tasks.boxed(attempt);
+        let task = &mut self.state.tasks[slot];
         task.attempts += 1;
         task.phase = Phase::Running(attempt);
         self.plan(slot);
@@ -60,25 +61,43 @@ impl Scheduler {
     /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
     /// asked for that very task.
     fn check_turn(&mut self, slot: u32) {
-        let task = &self.tasks[slot];
+        let task = &self.state.tasks[slot];
         // A slot that is kept for one task may be given to a child of running work, whoever came first.
-        if self.reservations.is_empty()
+        if self.state.reservations.is_empty()
             && task.handler != Handler::External
-            && let Some(earlier) = self.line.earlier_of_its_level(task.leaf, task.place())
+            && let Some(earlier) = self.indexes.line.earlier_of_its_level(task.leaf, task.place())
         {
-            let earlier = self.tasks[earlier].id;
-            self.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
+            let earlier = self.state.tasks[earlier].id;
+            self.scratch.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
         }
     }
 
+    /// Records that `slot` was passed over by a task that took slots of `taken`.
+    pub(crate) fn pass_over(&mut self, slot: u32, taken: &[u32]) {
+        let task = &self.state.tasks[slot];
+        if task.handler == Handler::External {
+            return;
+        }
+        let (mut blocked_bits, mut taken_bits) = (0u128, 0u128);
+        for (index, lane) in self.state.lanes.route(task.route).lanes.iter().enumerate() {
+            blocked_bits |= u128::from(!self.state.lanes[*lane].open) << index;
+            taken_bits |= u128::from(taken.contains(lane)) << index;
+        }
+        let passed = &mut self.state.tasks[slot].rare().passed;
+        passed.times = passed.times.saturating_add(1);
+        passed.blocked |= blocked_bits;
+        passed.taken |= taken_bits;
+        self.scratch.passed_over.push(slot);
+    }
+
     pub(crate) fn count_passed_over(&mut self, slot: u32, borrowed: &[u8]) {
-        let task = &self.tasks[slot];
-        self.passed_over.clear();
-        let passed = self.line.passed_over(task.leaf, task.place());
+        let task = &self.state.tasks[slot];
+        self.scratch.passed_over.clear();
+        let passed = self.indexes.line.passed_over(task.leaf, task.place());
         if passed.is_empty() {
             return;
         }
-        let lanes = self.lanes.route(task.route).lanes.iter().enumerate();
+        let lanes = self.state.lanes.route(task.route).lanes.iter().enumerate();
         let taken = lanes.filter(|(index, _)| !borrowed.contains(&(*index as u8))).map(|(_, lane)| *lane);
         let taken: Vec<u32> = taken.collect();
         for passed in passed {
@@ -88,9 +107,11 @@ impl Scheduler {
 
     /// Takes a slot of each lane, those that are borrowed excepted.
     pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis) {
-        let Scheduler { lanes, line, book, overrun, may_grant, now, .. } = self;
+        let Scheduler { state, indexes, scratch, .. } = self;
+        let StepScratch { touched, overrun, .. } = scratch;
+        let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
         let mut is_rated = false;
-        lanes.change_each(route, |number, lane| {
+        lanes.change_each(touched, route, |number, lane| {
             let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
             lane.waiting -= 1;
             if own {
@@ -110,13 +131,13 @@ impl Scheduler {
     }
 
     fn pay_rates(&mut self, route: u32) {
-        for lane in self.lanes.route(route).lanes.clone() {
+        for lane in self.state.lanes.route(route).lanes.clone() {
             let Some(rate) = self.settings(lane).rate_limit else { continue };
-            let this = &mut self.lanes[lane];
-            if this.bucket.ready_at(rate) > self.now {
-                self.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
+            let this = &mut self.state.lanes[lane];
+            if this.bucket.ready_at(rate) > self.state.now {
+                self.scratch.overrun = Some(format!("{} granted faster than {rate:?}", this.name));
             }
-            this.bucket.pay(self.now, rate);
+            this.bucket.pay(self.state.now, rate);
             self.refresh_lane(lane);
         }
     }
@@ -124,18 +145,19 @@ impl Scheduler {
     /// Ends the attempt of a running task, whatever follows: its `end`, or another attempt. `ran_its_course` says that its length tells
     /// something about the next one's.
     pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool, end: Option<&End>) {
-        let phase = std::mem::replace(&mut self.tasks[slot].phase, Phase::Held);
+        let phase = std::mem::replace(&mut self.state.tasks[slot].phase, Phase::Held);
         let Phase::Running(attempt) = phase else {
-            self.tasks[slot].phase = phase;
+            self.state.tasks[slot].phase = phase;
             return;
         };
-        self.tasks.running.remove(attempt.fence);
+        self.state.tasks.running.remove(attempt.fence);
         let is_shared = !attempt.borrowed.is_empty() || !attempt.lent.is_empty();
         let free = is_shared.then(|| self.give_back(slot, &attempt));
-        let ran = self.now.since(attempt.started);
-        let route = self.tasks[slot].route;
-        let Scheduler { lanes, line, book, may_grant, now, .. } = self;
-        lanes.change_each(route, |number, lane| {
+        let ran = self.state.now.since(attempt.started);
+        let route = self.state.tasks[slot].route;
+        let Scheduler { state, indexes, scratch: StepScratch { touched, .. }, .. } = self;
+        let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
+        lanes.change_each(touched, route, |number, lane| {
             let stats = &mut book.class_mut(lane.class).stats;
             stats.count_run(ran, ran_its_course);
             if ran_its_course {
@@ -153,18 +175,18 @@ impl Scheduler {
         for (_, lender) in &attempt.borrowed {
             self.reroute_family(*lender);
         }
-        self.tasks.recycle(attempt);
+        self.state.tasks.recycle(attempt);
     }
 
     pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
         self.end_attempt(slot, true, None);
         self.refund(slot);
-        self.tasks[slot].rare().retries += 1;
-        self.tasks[slot].phase = Phase::BackingOff(at);
+        self.state.tasks[slot].rare().retries += 1;
+        self.state.tasks[slot].phase = Phase::BackingOff(at);
         // Time spent running was no waiting.
-        self.tasks[slot].wait_until = Timestamp::NEVER;
+        self.state.tasks[slot].wait_until = Timestamp::NEVER;
         self.each_lane(slot, |this, lane| {
-            this.lanes[lane].retrying += 1;
+            this.state.lanes[lane].retrying += 1;
             this.seen(lane).retried += 1;
         });
         self.plan(slot);
@@ -173,36 +195,30 @@ impl Scheduler {
     /// Sets when a task that was accepted before and waits from `from` on has waited too long. It may wait even
     /// where new ones start at once or are refused.
     pub(crate) fn time_wait(&mut self, slot: u32, from: Timestamp) {
-        let home = self.lanes.route(self.tasks[slot].route).home();
-        let own = self.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
+        let home = self.state.lanes.route(self.state.tasks[slot].route).home();
+        let own = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
         let wait = own.or(self.settings(home).wait_timeout).filter(|length| *length > Millis(0));
-        self.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
+        self.state.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
     }
 
     pub(crate) fn on_redelivered(&mut self, slot: u32) {
         self.end_attempt(slot, false, None);
         self.refund(slot);
-        self.time_wait(slot, self.now);
+        self.time_wait(slot, self.state.now);
         self.each_lane(slot, |this, lane| {
-            this.lanes[lane].waiting += 1;
+            this.state.lanes[lane].waiting += 1;
             this.seen(lane).retried += 1;
         });
         self.wait_again(slot);
     }
 
-    pub(crate) fn is_ignored(&self, slot: u32) -> bool {
-        let Some(ignored) = &self.unwatched else { return false };
-        let kind = self.kinds.name(self.tasks[slot].kind);
-        kind == ignored
-    }
-
     fn end_waiting(&mut self, slot: u32, end: &End) {
-        if matches!(self.tasks[slot].phase, Phase::Waiting) {
+        if matches!(self.state.tasks[slot].phase, Phase::Waiting) {
             self.leave_line(slot, None);
         }
-        let is_retrying = matches!(self.tasks[slot].phase, Phase::BackingOff(_));
-        let (route, book) = (self.tasks[slot].route, &mut self.book);
-        self.lanes.change_each(route, |_, lane| {
+        let is_retrying = matches!(self.state.tasks[slot].phase, Phase::BackingOff(_));
+        let (route, book) = (self.state.tasks[slot].route, &mut self.state.book);
+        self.state.lanes.change_each(&mut self.scratch.touched, route, |_, lane| {
             if is_retrying {
                 lane.retrying -= 1
             } else {
@@ -213,8 +229,8 @@ impl Scheduler {
     }
 
     pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
-        if self.keeps_departed && !self.is_ignored(slot) {
-            self.departed.push(self.view(slot));
+        if self.local.keeps_departed {
+            self.scratch.departed.push(self.view(slot));
         }
         self.let_end(slot, end);
     }
@@ -222,17 +238,17 @@ impl Scheduler {
     /// Remembers a task that ended while it ran.
     #[inline]
     pub(crate) fn remember_run(&mut self, task: TaskId) {
-        if self.ended_runs.len() == ENDED_RUNS_MAX {
-            self.ended_runs.pop_front();
+        if self.state.ended_runs.len() == ENDED_RUNS_MAX {
+            self.state.ended_runs.pop_front();
         }
-        self.ended_runs.push_back(task);
+        self.state.ended_runs.push_back(task);
     }
 
     /// A task is over: nothing remains of it but what it has told its lanes.
     pub(crate) fn let_end(&mut self, slot: u32, end: &End) {
         let session = self.session_of_task(slot);
-        if self.tasks[slot].attempt().is_some() {
-            self.remember_run(self.tasks[slot].id);
+        if self.state.tasks[slot].attempt().is_some() {
+            self.remember_run(self.state.tasks[slot].id);
             let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
             self.end_attempt(slot, ran_its_course, Some(end));
         } else {
@@ -240,13 +256,13 @@ impl Scheduler {
         }
         self.unlink(slot);
         self.free_key(slot, end);
-        let task = self.tasks.remove(slot);
-        self.ended += 1;
-        self.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
-        self.kinds.leave(task.kind);
-        if self.lanes.leave_route(task.route) {
-            for index in 0..self.lanes.route(task.route).lanes.len() {
-                self.drop_if_idle(self.lanes.route(task.route).lanes[index]);
+        let task = self.state.tasks.remove(slot);
+        self.state.ended += 1;
+        self.indexes.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
+        self.state.kinds.leave(task.kind);
+        if self.state.lanes.leave_route(task.route) {
+            for index in 0..self.state.lanes.route(task.route).lanes.len() {
+                self.drop_if_idle(self.state.lanes.route(task.route).lanes[index]);
             }
         }
         if let Some((session, fence)) = session {

@@ -1,7 +1,12 @@
 //! What each event does to the state. Nothing here decides.
 
 pub(crate) mod attempt;
+pub(crate) mod clock;
+pub(crate) mod finish;
+pub(crate) mod lane;
+pub(crate) mod lending;
 pub(crate) mod queue;
+pub(crate) mod session;
 pub(crate) mod task;
 
 use std::sync::Arc;
@@ -12,6 +17,7 @@ use crate::api::lane_settings::{Block, Settings};
 use crate::api::name::LaneName;
 use crate::api::task_spec::TaskSpec;
 use crate::api::time::Timestamp;
+use crate::decide::notes::Note;
 use crate::scheduler::Scheduler;
 use crate::state::dead_letters::DeadLetter;
 use crate::state::lane::{Gate, Lane};
@@ -19,8 +25,8 @@ use crate::state::ready_tree::{Line, NONE};
 use crate::state::task::{Phase, Task};
 
 impl Scheduler {
-    pub(crate) fn change(&mut self, at: Timestamp, event: &Event) {
-        self.now = self.now.max(at);
+    /// What an event does. Live and replayed events come here alike.
+    pub(crate) fn apply_event(&mut self, event: &Event) {
         match event {
             Event::Configured { blocks } => self.on_configured(blocks),
             Event::Submitted { .. } => self.on_submitted(event),
@@ -38,7 +44,7 @@ impl Scheduler {
             Event::Session(event) => self.on_session(event),
             Event::Unbound { home } => self.on_unbound(home),
             Event::Noted { changes } => self.on_noted(changes),
-            Event::FencesRaised { to } => self.fences = self.fences.max(to.0),
+            Event::FencesRaised { to } => self.state.fences = self.state.fences.max(to.0),
             Event::MessagesConfigured { settings } => self.on_messages_configured(settings),
             _ => self.on_task_event(event),
         }
@@ -46,14 +52,16 @@ impl Scheduler {
 
     fn on_task_event(&mut self, event: &Event) {
         match event {
-            Event::Joined { task } => self.with(*task, |this, slot| this.tasks[slot].rare().joined += 1),
+            Event::Joined { task } => {
+                self.with(*task, |this, slot| this.state.tasks[slot].rare().joined += 1)
+            }
             Event::Left { task } => self.with(*task, |this, slot| {
-                let joined = &mut this.tasks[slot].rare().joined;
+                let joined = &mut this.state.tasks[slot].rare().joined;
                 *joined = joined.saturating_sub(1);
             }),
             Event::Ready { task } => self.with(*task, |this, slot| {
-                if !matches!(this.tasks[slot].phase, Phase::Delayed(_)) {
-                    this.time_wait(slot, this.now);
+                if !matches!(this.state.tasks[slot].phase, Phase::Delayed(_)) {
+                    this.time_wait(slot, this.state.now);
                 }
                 this.on_ready(slot);
             }),
@@ -69,19 +77,19 @@ impl Scheduler {
             }
             Event::Noticed { task, .. } => {
                 self.with(*task, |this, slot| {
-                    this.tasks[slot].noticed = true;
+                    this.state.tasks[slot].noticed = true;
                     this.plan_look(slot);
                 });
             }
             Event::Reserved { task } => self.with(*task, Scheduler::on_reserved),
             Event::Renewed { task, lease_until, .. } => self.with(*task, |this, slot| {
-                if let Some(attempt) = this.tasks[slot].attempt_mut() {
+                if let Some(attempt) = this.state.tasks[slot].attempt_mut() {
                     attempt.lease_until = *lease_until;
                 }
                 this.plan(slot);
             }),
             Event::Stopping { task, reason, until, .. } => self.with(*task, |this, slot| {
-                if let Some(attempt) = this.tasks[slot].attempt_mut() {
+                if let Some(attempt) = this.state.tasks[slot].attempt_mut() {
                     attempt.stopping = Some((*reason, *until));
                 }
                 this.plan(slot);
@@ -97,16 +105,16 @@ impl Scheduler {
 
     /// Does something to a live task. An event about any other cannot come from a log of ours.
     fn with(&mut self, task: TaskId, change: impl FnOnce(&mut Scheduler, u32)) {
-        match self.tasks.find(task) {
+        match self.state.tasks.find(task) {
             Some(slot) => change(self, slot),
             None => debug_assert!(false, "an event about {task}, which is not live"),
         }
     }
 
     fn with_lane(&mut self, name: &LaneName, change: impl FnOnce(&mut Lane)) {
-        if let Some(lane) = self.lanes.find(name) {
-            change(&mut self.lanes[lane]);
-            self.lanes[lane].quiet = Lane::LOUD;
+        if let Some(lane) = self.state.lanes.find(name) {
+            change(&mut self.state.lanes[lane]);
+            self.state.lanes[lane].quiet = Lane::LOUD;
             self.drop_if_idle(lane);
         }
     }
@@ -119,20 +127,22 @@ impl Scheduler {
     }
 
     pub(crate) fn settings(&self, lane: u32) -> &Settings {
-        &self.book.class(self.lanes[lane].class).settings
+        &self.state.book.class(self.state.lanes[lane].class).settings
     }
 
     fn on_configured(&mut self, blocks: &[Block]) {
-        self.lanes.drop_all_kept();
-        let before = self.book.class_settings();
-        let classes: Vec<(u32, u32)> = self.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
-        self.book.configure(blocks);
-        self.lanes.reclassify(&mut self.book);
-        let book = &mut self.book;
-        self.letters
+        self.state.lanes.drop_all_kept();
+        let before = self.state.book.class_settings();
+        let classes: Vec<(u32, u32)> =
+            self.state.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
+        self.state.book.configure(blocks);
+        self.state.lanes.reclassify(&mut self.state.book);
+        let book = &mut self.state.book;
+        self.state
+            .letters
             .reclassify(|letter| book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main())));
-        self.book.recount_letters(self.letters.classes());
-        self.book.sweep();
+        self.state.book.recount_letters(self.state.letters.classes());
+        self.state.book.sweep();
         let mut changed = Vec::new();
         for (lane, old) in classes.iter().map(|(lane, class)| (*lane, &before[class])) {
             if old != self.settings(lane) {
@@ -142,7 +152,7 @@ impl Scheduler {
         }
         self.rebuild();
         // By name: the order in which things are told must not depend on how a lane is numbered here.
-        changed.sort_by(|a, b| self.lanes[*a].name.cmp(&self.lanes[*b].name));
+        changed.sort_by(|a, b| self.state.lanes[*a].name.cmp(&self.state.lanes[*b].name));
         for lane in changed {
             self.touch(lane);
             self.drop_if_idle(lane);
@@ -155,15 +165,15 @@ impl Scheduler {
             (new.rate_limit, new.max_concurrency.is_some())
         };
         if old.rate_limit != rate {
-            self.lanes[lane].bucket.change_rate(self.now, old.rate_limit, rate);
+            self.state.lanes[lane].bucket.change_rate(self.state.now, old.rate_limit, rate);
         }
         if old.max_concurrency.is_some() != is_limited {
             // Slots are kept where they are limited: whoever still starves asks for them anew.
             for slot in self.reserved_through(lane) {
-                self.reservations.remove(&slot);
-                for lane in self.lanes.route(self.tasks[slot].route).lanes.clone() {
-                    if self.lanes[lane].reserved == slot {
-                        self.lanes[lane].reserved = NONE;
+                self.state.reservations.remove(&slot);
+                for lane in self.state.lanes.route(self.state.tasks[slot].route).lanes.clone() {
+                    if self.state.lanes[lane].reserved == slot {
+                        self.state.lanes[lane].reserved = NONE;
                     }
                 }
             }
@@ -172,53 +182,54 @@ impl Scheduler {
 
     /// The tasks with kept slots that name this lane, in the order of their arrival.
     fn reserved_through(&self, lane: u32) -> Vec<u32> {
-        let names_it = |slot: &u32| self.lanes.route(self.tasks[*slot].route).lanes.contains(&lane);
-        let mut slots: Vec<u32> = self.reservations.iter().copied().filter(names_it).collect();
-        slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
+        let names_it =
+            |slot: &u32| self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane);
+        let mut slots: Vec<u32> = self.state.reservations.iter().copied().filter(names_it).collect();
+        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
         slots
     }
 
     /// Makes everything that follows from tasks and lanes anew: the line, whose turn it is, the timers.
     pub(crate) fn rebuild(&mut self) {
-        self.line = Line::new(self.seed);
-        self.may_grant = true;
-        self.fair.suspend();
-        self.timers.clear();
-        self.in_line = Default::default();
-        self.waiting_in_line = 0;
-        for lane in self.lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>() {
-            self.lanes[lane].roll = None;
+        self.indexes.line = Line::new(self.local.seed);
+        self.indexes.may_grant = true;
+        self.state.fair.suspend();
+        self.indexes.timers.clear();
+        self.indexes.in_line = Default::default();
+        self.indexes.waiting_in_line = 0;
+        for lane in self.state.lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>() {
+            self.state.lanes[lane].roll = None;
             self.refresh_lane(lane);
             self.watch_bucket(lane);
         }
-        for slot in self.tasks.by_arrival() {
-            self.tasks[slot].due = Timestamp::NEVER;
-            self.tasks[slot].look_at = Timestamp::NEVER;
-            if matches!(self.tasks[slot].phase, Phase::Waiting) {
+        for slot in self.state.tasks.by_arrival() {
+            self.state.tasks[slot].due = Timestamp::NEVER;
+            self.state.tasks[slot].look_at = Timestamp::NEVER;
+            if matches!(self.state.tasks[slot].phase, Phase::Waiting) {
                 self.join_line(slot);
             }
             self.plan(slot);
         }
-        self.fair.resume();
+        self.state.fair.resume();
     }
 
     pub(crate) fn each_lane(&mut self, slot: u32, mut change: impl FnMut(&mut Scheduler, u32)) {
-        let route = self.tasks[slot].route;
-        for index in 0..self.lanes.route(route).lanes.len() {
-            let lane = self.lanes.route(route).lanes[index];
+        let route = self.state.tasks[slot].route;
+        for index in 0..self.state.lanes.route(route).lanes.len() {
+            let lane = self.state.lanes.route(route).lanes[index];
             change(self, lane);
             self.touch(lane);
         }
     }
 
     pub(crate) fn seen(&mut self, lane: u32) -> &mut crate::state::stats::LaneStats {
-        &mut self.book.class_mut(self.lanes[lane].class).stats
+        &mut self.state.book.class_mut(self.state.lanes[lane].class).stats
     }
 
     /// What was asked for a live task, enough to ask again.
     pub(crate) fn spec_of(&self, slot: u32) -> TaskSpec {
-        let task = &self.tasks[slot];
-        let mut spec = TaskSpec::new(self.kinds.name(task.kind).clone(), self.names_of(slot));
+        let task = &self.state.tasks[slot];
+        let mut spec = TaskSpec::new(self.state.kinds.name(task.kind).clone(), self.names_of(slot));
         spec.payload = task.payload;
         spec.source = task.source;
         spec.priority = Some(task.priority);
@@ -237,8 +248,9 @@ impl Scheduler {
 
     /// The lanes that a task named.
     pub(crate) fn names_of(&self, slot: u32) -> Vec<LaneName> {
-        let lanes = &self.lanes.route(self.tasks[slot].route).lanes;
-        let mut names: Vec<LaneName> = lanes.iter().map(|lane| self.lanes[*lane].name.clone()).collect();
+        let lanes = &self.state.lanes.route(self.state.tasks[slot].route).lanes;
+        let mut names: Vec<LaneName> =
+            lanes.iter().map(|lane| self.state.lanes[*lane].name.clone()).collect();
         if names.len() > 1 && names.last() == Some(&LaneName::global()) {
             names.pop();
         }
@@ -246,28 +258,28 @@ impl Scheduler {
     }
 
     fn on_dead_lettered(&mut self, slot: u32, error: &Arc<str>, attempts: u32) {
-        let class = self.lanes[self.lanes.route(self.tasks[slot].route).home()].class;
+        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[slot].route).home()].class;
         let letter = DeadLetter {
-            task: self.tasks[slot].id,
+            task: self.state.tasks[slot].id,
             spec: self.spec_of(slot),
             error: Arc::clone(error),
             attempts,
-            at: self.now,
+            at: self.state.now,
         };
-        self.letters.insert(letter, class);
-        self.book.class_mut(class).letters += 1;
+        self.state.letters.insert(letter, class);
+        self.state.book.class_mut(class).letters += 1;
     }
 
     fn on_letter_gone(&mut self, letter: TaskId) {
-        if let Some(class) = self.letters.remove(letter) {
-            self.book.class_mut(class).letters -= 1;
+        if let Some(class) = self.state.letters.remove(letter) {
+            self.state.book.class_mut(class).letters -= 1;
         }
     }
 
     /// A lane was paused or drained, which leaves the other as it was, or is open again.
     fn on_gate(&mut self, name: &LaneName, event: &Event) {
-        let lane = self.lanes.lane(name, &mut self.book);
-        let this = &mut self.lanes[lane];
+        let lane = self.state.lanes.lane(name, &mut self.state.book);
+        let this = &mut self.state.lanes[lane];
         match event {
             Event::Paused { .. } => this.gate.paused = true,
             Event::Draining { .. } => (this.gate.draining, this.drained) = (true, false),
@@ -286,29 +298,24 @@ impl Scheduler {
     }
 
     pub(crate) fn touch(&mut self, lane: u32) {
-        self.lanes.touch(lane);
+        self.scratch.touched.note(lane, &mut self.state.lanes[lane]);
     }
 
     /// A lane that was touched, unless it is gone meanwhile.
     pub(crate) fn still_there(&self, (lane, birth): (u32, u32)) -> Option<u32> {
-        self.lanes.get(lane).is_some_and(|this| this.birth == birth).then_some(lane)
+        self.state.lanes.get(lane).is_some_and(|this| this.birth == birth).then_some(lane)
     }
 
-    pub(crate) fn forget_changes(&mut self) {
-        self.lanes.step += 1;
-        self.lanes.touched.clear();
-        self.accepted.clear();
-        if !self.gone.is_empty() {
-            self.gone.clear();
-        }
-        if !self.departed.is_empty() {
-            self.departed.clear();
-        }
-        self.sessions.stirred.clear();
+    /// Begins a step or a replayed event: forgets what the last one changed, and lets the time pass.
+    pub(crate) fn begin_step(&mut self, now: Timestamp) {
+        self.scratch.reset();
+        // A replica that looked at the clock in between, without an event, may be ahead of the log.
+        self.state.now = now;
+        self.elapse();
     }
 
     pub(crate) fn lane_change(&self, number: u32) -> LaneChange {
-        let lane = &self.lanes[number];
+        let lane = &self.state.lanes[number];
         LaneChange {
             lane: lane.name.clone(),
             running: lane.running,
@@ -319,7 +326,7 @@ impl Scheduler {
 
     /// Whether there is nothing to remember of a lane.
     pub(crate) fn is_idle(&self, lane: u32) -> bool {
-        self.lanes[lane].is_idle(self.now)
+        self.state.lanes[lane].is_idle(self.state.now)
     }
 
     /// Lets a lane go when there is nothing to remember of it.
@@ -328,17 +335,23 @@ impl Scheduler {
             self.watch_bucket(lane);
             return;
         }
-        if self.unwatched.is_none() && self.lanes[lane].touched_in == self.lanes.step {
-            self.gone.push(self.lane_change(lane));
+        if self.scratch.touched.has(&self.state.lanes[lane]) {
+            self.scratch.gone.push(self.lane_change(lane));
         }
-        self.lanes.forget(lane);
+        self.state.lanes.forget(lane);
     }
 
     /// Tells the clock when a lane that is empty but for its bucket can go.
     pub(crate) fn watch_bucket(&mut self, lane: u32) {
-        let full_at = self.lanes[lane].bucket.full_at();
-        if self.lanes[lane].routes == 0 && full_at > self.now {
-            self.timers.add_lane(full_at, lane);
+        let full_at = self.state.lanes[lane].bucket.full_at();
+        if self.state.lanes[lane].routes == 0 && full_at > self.state.now {
+            self.indexes.timers.add_lane(full_at, lane);
+        }
+    }
+
+    pub(crate) fn on_noted(&mut self, changes: &[Note]) {
+        for (key, text) in changes {
+            self.state.notes.set(key, text.as_ref());
         }
     }
 }

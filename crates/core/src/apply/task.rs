@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crate::api::event::{End, Event};
 use crate::api::ids::TaskId;
+use crate::api::name::Name;
 use crate::api::retry::Retry;
 use crate::api::task_spec::{Idempotency, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
 use crate::decide::submit::KEY_WINDOW;
-use crate::scheduler::{RememberedKey, Scheduler};
+use crate::scheduler::Scheduler;
+use crate::state::RememberedKey;
 use crate::state::ready_tree::NONE;
 use crate::state::table::Mark;
 use crate::state::task::{Phase, Rare, Task};
@@ -16,28 +18,28 @@ use crate::state::task::{Phase, Rare, Task};
 impl Scheduler {
     pub(crate) fn on_submitted(&mut self, event: &Event) {
         let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
-        let route = self.lanes.join_route(&spec.lanes, &mut self.book);
+        let route = self.state.lanes.join_route(&spec.lanes, &mut self.state.book);
         let run_after = spec.run_after.filter(|length| *length > Millis(0));
-        let before = spec.after.and_then(|after| self.tasks.find(after));
+        let before = spec.after.and_then(|after| self.state.tasks.find(after));
         let phase = match (before, run_after) {
             (Some(_), _) => Phase::Held,
-            (None, Some(length)) => Phase::Delayed(self.now + length),
+            (None, Some(length)) => Phase::Delayed(self.state.now + length),
             (None, None) => Phase::Waiting,
         };
         let waits_in_line = matches!(phase, Phase::Waiting);
-        let slot = self.tasks.insert(Task {
+        let slot = self.state.tasks.insert(Task {
             id: *task,
             payload: spec.payload,
-            submitted: self.now,
-            since: self.now,
-            arrival: self.arrivals,
+            submitted: self.state.now,
+            since: self.state.now,
+            arrival: self.state.arrivals,
             wait_until: wait_until.unwrap_or(Timestamp::NEVER),
             due: Timestamp::NEVER,
             look_at: Timestamp::NEVER,
             phase,
             rare: self.rare(spec, *deadline),
             route,
-            kind: self.kinds.join(&spec.kind),
+            kind: self.state.kinds.join(&spec.kind),
             leaf: NONE,
             attempts: 0,
             priority: *priority,
@@ -49,7 +51,7 @@ impl Scheduler {
             mark: Mark::Used,
             is_once: spec.retry == Some(Retry::NONE),
         });
-        self.arrivals += 1;
+        self.state.arrivals += 1;
         self.link(slot, *task, spec);
         self.count_in(slot);
         if waits_in_line {
@@ -60,9 +62,9 @@ impl Scheduler {
 
     /// Counts a new task in each of its lanes, where it waits.
     fn count_in(&mut self, slot: u32) {
-        self.accepted.push(slot);
-        let book = &mut self.book;
-        self.lanes.change_each(self.tasks[slot].route, |_, lane| {
+        self.scratch.accepted.push(slot);
+        let book = &mut self.state.book;
+        self.state.lanes.change_each(&mut self.scratch.touched, self.state.tasks[slot].route, |_, lane| {
             lane.waiting += 1;
             book.class_mut(lane.class).stats.accepted += 1;
         });
@@ -95,10 +97,10 @@ impl Scheduler {
             depth: spec
                 .parent
                 .filter(|parent| !parent.detached)
-                .and_then(|parent| self.tasks.find(parent.task))
-                .map_or(1, |parent| self.tasks[parent].depth() + 1),
+                .and_then(|parent| self.state.tasks.find(parent.task))
+                .map_or(1, |parent| self.state.tasks[parent].depth() + 1),
             after: spec.after,
-            run_at: spec.after.and(spec.run_after).map(|length| self.now + length),
+            run_at: spec.after.and(spec.run_after).map(|length| self.state.now + length),
             group: spec.group.clone(),
             home: spec.home.clone(),
             claimer: spec.claimer.clone(),
@@ -112,22 +114,22 @@ impl Scheduler {
     /// Ties a new task to its parent, to the task it is held behind, and to its key.
     pub(crate) fn link(&mut self, slot: u32, task: TaskId, spec: &TaskSpec) {
         if let Some(parent) = self.parent_of(slot) {
-            self.tasks[parent].rare().children.push(slot);
+            self.state.tasks[parent].rare().children.push(slot);
         }
-        if let Some(after) = spec.after.and_then(|after| self.tasks.find(after)) {
-            self.tasks[after].rare().followers.push(slot);
+        if let Some(after) = spec.after.and_then(|after| self.state.tasks.find(after)) {
+            self.state.tasks[after].rare().followers.push(slot);
         }
         if let Some(asked) = &spec.idempotency {
-            let until = self.now + KEY_WINDOW;
+            let until = self.state.now + KEY_WINDOW;
             let Idempotency { fingerprint, until_end, .. } = *asked;
             let known = RememberedKey { task, fingerprint, until, until_end };
-            if let Some(old) = self.keys.insert(Arc::clone(&asked.key), known) {
-                self.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
+            if let Some(old) = self.state.keys.insert(Arc::clone(&asked.key), known) {
+                self.indexes.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
             }
             // However long the task takes: its end frees the key, and nothing before.
             if !until_end {
-                self.key_ends.insert((until, Arc::clone(&asked.key)));
-                self.timers.expect(until);
+                self.indexes.key_ends.insert((until, Arc::clone(&asked.key)));
+                self.indexes.timers.expect(until);
             }
         }
     }
@@ -135,43 +137,59 @@ impl Scheduler {
     /// Frees the key of a task that ends, if nothing came of it, so that whoever asked may ask again, or if the key was
     /// for no longer.
     pub(crate) fn free_key(&mut self, slot: u32, end: &End) {
-        let Some(key) = self.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else { return };
+        let Some(key) = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else {
+            return;
+        };
         // A newer task has the key if the old request was forgotten, or was being cancelled when it came.
-        let task = self.tasks[slot].id;
-        if let Some(known) = self.keys.get(&key).copied().filter(|known| known.task == task)
+        let task = self.state.tasks[slot].id;
+        if let Some(known) = self.state.keys.get(&key).copied().filter(|known| known.task == task)
             && (known.until_end || matches!(end, End::Cancelled { .. }))
         {
-            self.keys.remove(&key);
-            self.key_ends.remove(&(known.until, key));
+            self.state.keys.remove(&key);
+            self.indexes.key_ends.remove(&(known.until, key));
         }
     }
 
     /// Unties a task that ends from its parent and from the task it was held behind.
     pub(crate) fn unlink(&mut self, slot: u32) {
-        if self.tasks[slot].rare.is_none() {
+        if self.state.tasks[slot].rare.is_none() {
             return;
         }
         if let Some(parent) = self.parent_of(slot) {
-            self.tasks[parent].rare().children.retain(|child| *child != slot);
+            self.state.tasks[parent].rare().children.retain(|child| *child != slot);
         }
-        let after = self.tasks[slot].rare.as_ref().and_then(|rare| rare.after);
-        if let Some(after) = after.and_then(|after| self.tasks.find(after)) {
-            self.tasks[after].rare().followers.retain(|held| *held != slot);
+        let after = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.after);
+        if let Some(after) = after.and_then(|after| self.state.tasks.find(after)) {
+            self.state.tasks[after].rare().followers.retain(|held| *held != slot);
         }
-        for held in self.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
+        for held in self.state.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
             self.let_go(held);
         }
     }
 
     /// What a task was held behind has ended. Its own time to join the line may still lie ahead.
     fn let_go(&mut self, slot: u32) {
-        let now = self.now;
-        let rare = self.tasks[slot].rare();
+        let now = self.state.now;
+        let rare = self.state.tasks[slot].rare();
         if let Some(at) = rare.run_at.take().filter(|at| *at > now) {
             rare.after = None;
-            self.tasks[slot].phase = Phase::Delayed(at);
+            self.state.tasks[slot].phase = Phase::Delayed(at);
             self.time_wait(slot, at);
             self.plan(slot);
+        }
+    }
+
+    pub(crate) fn on_unbound(&mut self, home: &Name) {
+        let is_bound = |rare: &crate::state::task::Rare| rare.home.as_ref() == Some(home);
+        let bound: Vec<u32> = self
+            .state
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.rare.as_deref().is_some_and(is_bound))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in bound {
+            self.state.tasks[slot].rare().home = None;
         }
     }
 }

@@ -4,40 +4,31 @@ use crate::api::command::Reply;
 use crate::api::event::Event;
 use crate::api::name::Name;
 use crate::scheduler::Scheduler;
+use crate::step::Step;
 
-impl Scheduler {
-    /// As whom an attempt is run that is granted here. After the first one whoever had the caller may be gone.
-    pub(crate) fn runner_of(&self, slot: u32) -> Option<Name> {
-        let task = &self.tasks[slot];
-        if let Some(claimer) = task.claimer() {
-            return Some(claimer.worker.clone());
-        }
-        let home = task.rare.as_ref().and_then(|rare| rare.home.as_ref()).filter(|_| task.attempts == 0);
-        home.or(self.runner.as_ref()).cloned()
-    }
-
+impl Step<'_> {
     /// Leaves to anybody what was to be run by one who ends.
-    pub(crate) fn unbind(&mut self, home: Name, events: &mut Vec<Event>) -> Reply {
+    pub(crate) fn unbind(&mut self, home: Name) -> Reply {
         let is_bound = self
+            .state
             .tasks
             .iter()
             .any(|(_, task)| task.rare.as_ref().is_some_and(|rare| rare.home.as_ref() == Some(&home)));
         if is_bound {
-            self.emit(Event::Unbound { home }, events);
+            self.emit(Event::Unbound { home });
         }
         Reply::Done
     }
+}
 
-    pub(crate) fn on_unbound(&mut self, home: &Name) {
-        let is_bound = |rare: &crate::state::task::Rare| rare.home.as_ref() == Some(home);
-        let bound: Vec<u32> = self
-            .tasks
-            .iter()
-            .filter(|(_, task)| task.rare.as_deref().is_some_and(is_bound))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in bound {
-            self.tasks[slot].rare().home = None;
+impl Scheduler {
+    /// As whom an attempt is run that is granted here. After the first one whoever had the caller may be gone.
+    pub(crate) fn runner_of(&self, slot: u32) -> Option<Name> {
+        let task = &self.state.tasks[slot];
+        if let Some(claimer) = task.claimer() {
+            return Some(claimer.worker.clone());
         }
+        let home = task.rare.as_ref().and_then(|rare| rare.home.as_ref()).filter(|_| task.attempts == 0);
+        home.or(self.local.runner.as_ref()).cloned()
     }
 }

@@ -6,20 +6,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use smallvec::SmallVec;
-
-use crate::api::event::Event;
 use crate::api::ids::TaskId;
 use crate::api::rejection::Rejection;
 use crate::api::task_spec::TaskSpec;
 use crate::scheduler::Scheduler;
 use crate::state::ready_tree::NONE;
 use crate::state::task::{Attempt, Phase};
+use crate::step::Step;
+
+impl Step<'_> {
+    /// Ends everything that the task waits for, because it waits no more.
+    pub(crate) fn cancel_children(&mut self, slot: u32) {
+        if self.state.tasks[slot].children().is_empty() {
+            return;
+        }
+        for child in self.state.tasks[slot].children().to_vec() {
+            // Ending one child can end another: the list is as it was.
+            if self
+                .state
+                .tasks
+                .get(child)
+                .is_some_and(|task| task.waiting_parent() == Some(self.state.tasks[slot].id))
+            {
+                self.cancel_slot(child, crate::api::event::CancelReason::Parent);
+            }
+        }
+    }
+}
 
 impl Scheduler {
     /// `first` and every task that waits for it, the nearest first.
     pub(crate) fn ancestors(&self, first: Option<u32>) -> impl Iterator<Item = u32> {
-        std::iter::successors(first, |slot| self.tasks.find(self.tasks[*slot].waiting_parent()?))
+        std::iter::successors(first, |slot| self.state.tasks.find(self.state.tasks[*slot].waiting_parent()?))
     }
 
     /// The nearest of `parent` and its ancestors that has a slot of `lane` to lend.
@@ -27,83 +45,30 @@ impl Scheduler {
         // Where slots are unlimited there is nothing to lend.
         self.settings(lane).max_concurrency?;
         self.ancestors(parent).find(|slot| {
-            let task = &self.tasks[*slot];
+            let task = &self.state.tasks[*slot];
             let free = |attempt: &Attempt| {
                 attempt.stopping.is_none() && attempt.lent.iter().all(|(lent, _)| *lent != lane)
             };
-            task.attempt().is_some_and(free) && self.lanes.route(task.route).lanes.contains(&lane)
+            task.attempt().is_some_and(free) && self.state.lanes.route(task.route).lanes.contains(&lane)
         })
     }
 
     pub(crate) fn can_borrow(&self, parent: Option<u32>, lane: u32) -> bool {
-        self.lanes[lane].passable && self.lender(parent, lane).is_some()
+        self.state.lanes[lane].passable && self.lender(parent, lane).is_some()
     }
 
     pub(crate) fn parent_of(&self, slot: u32) -> Option<u32> {
-        self.tasks[slot].waiting_parent().and_then(|parent| self.tasks.find(parent))
+        self.state.tasks[slot].waiting_parent().and_then(|parent| self.state.tasks.find(parent))
     }
 
     /// Which of its lanes, by index, a task would borrow if it were granted now.
     pub(crate) fn borrowed_lanes(&self, slot: u32) -> Vec<u8> {
         let Some(parent) = self.parent_of(slot) else { return vec![] };
-        let lanes = self.lanes.route(self.tasks[slot].route).lanes.iter().enumerate();
+        let lanes = self.state.lanes.route(self.state.tasks[slot].route).lanes.iter().enumerate();
         lanes
             .filter(|(_, lane)| self.lender(Some(parent), **lane).is_some())
             .map(|(index, _)| index as u8)
             .collect()
-    }
-
-    /// Takes the lanes at these indexes from whoever lends them.
-    pub(crate) fn borrow(&mut self, slot: u32, indexes: &[u8]) -> SmallVec<[(u32, u32); 2]> {
-        let parent = self.parent_of(slot);
-        let mut borrowed = SmallVec::new();
-        for index in indexes {
-            let lane = self.lanes.route(self.tasks[slot].route).lanes[*index as usize];
-            if let Some(lender) = self.lender(parent, lane)
-                && let Some(attempt) = self.tasks[lender].attempt_mut()
-            {
-                attempt.lent.push((lane, slot));
-                borrowed.push((lane, lender));
-            }
-        }
-        borrowed
-    }
-
-    /// Settles who holds the slots of an attempt that is over. A slot that a descendant still uses passes to
-    /// it; a borrowed one goes back; of the others the lanes are returned, to be freed.
-    pub(crate) fn give_back(&mut self, slot: u32, attempt: &Attempt) -> SmallVec<[u32; 8]> {
-        let lanes = self.lanes.route(self.tasks[slot].route).lanes.clone();
-        let mut free = SmallVec::new();
-        for lane in lanes {
-            let lender = attempt.borrowed.iter().find(|(other, _)| *other == lane).map(|(_, lender)| *lender);
-            let user = attempt.lent.iter().find(|(other, _)| *other == lane).map(|(_, user)| *user);
-            if let Some(user) = user
-                && let Some(users) = self.tasks[user].attempt_mut()
-            {
-                users.borrowed.retain(|(other, _)| *other != lane);
-                users.borrowed.extend(lender.map(|lender| (lane, lender)));
-            }
-            match lender.and_then(|lender| self.tasks[lender].attempt_mut()) {
-                Some(lenders) => {
-                    lenders.lent.retain(|(other, _)| *other != lane);
-                    lenders.lent.extend(user.map(|user| (lane, user)));
-                }
-                None if user.is_none() => free.push(lane),
-                None => {}
-            }
-        }
-        free
-    }
-
-    /// Puts the waiting descendants of `slot` where they belong after it lent a slot or got one back.
-    pub(crate) fn reroute_family(&mut self, slot: u32) {
-        for child in self.tasks[slot].children().to_vec() {
-            match self.tasks[child].phase {
-                Phase::Waiting => self.reroute(child),
-                Phase::Running(_) => self.reroute_family(child),
-                _ => {}
-            }
-        }
     }
 
     /// Refuses a child that could never start, because everyone who holds a lane that it needs waits, at
@@ -114,11 +79,13 @@ impl Scheduler {
         lanes: impl Iterator<Item = u32>,
     ) -> Result<(), Rejection> {
         let parent = spec.parent.filter(|parent| !parent.detached);
-        let Some(parent) = parent.and_then(|parent| self.tasks.find(parent.task)) else { return Ok(()) };
+        let Some(parent) = parent.and_then(|parent| self.state.tasks.find(parent.task)) else {
+            return Ok(());
+        };
         let holders = self.holders();
         let able = self.able_to_finish(&holders, parent);
         let stuck = |lane: u32, holder: u32| {
-            let (lane, holder) = (self.lanes[lane].name.clone(), self.tasks[holder].id);
+            let (lane, holder) = (self.state.lanes[lane].name.clone(), self.state.tasks[holder].id);
             Err(Rejection::WouldDeadlock { lane, holder })
         };
         let stuck_in = |parent: Option<u32>, lane: u32| {
@@ -133,8 +100,8 @@ impl Scheduler {
         }
         // Nor can it start before those end that it is to start after.
         for before in self.chain_before(spec.after) {
-            let lanes = &self.lanes.route(self.tasks[before].route).lanes;
-            if self.tasks[before].attempt().is_some() {
+            let lanes = &self.state.lanes.route(self.state.tasks[before].route).lanes;
+            if self.state.tasks[before].attempt().is_some() {
                 if !able.contains(&before) {
                     return stuck(lanes[0], before);
                 }
@@ -149,19 +116,19 @@ impl Scheduler {
 
     /// The live tasks that must end before a task that starts after `first`, the nearest first.
     fn chain_before(&self, first: Option<TaskId>) -> impl Iterator<Item = u32> {
-        let first = first.and_then(|first| self.tasks.find(first));
+        let first = first.and_then(|first| self.state.tasks.find(first));
         std::iter::successors(first, |slot| {
-            self.tasks.find(self.tasks[*slot].rare.as_ref().and_then(|rare| rare.after)?)
+            self.state.tasks.find(self.state.tasks[*slot].rare.as_ref().and_then(|rare| rare.after)?)
         })
     }
 
     /// Who holds a slot of each lane, borrowed ones counted for whoever uses them.
     fn holders(&self) -> BTreeMap<u32, Vec<u32>> {
         let mut holders: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (_, slot) in self.tasks.running.iter() {
-            let task = &self.tasks[slot];
+        for (_, slot) in self.state.tasks.running.iter() {
+            let task = &self.state.tasks[slot];
             let lent = task.attempt().map_or(&[][..], |attempt| &attempt.lent);
-            for lane in &*self.lanes.route(task.route).lanes {
+            for lane in &*self.state.lanes.route(task.route).lanes {
                 if lent.iter().all(|(other, _)| other != lane) {
                     holders.entry(*lane).or_default().push(slot);
                 }
@@ -177,13 +144,13 @@ impl Scheduler {
         let mut able = BTreeSet::new();
         loop {
             let before = able.len();
-            for (_, slot) in self.tasks.running.iter() {
-                let child_is_able = |child: &u32| match self.tasks[*child].phase {
+            for (_, slot) in self.state.tasks.running.iter() {
+                let child_is_able = |child: &u32| match self.state.tasks[*child].phase {
                     Phase::Running(_) => able.contains(child),
                     _ => self.may_start(*child, holders, &able),
                 };
                 if !waiting_for_newcomer.contains(&slot)
-                    && self.tasks[slot].children().iter().all(child_is_able)
+                    && self.state.tasks[slot].children().iter().all(child_is_able)
                 {
                     able.insert(slot);
                 }
@@ -196,27 +163,14 @@ impl Scheduler {
 
     fn may_start(&self, slot: u32, holders: &BTreeMap<u32, Vec<u32>>, able: &BTreeSet<u32>) -> bool {
         let parent = self.parent_of(slot);
-        let lanes = self.lanes.route(self.tasks[slot].route).lanes.iter();
+        let lanes = self.state.lanes.route(self.state.tasks[slot].route).lanes.iter();
         lanes.copied().all(|lane| self.lender(parent, lane).is_some() || self.may_open(lane, holders, able))
     }
 
     /// Whether a lane has a slot or will, as far as its holders are concerned.
     fn may_open(&self, lane: u32, holders: &BTreeMap<u32, Vec<u32>>, able: &BTreeSet<u32>) -> bool {
         let has_slot =
-            self.settings(lane).max_concurrency.is_none_or(|slots| self.lanes[lane].running < slots);
+            self.settings(lane).max_concurrency.is_none_or(|slots| self.state.lanes[lane].running < slots);
         has_slot || holders.get(&lane).is_none_or(|holders| holders.iter().any(|slot| able.contains(slot)))
-    }
-
-    /// Ends everything that the task waits for, because it waits no more.
-    pub(crate) fn cancel_children(&mut self, slot: u32, events: &mut Vec<Event>) {
-        if self.tasks[slot].children().is_empty() {
-            return;
-        }
-        for child in self.tasks[slot].children().to_vec() {
-            // Ending one child can end another: the list is as it was.
-            if self.tasks.get(child).is_some_and(|task| task.waiting_parent() == Some(self.tasks[slot].id)) {
-                self.cancel_slot(child, crate::api::event::CancelReason::Parent, events);
-            }
-        }
     }
 }

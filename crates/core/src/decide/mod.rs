@@ -1,7 +1,6 @@
 //! Decisions: a command or the time becomes events. Decisions read the state and never write it.
 
 pub(crate) mod affinity;
-pub(crate) mod at_once;
 pub(crate) mod control;
 pub(crate) mod dispatch;
 pub(crate) mod expire;
@@ -10,3 +9,60 @@ pub(crate) mod notes;
 pub(crate) mod outcome;
 pub(crate) mod restore_outcome;
 pub(crate) mod submit;
+
+use crate::api::command::{Command, Reply};
+use crate::api::event::Event;
+use crate::api::rejection::Rejection;
+use crate::step::Step;
+
+impl Step<'_> {
+    /// Lets the time pass, decides the command, and grants what may run then.
+    pub(crate) fn run(&mut self, command: Command) -> Result<Reply, Rejection> {
+        self.expire();
+        let reply = self.decide(command);
+        if reply.is_ok() {
+            self.tend_sessions();
+            self.expire();
+            self.grant();
+        }
+        self.report_depths();
+        reply
+    }
+
+    fn decide(&mut self, command: Command) -> Result<Reply, Rejection> {
+        match command {
+            Command::Tick => Ok(Reply::Done),
+            Command::Configure(blocks) => self.configure(blocks),
+            Command::ChangeSettings { lanes, settings } => self.change_settings(lanes, &settings),
+            Command::Note(change) => self.change_notes(*change),
+            Command::Submit { task, spec } => self.submit(task, spec),
+            Command::SubmitBatch(batch) => self.submit_batch(*batch),
+            Command::Leave { task } => self.leave(task),
+            Command::Cancel { task, reason } => self.cancel(task, reason),
+            Command::CancelWaiting { which, reason } => Ok(self.cancel_waiting(&which, reason)),
+            Command::Reprioritise { task, priority } => self.reprioritise(task, priority),
+            Command::Claim { worker, lanes, kinds, max, lease } => {
+                self.claim(&worker, &lanes, &kinds, max, lease)
+            }
+            Command::ClaimThese { worker, tasks, lease } => self.claim_these(&worker, &tasks, lease),
+            Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
+            Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
+            Command::Lapse { task, fence } => self.lapse_now(task, fence),
+            Command::RaiseFences { to } => {
+                if to > self.highest_fence() {
+                    self.emit(Event::FencesRaised { to });
+                }
+                Ok(Reply::Done)
+            }
+            Command::Recount { task, spec, end } => self.recount(task, spec, end),
+            Command::Unbind { home } => Ok(self.unbind(home)),
+            Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
+            Command::Pause { lane } => Ok(self.pause(lane)),
+            Command::Resume { lane } => Ok(self.resume(lane)),
+            Command::Drain { lane } => Ok(self.drain(lane)),
+            Command::Redrive { letter, task } => self.redrive(letter, task),
+            Command::Discard { letter } => self.discard(letter),
+            Command::Session(command) => self.decide_session(*command),
+        }
+    }
+}

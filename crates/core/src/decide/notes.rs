@@ -1,6 +1,5 @@
 //! What programs keep beside the work: short texts under keys, the same for everybody who shares the log.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,6 +9,8 @@ use crate::api::command::Reply;
 use crate::api::event::Event;
 use crate::api::rejection::Rejection;
 use crate::scheduler::Scheduler;
+use crate::state::notes::bytes;
+use crate::step::Step;
 
 /// The longest note, its key with its text, in bytes.
 pub const NOTE_BYTES_MAX: usize = 512 * 1024;
@@ -30,89 +31,45 @@ pub struct NoteChange {
     pub changes: Vec<Note>,
 }
 
-#[derive(Default)]
-pub(crate) struct Notes {
-    texts: BTreeMap<Arc<str>, Arc<str>>,
-    bytes: u64,
-}
-
-fn bytes(key: &str, text: &str) -> u64 {
-    (key.len() + text.len()) as u64
-}
-
-impl Notes {
-    fn get(&self, key: &str) -> Option<&Arc<str>> {
-        self.texts.get(key)
-    }
-
-    fn set(&mut self, key: &Arc<str>, text: Option<&Arc<str>>) {
-        if let Some(old) = self.texts.remove(key) {
-            self.bytes -= bytes(key, &old);
+impl Step<'_> {
+    pub(crate) fn change_notes(&mut self, change: NoteChange) -> Result<Reply, Rejection> {
+        let NoteChange { expected, mut changes } = change;
+        if changes.len() > NOTE_CHANGES_MAX {
+            return Err(Rejection::NotesFull);
         }
-        if let Some(text) = text {
-            self.bytes += bytes(key, text);
-            self.texts.insert(Arc::clone(key), Arc::clone(text));
+        let is_so = |(key, text): &Note| self.state.notes.get(key) == text.as_ref();
+        if let Some((key, _)) = expected.iter().find(|note| !is_so(note)) {
+            return Err(Rejection::NoteChanged { key: Arc::clone(key) });
         }
-    }
-
-    pub(crate) fn save(&self) -> Vec<(Arc<str>, Arc<str>)> {
-        self.texts.iter().map(|(key, text)| (Arc::clone(key), Arc::clone(text))).collect()
-    }
-
-    pub(crate) fn restore(saved: &[(Arc<str>, Arc<str>)]) -> Notes {
-        let mut notes = Notes::default();
-        saved.iter().for_each(|(key, text)| notes.set(key, Some(text)));
-        notes
+        changes.retain(|note| !is_so(note));
+        let mut after = self.state.notes.bytes;
+        for (key, text) in &changes {
+            let new = text.as_ref().map_or(0, |text| bytes(key, text));
+            if new > NOTE_BYTES_MAX as u64 {
+                return Err(Rejection::NotesFull);
+            }
+            let old = self.state.notes.get(key).map_or(0, |text| bytes(key, text));
+            after = (after + new).saturating_sub(old);
+        }
+        if after > NOTES_BYTES_MAX && after > self.state.notes.bytes {
+            return Err(Rejection::NotesFull);
+        }
+        if !changes.is_empty() {
+            self.emit(Event::Noted { changes });
+        }
+        Ok(Reply::Done)
     }
 }
 
 impl Scheduler {
     /// The text under a key.
     pub fn note(&self, key: &str) -> Option<&Arc<str>> {
-        self.notes.get(key)
+        self.state.notes.get(key)
     }
 
     /// The notes whose keys begin so, in the order of their keys.
     pub fn notes(&self, prefix: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
-        self.notes.texts.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
-    }
-
-    pub(crate) fn change_notes(
-        &mut self,
-        change: NoteChange,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        let NoteChange { expected, mut changes } = change;
-        if changes.len() > NOTE_CHANGES_MAX {
-            return Err(Rejection::NotesFull);
-        }
-        let is_so = |(key, text): &Note| self.notes.get(key) == text.as_ref();
-        if let Some((key, _)) = expected.iter().find(|note| !is_so(note)) {
-            return Err(Rejection::NoteChanged { key: Arc::clone(key) });
-        }
-        changes.retain(|note| !is_so(note));
-        let mut after = self.notes.bytes;
-        for (key, text) in &changes {
-            let new = text.as_ref().map_or(0, |text| bytes(key, text));
-            if new > NOTE_BYTES_MAX as u64 {
-                return Err(Rejection::NotesFull);
-            }
-            let old = self.notes.get(key).map_or(0, |text| bytes(key, text));
-            after = (after + new).saturating_sub(old);
-        }
-        if after > NOTES_BYTES_MAX && after > self.notes.bytes {
-            return Err(Rejection::NotesFull);
-        }
-        if !changes.is_empty() {
-            self.emit(Event::Noted { changes }, events);
-        }
-        Ok(Reply::Done)
-    }
-
-    pub(crate) fn on_noted(&mut self, changes: &[Note]) {
-        for (key, text) in changes {
-            self.notes.set(key, text.as_ref());
-        }
+        self.state.notes.texts.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
     }
 }

@@ -1,38 +1,37 @@
 //! What somebody knows of a task and the log has forgotten.
 
 use crate::api::command::Reply;
-use crate::api::event::{End, Event};
+use crate::api::event::End;
 use crate::api::ids::TaskId;
 use crate::api::rejection::Rejection;
 use crate::api::task_spec::TaskSpec;
-use crate::scheduler::Scheduler;
+use crate::step::Step;
 
-impl Scheduler {
+impl Step<'_> {
     /// Says how a task ended that the log has forgotten, or believes to wait. One that runs ends otherwise.
     pub(crate) fn recount(
         &mut self,
         task: TaskId,
         spec: Option<Box<TaskSpec>>,
         end: End,
-        events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
-        if self.tasks.find(task).is_none() {
+        if self.state.tasks.find(task).is_none() {
             let mut spec = spec.ok_or(Rejection::NotLive { task })?;
             spec.check().map_err(Rejection::BadTask)?;
-            if self.letters.get(task).is_some() {
+            if self.state.letters.get(task).is_some() {
                 return Err(Rejection::IdTaken { task });
             }
             // Whoever it followed, and asked for it, may be forgotten too, and its payload is gone.
             (spec.after, spec.parent, spec.payload, spec.run_after) = (None, None, None, None);
-            if spec.idempotency.as_ref().is_some_and(|asked| self.keys.contains_key(&asked.key)) {
+            if spec.idempotency.as_ref().is_some_and(|asked| self.state.keys.contains_key(&asked.key)) {
                 spec.idempotency = None;
             }
             let submitted = self.accept_unasked(task, spec);
-            self.emit(submitted, events);
+            self.emit(submitted);
         }
-        match self.tasks.find(task) {
-            Some(slot) if self.tasks[slot].attempt().is_none() => {
-                self.end(slot, end, events);
+        match self.state.tasks.find(task) {
+            Some(slot) if self.state.tasks[slot].attempt().is_none() => {
+                self.end(slot, end);
                 Ok(Reply::Done)
             }
             _ => Err(Rejection::IdTaken { task }),

@@ -16,6 +16,7 @@ use crate::scheduler::Scheduler;
 use crate::state::ready_tree::NONE;
 use crate::state::routes::canonical;
 use crate::state::task::Attempt;
+use crate::step::Step;
 
 /// The most calls in one tool batch.
 pub const BATCH_CALLS_MAX: usize = 1000;
@@ -28,29 +29,24 @@ struct Named<'a> {
     name: &'a LaneName,
 }
 
-impl Scheduler {
-    pub(crate) fn submit(
-        &mut self,
-        task: TaskId,
-        spec: Box<TaskSpec>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+impl Step<'_> {
+    pub(crate) fn submit(&mut self, task: TaskId, spec: Box<TaskSpec>) -> Result<Reply, Rejection> {
         spec.check().map_err(Rejection::BadTask)?;
-        if let Some(reply) = self.join_earlier(&spec, events)? {
+        if let Some(reply) = self.join_earlier(&spec)? {
             return Ok(reply);
         }
         let submitted = self.admit(task, spec)?;
-        self.begin_turns_before(&submitted, events);
-        self.emit(submitted, events);
+        self.begin_turns_before(&submitted);
+        self.emit(submitted);
         Ok(Reply::Accepted { task, joined: false })
     }
 
     /// Answers a request that was made before under the same key.
-    fn join_earlier(&mut self, spec: &TaskSpec, events: &mut Vec<Event>) -> Result<Option<Reply>, Rejection> {
+    fn join_earlier(&mut self, spec: &TaskSpec) -> Result<Option<Reply>, Rejection> {
         let Some(asked) = &spec.idempotency else { return Ok(None) };
-        let Some(known) = self.keys.get(&asked.key).copied() else { return Ok(None) };
-        let live = self.tasks.find(known.task);
-        if live.is_some_and(|slot| self.tasks[slot].is_being_cancelled()) {
+        let Some(known) = self.state.keys.get(&asked.key).copied() else { return Ok(None) };
+        let live = self.state.tasks.find(known.task);
+        if live.is_some_and(|slot| self.state.tasks[slot].is_being_cancelled()) {
             // Its key is as good as free: nothing will come of it that the caller could wait for.
             return Ok(None);
         }
@@ -58,18 +54,58 @@ impl Scheduler {
             return Err(Rejection::KeyConflict { task: known.task });
         }
         if live.is_some() {
-            self.emit(Event::Joined { task: known.task }, events);
+            self.emit(Event::Joined { task: known.task });
         }
         Ok(Some(Reply::Accepted { task: known.task, joined: true }))
     }
 
+    pub(crate) fn submit_batch(&mut self, batch: ToolBatch) -> Result<Reply, Rejection> {
+        if !(1..=BATCH_CALLS_MAX).contains(&batch.calls.len()) {
+            return Err(Rejection::BadTask(BadTask::BatchSize));
+        }
+        let mut seen: Vec<TaskId> = batch.calls.iter().map(|call| call.task).collect();
+        seen.sort_unstable();
+        if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Rejection::IdTaken { task: twice[0] });
+        }
+        let mut specs = Vec::with_capacity(batch.calls.len());
+        let mut before = None;
+        for call in &batch.calls {
+            let lane = LaneName::tool(&batch.session, call.lane);
+            let lane = lane.map_err(|error| Rejection::BadTask(BadTask::Session(error)))?;
+            let lanes = std::iter::once(lane).chain(batch.asker.clone()).collect();
+            let mut spec = TaskSpec::new(call.tool.clone(), lanes);
+            spec.payload = call.payload;
+            spec.source = crate::api::lane_settings::Source::Agent;
+            spec.parent = batch.parent;
+            spec.group = batch.group.clone();
+            spec.caller = batch.caller.clone();
+            spec.trace = batch.trace.clone();
+            // The first look is at each call alone; the order is added when all may be accepted.
+            let event = self.admit(call.task, Box::new(spec))?;
+            let after = if call.lane == ToolLane::Query { None } else { before.replace(call.task) };
+            specs.push((event, after));
+        }
+        self.check_batch_room(&specs)?;
+        for (mut event, after) in specs {
+            if let Event::Submitted { spec, wait_until, .. } = &mut event {
+                spec.after = after;
+                *wait_until = wait_until.filter(|_| after.is_none());
+            }
+            self.emit(event);
+        }
+        Ok(Reply::Done)
+    }
+}
+
+impl Scheduler {
     /// Checks everything and says what the acceptance would be.
     fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
-        if self.tasks.find(task).is_some() || self.letters.get(task).is_some() {
+        if self.state.tasks.find(task).is_some() || self.state.letters.get(task).is_some() {
             return Err(Rejection::IdTaken { task });
         }
         if let Some(after) = spec.after
-            && self.tasks.find(after).is_none()
+            && self.state.tasks.find(after).is_none()
         {
             return Err(Rejection::BadTask(BadTask::After));
         }
@@ -80,7 +116,7 @@ impl Scheduler {
             None => self.check_lanes(&spec, deadline)?,
         };
         // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
-        let waits_from = self.now + spec.run_after.unwrap_or_default();
+        let waits_from = self.state.now + spec.run_after.unwrap_or_default();
         let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
     }
@@ -113,10 +149,10 @@ impl Scheduler {
         if spec.parent.is_some() || deadline.is_some() {
             return None;
         }
-        let route = self.lanes.route(self.lanes.find_route(&spec.lanes)?);
+        let route = self.state.lanes.route(self.state.lanes.find_route(&spec.lanes)?);
         let has_room = |lane: &u32| {
-            let lane = &self.lanes[*lane];
-            !lane.gate.draining && lane.waiting < self.book.class(lane.class).settings.max_queued
+            let lane = &self.state.lanes[*lane];
+            !lane.gate.draining && lane.waiting < self.state.book.class(lane.class).settings.max_queued
         };
         let home = self.settings(route.home());
         let wait_timeout = spec.wait_timeout.or(home.wait_timeout);
@@ -150,10 +186,10 @@ impl Scheduler {
 
     /// The lanes that a task names, `global` last.
     fn named_lanes<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
-        if let Some(route) = self.lanes.find_route(names) {
-            let lanes = self.lanes.route(route).lanes.iter();
+        if let Some(route) = self.state.lanes.find_route(names) {
+            let lanes = self.state.lanes.route(route).lanes.iter();
             let named = |lane: &u32| {
-                let this = &self.lanes[*lane];
+                let this = &self.state.lanes[*lane];
                 Named { lane: if this.is_gone { NONE } else { *lane }, name: &this.name }
             };
             return lanes.map(named).collect();
@@ -167,7 +203,7 @@ impl Scheduler {
         let names = canonical(names);
         let global = Some(&*GLOBAL).filter(|global| names[0] != *global);
         for name in names.into_iter().chain(global) {
-            named.push(Named { lane: self.lanes.find(name).unwrap_or(NONE), name });
+            named.push(Named { lane: self.state.lanes.find(name).unwrap_or(NONE), name });
         }
         named
     }
@@ -175,7 +211,7 @@ impl Scheduler {
     /// Asks what holds for a lane, whether it exists or not.
     fn ask<T>(&self, named: &Named<'_>, question: impl FnOnce(&Settings) -> T) -> T {
         if named.lane == NONE {
-            question(&self.book.settings(named.name))
+            question(&self.state.book.settings(named.name))
         } else {
             question(self.settings(named.lane))
         }
@@ -190,22 +226,25 @@ impl Scheduler {
         let Some(parent) = spec.parent else { return Ok(()) };
         // A task that was told to stop waits for nothing new: nobody would tell that child to stop.
         let may_ask = |attempt: &Attempt| parent.detached || attempt.stopping.is_none();
-        let running =
-            self.tasks.find(parent.task).filter(|slot| self.tasks[*slot].attempt().is_some_and(may_ask));
+        let running = self
+            .state
+            .tasks
+            .find(parent.task)
+            .filter(|slot| self.state.tasks[*slot].attempt().is_some_and(may_ask));
         let Some(slot) = running else {
             return Err(Rejection::ParentNotRunning { task: parent.task });
         };
         if parent.detached {
             return Ok(());
         }
-        if self.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
+        if self.state.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
             return Err(Rejection::ChainTooDeep);
         }
         for ancestor in self.ancestors(Some(slot)) {
-            for lane in &*self.lanes.route(self.tasks[ancestor].route).lanes {
-                let name = &self.lanes[*lane].name;
+            for lane in &*self.state.lanes.route(self.state.tasks[ancestor].route).lanes {
+                let name = &self.state.lanes[*lane].name;
                 if name.is_conversation() && spec.lanes.contains(name) {
-                    let holder = self.tasks[ancestor].id;
+                    let holder = self.state.tasks[ancestor].id;
                     return Err(Rejection::WouldDeadlock { lane: name.clone(), holder });
                 }
             }
@@ -215,15 +254,16 @@ impl Scheduler {
 
     /// The deadline, its parents' counted in.
     fn deadline_of(&self, spec: &TaskSpec) -> Result<Option<Timestamp>, Rejection> {
-        let own = spec.deadline.map(|length| self.now + length);
+        let own = spec.deadline.map(|length| self.state.now + length);
         let parent = spec.parent.filter(|parent| !parent.detached);
-        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
-        let inherited = parent.map(|slot| self.tasks[slot].deadline()).filter(|at| *at < Timestamp::NEVER);
+        let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
+        let inherited =
+            parent.map(|slot| self.state.tasks[slot].deadline()).filter(|at| *at < Timestamp::NEVER);
         let deadline = [own, inherited].into_iter().flatten().min();
         let starts_in = spec.run_after.unwrap_or_default();
         match deadline {
-            Some(at) if at <= self.now + starts_in => {
-                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: at.since(self.now) })
+            Some(at) if at <= self.state.now + starts_in => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: at.since(self.state.now) })
             }
             _ => Ok(deadline),
         }
@@ -244,9 +284,9 @@ impl Scheduler {
         named: &'a [Named<'a>],
     ) -> impl Iterator<Item = &'a Named<'a>> + use<'a, '_> {
         let parent = spec.parent.filter(|parent| !parent.detached);
-        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
         named.iter().filter(move |named| {
-            named.lane != NONE && !self.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
+            named.lane != NONE && !self.state.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
         })
     }
 
@@ -257,7 +297,8 @@ impl Scheduler {
     /// No lane is draining; what belongs to running work is no new work.
     fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
         let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
-        let is_draining = |named: &&Named<'_>| named.lane != NONE && self.lanes[named.lane].gate.draining;
+        let is_draining =
+            |named: &&Named<'_>| named.lane != NONE && self.state.lanes[named.lane].gate.draining;
         match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
             Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
             None => Ok(()),
@@ -276,11 +317,11 @@ impl Scheduler {
     }
 
     fn waiting_in(&self, lane: u32) -> u32 {
-        if lane == NONE { 0 } else { self.lanes[lane].waiting }
+        if lane == NONE { 0 } else { self.state.lanes[lane].waiting }
     }
 
     fn lane_full(&self, named: &Named<'_>) -> Rejection {
-        let running = if named.lane == NONE { 0 } else { self.lanes[named.lane].running };
+        let running = if named.lane == NONE { 0 } else { self.state.lanes[named.lane].running };
         Rejection::LaneFull(Box::new(LaneFull {
             lane: named.name.clone(),
             running,
@@ -295,7 +336,8 @@ impl Scheduler {
 
     /// The label under which metrics count a lane, if the lane exists.
     fn label_of(&self, named: &Named<'_>) -> Option<Arc<str>> {
-        (named.lane != NONE).then(|| Arc::clone(&self.book.class(self.lanes[named.lane].class).label))
+        (named.lane != NONE)
+            .then(|| Arc::clone(&self.state.book.class(self.state.lanes[named.lane].class).label))
     }
 
     /// A task that will probably start only after its deadline is better refused now.
@@ -310,58 +352,16 @@ impl Scheduler {
         let home = named[0].lane;
         let ahead = |lane: u32| match lane == home {
             true => self.ahead_of_newcomer(home, priority),
-            false => self.share_ahead(self.lanes[lane].waiting, priority),
+            false => self.share_ahead(self.state.lanes[lane].waiting, priority),
         };
         let closed = self.closed(spec, named);
         // One lane that is known to be too late is enough, whatever is known of the others.
         match closed.filter_map(|closed| self.estimate(closed.lane, ahead(closed.lane))).max() {
-            Some(starts_in) if self.now + starts_in > deadline => {
-                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.now) })
+            Some(starts_in) if self.state.now + starts_in > deadline => {
+                Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.state.now) })
             }
             _ => Ok(()),
         }
-    }
-
-    pub(crate) fn submit_batch(
-        &mut self,
-        batch: ToolBatch,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        if !(1..=BATCH_CALLS_MAX).contains(&batch.calls.len()) {
-            return Err(Rejection::BadTask(BadTask::BatchSize));
-        }
-        let mut seen: Vec<TaskId> = batch.calls.iter().map(|call| call.task).collect();
-        seen.sort_unstable();
-        if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Rejection::IdTaken { task: twice[0] });
-        }
-        let mut specs = Vec::with_capacity(batch.calls.len());
-        let mut before = None;
-        for call in &batch.calls {
-            let lane = LaneName::tool(&batch.session, call.lane);
-            let lane = lane.map_err(|error| Rejection::BadTask(BadTask::Session(error)))?;
-            let lanes = std::iter::once(lane).chain(batch.asker.clone()).collect();
-            let mut spec = TaskSpec::new(call.tool.clone(), lanes);
-            spec.payload = call.payload;
-            spec.source = crate::api::lane_settings::Source::Agent;
-            spec.parent = batch.parent;
-            spec.group = batch.group.clone();
-            spec.caller = batch.caller.clone();
-            spec.trace = batch.trace.clone();
-            // The first look is at each call alone; the order is added when all may be accepted.
-            let event = self.admit(call.task, Box::new(spec))?;
-            let after = if call.lane == ToolLane::Query { None } else { before.replace(call.task) };
-            specs.push((event, after));
-        }
-        self.check_batch_room(&specs)?;
-        for (mut event, after) in specs {
-            if let Event::Submitted { spec, wait_until, .. } = &mut event {
-                spec.after = after;
-                *wait_until = wait_until.filter(|_| after.is_none());
-            }
-            self.emit(event, events);
-        }
-        Ok(Reply::Done)
     }
 
     /// Whether the calls of a batch that would have to wait fit into each lane's line together.
@@ -401,15 +401,15 @@ impl Scheduler {
         if named.lane == NONE {
             return rate.map_or(slots, |rate| slots.min(rate.max));
         }
-        let lane = &self.lanes[named.lane];
+        let lane = &self.state.lanes[named.lane];
         if !lane.passable {
             return 0;
         }
         let parent = spec.parent.filter(|parent| !parent.detached);
-        let parent = parent.and_then(|parent| self.tasks.find(parent.task));
+        let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
         let lent = u32::from(self.can_borrow(parent, named.lane));
         let free = slots.saturating_sub(lane.running + u32::from(lane.reserved != NONE));
-        let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.now, rate));
+        let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.state.now, rate));
         free.saturating_add(lent).min(by_rate)
     }
 }

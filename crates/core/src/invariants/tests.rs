@@ -10,9 +10,10 @@ use crate::api::retry::Retry;
 use crate::api::session_command::SessionCommand;
 use crate::api::task_spec::{Idempotency, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
-use crate::scheduler::{RememberedKey, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::sessions::message::{Agent, Incoming, MessageId};
 use crate::sessions::session::Turn;
+use crate::state::RememberedKey;
 use crate::state::ready_tree::node::{Rank, Seat};
 
 fn name(text: &str) -> Name {
@@ -55,11 +56,11 @@ fn lively() -> Scheduler {
 }
 
 fn slot(scheduler: &Scheduler, task: u128) -> u32 {
-    scheduler.tasks.find(TaskId(task)).unwrap()
+    scheduler.state.tasks.find(TaskId(task)).unwrap()
 }
 
 fn lane(scheduler: &Scheduler, name: &str) -> u32 {
-    scheduler.lanes.find(&LaneName::new(name).unwrap()).unwrap()
+    scheduler.state.lanes.find(&LaneName::new(name).unwrap()).unwrap()
 }
 
 /// A key as it is remembered of a task.
@@ -70,82 +71,84 @@ fn known(task: u128, until: Timestamp, until_end: bool) -> RememberedKey {
 type Damage = fn(&mut Scheduler);
 
 const DAMAGES: &[(&str, Damage)] = &[
-    ("a grant above a limit", |this| this.overrun = Some("one too many".to_owned())),
-    ("a task that was accepted and is nowhere", |this| this.arrivals += 1),
+    ("a grant above a limit", |this| this.scratch.overrun = Some("one too many".to_owned())),
+    ("a task that was accepted and is nowhere", |this| this.state.arrivals += 1),
     ("a run that is not listed", |this| {
-        this.tasks.running.remove(Fence(1));
+        this.state.tasks.running.remove(Fence(1));
     }),
     ("a kind of no task", |this| {
-        this.kinds.join(&name("ghost"));
+        this.state.kinds.join(&name("ghost"));
     }),
-    ("a key without an end", |this| this.key_ends.clear()),
-    ("a key with another end", |this| this.keys.values_mut().for_each(|known| known.until = Timestamp(5))),
+    ("a key without an end", |this| this.indexes.key_ends.clear()),
+    ("a key with another end", |this| {
+        this.state.keys.values_mut().for_each(|known| known.until = Timestamp(5))
+    }),
     ("a key held by nobody", |this| {
-        this.keys.insert(Arc::from("held"), known(99, Timestamp(9), true));
+        this.state.keys.insert(Arc::from("held"), known(99, Timestamp(9), true));
     }),
     ("an end of a key that ends with its task", |this| {
-        this.keys.values_mut().for_each(|known| known.until_end = true);
-        this.keys.insert(Arc::from("other"), known(1, Timestamp(9), false));
+        this.state.keys.values_mut().for_each(|known| known.until_end = true);
+        this.state.keys.insert(Arc::from("other"), known(1, Timestamp(9), false));
     }),
     ("a lane that counts one too many", |this| {
         let lane = lane(this, "one");
-        this.lanes[lane].waiting += 1;
+        this.state.lanes[lane].waiting += 1;
     }),
     ("a full lane that says it is open", |this| {
         let lane = lane(this, "one");
-        this.lanes[lane].open = true;
+        this.state.lanes[lane].open = true;
     }),
     ("a slot kept for nobody", |this| {
         let lane = lane(this, "one");
-        this.lanes[lane].reserved = 77;
+        this.state.lanes[lane].reserved = 77;
     }),
-    ("a fence that was never given", |this| this.fences = 1),
-    ("a level that counts one too many", |this| this.in_line[2] += 1),
-    ("a line that counts one too many", |this| this.waiting_in_line += 1),
+    ("a fence that was never given", |this| this.state.fences = 1),
+    ("a level that counts one too many", |this| this.indexes.in_line[2] += 1),
+    ("a line that counts one too many", |this| this.indexes.waiting_in_line += 1),
     ("an open step to a full lane", |this| {
-        let leaf = this.tasks[slot(this, 2)].leaf;
-        let step = this.line.nodes[leaf as usize].parent;
-        this.line.nodes[step as usize].closed = false;
+        let leaf = this.state.tasks[slot(this, 2)].leaf;
+        let step = this.indexes.line.nodes[leaf as usize].parent;
+        this.indexes.line.nodes[step as usize].closed = false;
     }),
     ("a seat among few", |this| {
-        let leaf = this.tasks[slot(this, 2)].leaf;
-        let place = this.tasks[slot(this, 2)].place();
-        this.line.nodes[leaf as usize].set_seat(Seat::Open(Rank::new(place, 0)));
+        let leaf = this.state.tasks[slot(this, 2)].leaf;
+        let place = this.state.tasks[slot(this, 2)].place();
+        this.indexes.line.nodes[leaf as usize].set_seat(Seat::Open(Rank::new(place, 0)));
     }),
     ("a route that is kept and taken", |this| {
-        let route = this.tasks[slot(this, 1)].route;
-        this.lanes.kept.push_back(route);
+        let route = this.state.tasks[slot(this, 1)].route;
+        this.state.lanes.kept.push_back(route);
     }),
     ("a lane of a route that is not kept", |this| {
         let lane = lane(this, "one");
-        this.lanes[lane].listed += 1;
+        this.state.lanes[lane].listed += 1;
     }),
     ("a task that waits although it may run", |this| {
         this.stop_granting();
         submit(this, 9, "free", |_| {});
-        this.is_stopped = false;
+        this.local.is_stopped = false;
     }),
     ("a task with another time than its timer's", |this| {
         let slot = slot(this, 1);
-        this.tasks[slot].due = Timestamp(5000);
+        this.state.tasks[slot].due = Timestamp(5000);
     }),
     ("a timer of somebody else", |this| {
         let slot = slot(this, 1);
-        let (due, arrival) = (this.tasks[slot].due, this.tasks[slot].arrival);
-        this.timers.remove_task(due, arrival);
-        this.timers.add_task(due, arrival + 1000, slot);
+        let (due, arrival) = (this.state.tasks[slot].due, this.state.tasks[slot].arrival);
+        this.indexes.timers.move_task(due, Timestamp::NEVER, arrival, slot);
+        this.indexes.timers.move_task(Timestamp::NEVER, due, arrival + 1000, slot);
     }),
     ("a letter that is not counted", |this| {
-        let class = this.letters.classes().next().unwrap();
-        this.book.class_mut(class).letters = 0;
+        let class = this.state.letters.classes().next().unwrap();
+        this.state.book.class_mut(class).letters = 0;
     }),
     ("a fair key that rests and is not there", |this| {
-        this.fair.resting.insert((1, 99));
+        this.state.fair.resting.insert((1, 99));
     }),
-    ("texts that nobody said", |this| this.sessions.text_bytes += 1),
+    ("texts that nobody said", |this| this.state.sessions.text_bytes += 1),
     ("a turn of no task", |this| {
-        let slot = this.sessions.iter().next().unwrap().0;
-        this.sessions[slot].turns.push(Turn::new(TaskId(99), true));
+        let slot = this.state.sessions.iter().next().unwrap().0;
+        this.state.sessions[slot].turns.push(Turn::new(TaskId(99), true));
     }),
 ];
 
@@ -163,7 +166,7 @@ fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
     let granted = Event::Granted {
         task: TaskId(task),
         attempt: 1,
-        fence: Fence(scheduler.fences + 1),
+        fence: Fence(scheduler.state.fences + 1),
         lease_until: Timestamp(31_000),
         lease: Millis(30_000),
         timeout_at: None,
@@ -206,9 +209,9 @@ fn more_that_wait_than_a_lane_has_room_for_are_told() {
         submit(&mut scheduler, 9, "one", |_| {});
         let lane = lane(&scheduler, "one");
         let room = scheduler.settings(lane).max_queued;
-        scheduler.lanes[lane].waiting = room + too_many;
-        scheduler.settle(&mut Vec::new());
+        scheduler.state.lanes[lane].waiting = room + too_many;
+        scheduler.end_step();
         let expected = format!("{} wait in one, which has room for {room}", room + 1);
-        assert_eq!(scheduler.overrun, is_told.then_some(expected));
+        assert_eq!(scheduler.scratch.overrun, is_told.then_some(expected));
     }
 }

@@ -15,27 +15,27 @@ pub(crate) const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
 impl Scheduler {
     /// A waiting task's place in the line of its home lane, by level and arrival, counted from one.
     pub fn position(&self, task: TaskId) -> Option<usize> {
-        let slot = self.tasks.find(task)?;
-        matches!(self.tasks[slot].phase, Phase::Waiting).then(|| self.ahead(slot) + 1)
+        let slot = self.state.tasks.find(task)?;
+        matches!(self.state.tasks[slot].phase, Phase::Waiting).then(|| self.ahead(slot) + 1)
     }
 
     /// The same with when it will probably start; `None` there: nothing to judge by.
     pub fn prospect(&self, task: TaskId) -> Option<(usize, Option<Millis>)> {
-        let slot = self.tasks.find(task)?;
-        matches!(self.tasks[slot].phase, Phase::Waiting).then(|| {
+        let slot = self.state.tasks.find(task)?;
+        matches!(self.state.tasks[slot].phase, Phase::Waiting).then(|| {
             let ahead = self.ahead(slot);
             (ahead + 1, self.starts_in(slot, ahead))
         })
     }
 
     pub(crate) fn ahead(&self, slot: u32) -> usize {
-        let task = &self.tasks[slot];
-        self.position_in(self.lanes.route(task.route).home(), task.place())
+        let task = &self.state.tasks[slot];
+        self.position_in(self.state.lanes.route(task.route).home(), task.place())
     }
 
     /// How many tasks would stand before a new task of this priority in a home lane.
     pub(crate) fn ahead_of_newcomer(&self, home: u32, priority: u8) -> usize {
-        self.position_in(home, Place::new(priority, self.arrivals))
+        self.position_in(home, Place::new(priority, self.state.arrivals))
     }
 
     /// When a waiting task will probably start; `None` when there is nothing to judge by.
@@ -45,13 +45,13 @@ impl Scheduler {
 
     /// The latest of what each lane that has no slot says; `None` if one of them cannot say.
     pub(crate) fn starts_in(&self, slot: u32, ahead: usize) -> Option<Millis> {
-        let task = &self.tasks[slot];
-        let route = self.lanes.route(task.route);
+        let task = &self.state.tasks[slot];
+        let route = self.state.lanes.route(task.route);
         let parent = self.parent_of(slot);
-        let is_closed = |lane: &u32| !self.lanes[*lane].open && !self.can_borrow(parent, *lane);
+        let is_closed = |lane: &u32| !self.state.lanes[*lane].open && !self.can_borrow(parent, *lane);
         let mut latest = None;
         for lane in route.lanes.iter().copied().filter(is_closed) {
-            let others = self.lanes[lane].waiting.saturating_sub(1);
+            let others = self.state.lanes[lane].waiting.saturating_sub(1);
             let is_home = lane == route.home();
             let ahead = if is_home { ahead } else { self.share_ahead(others, task.urgency()) };
             latest = latest.max(Some(self.estimate(lane, ahead)?));
@@ -62,30 +62,30 @@ impl Scheduler {
     /// How many of `others` in a lane that is not its home probably stand before a task: a lane keeps no order of
     /// its own, so they are taken to be as urgent as all that stand in the line.
     pub(crate) fn share_ahead(&self, others: u32, urgency: u8) -> usize {
-        let as_urgent: u32 = self.in_line[urgency as usize..].iter().sum();
-        let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.waiting_in_line.max(1));
+        let as_urgent: u32 = self.indexes.in_line[urgency as usize..].iter().sum();
+        let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.indexes.waiting_in_line.max(1));
         share as usize
     }
 
     /// When a lane will probably have a slot for a task with `ahead` others before it: from the moving average
     /// of its run times, and its rate limit. `None` when it has measured nothing, or is paused.
     pub(crate) fn estimate(&self, number: u32, ahead: usize) -> Option<Millis> {
-        let lane = &self.lanes[number];
+        let lane = &self.state.lanes[number];
         let settings = self.settings(number);
         if lane.gate.paused {
             return None;
         }
         let by_rate = settings.rate_limit.map(|rate| {
             let one = rate.per.millis().0 / u64::from(rate.max);
-            let ready = lane.bucket.ready_at(rate).since(self.now).0;
+            let ready = lane.bucket.ready_at(rate).since(self.state.now).0;
             Millis(ready.saturating_add(one.saturating_mul(ahead as u64)))
         });
         let Some(slots) = settings.max_concurrency.filter(|slots| lane.running >= *slots) else {
             return by_rate;
         };
-        let measured = lane.run_time.millis().or(self.book.class(lane.class).stats.run_time.millis());
+        let measured = lane.run_time.millis().or(self.state.book.class(lane.class).stats.run_time.millis());
         let between_ends = measured? / u64::from(slots);
-        let next_end = (lane.last_change + Millis(between_ends)).since(self.now);
+        let next_end = (lane.last_change + Millis(between_ends)).since(self.state.now);
         let by_slots = Millis(next_end.0.saturating_add(between_ends.saturating_mul(ahead as u64)));
         by_rate.max(Some(by_slots))
     }

@@ -90,8 +90,8 @@ const HOLDERS_TOLD_MAX: usize = 10;
 impl Scheduler {
     /// Why a task waits; `None` if it is not live.
     pub fn explain(&self, task: TaskId) -> Option<Explanation> {
-        let slot = self.tasks.find(task)?;
-        let task = &self.tasks[slot];
+        let slot = self.state.tasks.find(task)?;
+        let task = &self.state.tasks[slot];
         let mut blockers = Vec::new();
         match &task.phase {
             Phase::Running(_) => {
@@ -106,7 +106,7 @@ impl Scheduler {
             Phase::Waiting => {}
         }
         let parent = self.parent_of(slot);
-        for lane in &*self.lanes.route(task.route).lanes {
+        for lane in &*self.state.lanes.route(task.route).lanes {
             self.explain_lane(*lane, self.lender(parent, *lane).is_some(), slot, &mut blockers);
         }
         let in_line = matches!(task.phase, Phase::Waiting);
@@ -120,14 +120,14 @@ impl Scheduler {
     }
 
     fn explain_lane(&self, number: u32, is_lent: bool, slot: u32, blockers: &mut Vec<Blocker>) {
-        let lane = &self.lanes[number];
+        let lane = &self.state.lanes[number];
         let settings = self.settings(number);
         let name = || lane.name.clone();
         if lane.gate.paused {
             blockers.push(Blocker::Paused { lane: name() });
         }
         if let Some(rate) = settings.rate_limit
-            && lane.bucket.ready_at(rate) > self.now
+            && lane.bucket.ready_at(rate) > self.state.now
         {
             blockers.push(Blocker::RateLimited { lane: name(), until: lane.bucket.ready_at(rate) });
         }
@@ -144,19 +144,19 @@ impl Scheduler {
                 }
             }
         } else if lane.reserved != NONE && lane.reserved != slot && lane.running + 1 >= slots {
-            blockers.push(Blocker::Reserved { lane: name(), task: self.tasks[lane.reserved].id });
+            blockers.push(Blocker::Reserved { lane: name(), task: self.state.tasks[lane.reserved].id });
         }
     }
 
     /// Who runs in a lane and since when, the longest first.
     fn holders_of(&self, lane: u32) -> Vec<(TaskId, Timestamp)> {
-        let running = self.tasks.running.iter().map(|(_, slot)| &self.tasks[slot]);
-        let in_lane = running.filter(|task| self.lanes.route(task.route).lanes.contains(&lane));
+        let running = self.state.tasks.running.iter().map(|(_, slot)| &self.state.tasks[slot]);
+        let in_lane = running.filter(|task| self.state.lanes.route(task.route).lanes.contains(&lane));
         in_lane.filter_map(|task| task.attempt().map(|attempt| (task.id, attempt.started))).collect()
     }
 
     pub(crate) fn longest_running_in(&self, lane: u32) -> Option<TaskId> {
-        let mut running = self.tasks.running.iter().map(|(_, slot)| &self.tasks[slot]);
-        running.find(|task| self.lanes.route(task.route).lanes.contains(&lane)).map(|task| task.id)
+        let mut running = self.state.tasks.running.iter().map(|(_, slot)| &self.state.tasks[slot]);
+        running.find(|task| self.state.lanes.route(task.route).lanes.contains(&lane)).map(|task| task.id)
     }
 }

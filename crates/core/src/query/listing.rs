@@ -22,15 +22,15 @@ impl Scheduler {
     ) -> (Vec<TaskView>, Option<u32>) {
         let lane = match &which.lane {
             None => None,
-            Some(name) => match self.lanes.find(name) {
+            Some(name) => match self.state.lanes.find(name) {
                 None => return (Vec::new(), None),
                 found => found,
             },
         };
         let mut slots: Vec<u32> = Vec::new();
         let mut next = None;
-        for slot in from..self.tasks.table_len() {
-            if self.tasks.get(slot).is_none() {
+        for slot in from..self.state.tasks.table_len() {
+            if self.state.tasks.get(slot).is_none() {
                 continue;
             }
             let fits =
@@ -43,16 +43,16 @@ impl Scheduler {
                 slots.push(slot);
             }
         }
-        slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
+        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
         (slots.into_iter().map(|slot| self.view(slot)).collect(), next)
     }
 
     /// Whether a task is one of those that are meant; `lane` is the one that `which` names.
     pub(crate) fn fits(&self, slot: u32, lane: Option<u32>, which: &Selector) -> bool {
-        let task = &self.tasks[slot];
+        let task = &self.state.tasks[slot];
         let rare = task.rare.as_ref();
-        lane.is_none_or(|lane| self.lanes.route(task.route).lanes.contains(&lane))
-            && which.kind.as_ref().is_none_or(|kind| self.kinds.name(task.kind) == kind)
+        lane.is_none_or(|lane| self.state.lanes.route(task.route).lanes.contains(&lane))
+            && which.kind.as_ref().is_none_or(|kind| self.state.kinds.name(task.kind) == kind)
             && which
                 .group
                 .as_ref()
@@ -66,10 +66,10 @@ impl Scheduler {
     /// arrival, each with its place, counted from one; then those whose time to join it has not come. At most `max`,
     /// and where to go on, if there are more.
     pub fn line_in(&self, name: &LaneName, from: usize, max: usize) -> (Vec<InLine>, Option<usize>) {
-        let Some(lane) = self.lanes.find(name) else { return (Vec::new(), None) };
-        let waiting = self.lanes[lane].waiting as usize;
+        let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), None) };
+        let waiting = self.state.lanes[lane].waiting as usize;
         let end = from.saturating_add(max);
-        let roll = self.lanes[lane].roll.as_ref().filter(|roll| roll.len() == waiting && waiting > end);
+        let roll = self.state.lanes[lane].roll.as_ref().filter(|roll| roll.len() == waiting && waiting > end);
         // One more than is told, so that a last page is known to be one.
         let mut slots: Vec<u32> = match roll {
             // All of the page are at home here, and their order is kept.
@@ -78,7 +78,7 @@ impl Scheduler {
         };
         let is_more = slots.len() > max;
         slots.truncate(max);
-        let is_in_line = |slot: u32| matches!(self.tasks[slot].phase, Phase::Waiting);
+        let is_in_line = |slot: u32| matches!(self.state.tasks[slot].phase, Phase::Waiting);
         let place = |slot: u32, at: usize| is_in_line(slot).then_some(at + 1);
         let items = slots.into_iter().zip(from..).map(|(slot, at)| (self.view(slot), place(slot, at)));
         (items.collect(), is_more.then_some(end))
@@ -88,10 +88,12 @@ impl Scheduler {
     fn queued_in(&self, lane: u32, from: usize, max: usize) -> Vec<u32> {
         let is_in = |slot: &u32| {
             self.status_of(*slot) == TaskStatus::Queued
-                && self.lanes.route(self.tasks[*slot].route).lanes.contains(&lane)
+                && self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane)
         };
-        let rank = |slot: u32| (!matches!(self.tasks[slot].phase, Phase::Waiting), self.tasks[slot].place());
-        let found = self.tasks.iter().map(|(slot, _)| slot).filter(is_in);
+        let rank = |slot: u32| {
+            (!matches!(self.state.tasks[slot].phase, Phase::Waiting), self.state.tasks[slot].place())
+        };
+        let found = self.state.tasks.iter().map(|(slot, _)| slot).filter(is_in);
         let mut slots: Vec<_> = found.map(|slot| (rank(slot), slot)).collect();
         let end = from.saturating_add(max);
         // Only as many are put in order as are asked for.
@@ -104,7 +106,7 @@ impl Scheduler {
     }
 
     fn status_of(&self, slot: u32) -> TaskStatus {
-        match self.tasks[slot].phase {
+        match self.state.tasks[slot].phase {
             Phase::Running(_) => TaskStatus::Running,
             Phase::BackingOff(_) => TaskStatus::Retrying,
             Phase::Delayed(_) | Phase::Held | Phase::Waiting => TaskStatus::Queued,
@@ -114,33 +116,34 @@ impl Scheduler {
     /// Those that run in a lane, the longest first, and those that wait in it as their home, in the order of the line;
     /// at most `max` of each.
     pub fn line_of(&self, name: &LaneName, max: usize) -> (Vec<TaskView>, Vec<TaskView>) {
-        let Some(lane) = self.lanes.find(name) else { return (Vec::new(), Vec::new()) };
-        let in_lane = |slot: &u32| self.lanes.route(self.tasks[*slot].route).lanes.contains(&lane);
-        let running = self.tasks.running.iter().map(|(_, slot)| slot).filter(in_lane);
+        let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), Vec::new()) };
+        let in_lane =
+            |slot: &u32| self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane);
+        let running = self.state.tasks.running.iter().map(|(_, slot)| slot).filter(in_lane);
         let running = running.take(max).map(|slot| self.view(slot)).collect();
-        let waiting = self.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
+        let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
         let waiting = waiting.take(max).map(|(_, slot)| self.view(slot)).collect();
         (running, waiting)
     }
 
     /// When the task that has waited for longest with this lane as its home was accepted.
     pub fn oldest_waiting(&self, name: &LaneName) -> Option<crate::Timestamp> {
-        let lane = self.lanes.find(name)?;
-        let waiting = self.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
-        waiting.take(OLDEST_OF).map(|(_, slot)| self.tasks[slot].submitted).min()
+        let lane = self.state.lanes.find(name)?;
+        let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
+        waiting.take(OLDEST_OF).map(|(_, slot)| self.state.tasks[slot].submitted).min()
     }
 
     /// Who runs under a worker's claim.
     pub fn claimed(&self) -> Vec<TaskView> {
-        let running = self.tasks.running.iter().map(|(_, slot)| slot);
+        let running = self.state.tasks.running.iter().map(|(_, slot)| slot);
         let claimed = running
-            .filter(|slot| self.tasks[*slot].attempt().is_some_and(|attempt| attempt.worker.is_some()));
+            .filter(|slot| self.state.tasks[*slot].attempt().is_some_and(|attempt| attempt.worker.is_some()));
         claimed.map(|slot| self.view(slot)).collect()
     }
 
     /// Whether a task is live.
     pub fn has(&self, task: TaskId) -> bool {
-        self.tasks.find(task).is_some()
+        self.state.tasks.find(task).is_some()
     }
 }
 

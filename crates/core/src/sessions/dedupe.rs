@@ -20,7 +20,7 @@ impl Scheduler {
         incoming: &Incoming,
     ) -> Option<(MessageId, Option<Arc<str>>)> {
         let message_id = incoming.message_id.as_ref()?;
-        let session = &self.sessions[self.sessions.find(lane)?];
+        let session = &self.state.sessions[self.state.sessions.find(lane)?];
         let is_same = |message: &&Message| {
             message.message_id() == Some(message_id) && message.address.place == incoming.place
         };
@@ -44,7 +44,7 @@ impl Scheduler {
             with_it.any(|one| one.id == message.id)
         };
         session.turns.iter().any(|turn| {
-            let task = self.tasks.find(turn.task).map(|slot| &self.tasks[slot]);
+            let task = self.state.tasks.find(turn.task).map(|slot| &self.state.tasks[slot]);
             task.filter(|task| task.is_being_cancelled())
                 .is_some_and(|task| has_it(turn, task.attempt().map(|attempt| attempt.fence)))
         })
@@ -60,7 +60,7 @@ impl Scheduler {
         if let Some(answered) = answered {
             return told(message, outcome, answered.to_string());
         }
-        let typing = self.sessions.session_with(same).is_some();
+        let typing = self.state.sessions.session_with(same).is_some();
         let reply = MessageReply { message, outcome, turn: None, position: None, typing, reply: None };
         Reply::Message(Box::new(reply))
     }

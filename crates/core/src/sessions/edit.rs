@@ -14,51 +14,42 @@ use crate::sessions::message::{BadMessage, Incoming, MessageEnd, MessageId};
 use crate::sessions::queue_mode::{MessageSettings, QueueOverrides};
 use crate::sessions::send::session_lane;
 use crate::sessions::session::Turn;
+use crate::step::Step;
 
-impl Scheduler {
-    pub(crate) fn decide_session(
-        &mut self,
-        command: SessionCommand,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+impl Step<'_> {
+    pub(crate) fn decide_session(&mut self, command: SessionCommand) -> Result<Reply, Rejection> {
         match command {
-            SessionCommand::Send(incoming) => self.send(incoming, events),
-            SessionCommand::ConfigureMessages(settings) => self.configure_messages(settings, events),
-            SessionCommand::Configure { session, queue } => {
-                self.configure_session(&session, queue, false, events)
-            }
-            SessionCommand::Amend { session, queue } => self.configure_session(&session, queue, true, events),
-            SessionCommand::Withdraw { message } => self.withdraw(message, events),
-            SessionCommand::Move { message, before } => self.move_message(message, before, events),
-            SessionCommand::SendNow { message } => self.send_now(message, events),
-            SessionCommand::Resend { message, again } => self.resend(message, again, events),
-            SessionCommand::Clear { session } => self.clear_session(&session, events),
-            SessionCommand::Interrupt { session } => self.interrupt_session(&session, events),
+            SessionCommand::Send(incoming) => self.send(incoming),
+            SessionCommand::ConfigureMessages(settings) => self.configure_messages(settings),
+            SessionCommand::Configure { session, queue } => self.configure_session(&session, queue, false),
+            SessionCommand::Amend { session, queue } => self.configure_session(&session, queue, true),
+            SessionCommand::Withdraw { message } => self.withdraw(message),
+            SessionCommand::Move { message, before } => self.move_message(message, before),
+            SessionCommand::SendNow { message } => self.send_now(message),
+            SessionCommand::Resend { message, again } => self.resend(message, again),
+            SessionCommand::Clear { session } => self.clear_session(&session),
+            SessionCommand::Interrupt { session } => self.interrupt_session(&session),
             SessionCommand::Stop { session } => {
                 let lane = session_lane(&session)?;
-                let (tasks, messages) = self.sweep_session(&lane, Sweep::Stopped, events);
+                let (tasks, messages) = self.sweep_session(&lane, Sweep::Stopped);
                 Ok(Reply::Cancelled(tasks + messages))
             }
-            SessionCommand::Steering { turn, fence, open } => self.set_steering(turn, fence, open, events),
+            SessionCommand::Steering { turn, fence, open } => self.set_steering(turn, fence, open),
             SessionCommand::TakeSteering { turn, fence, only } => {
-                self.take_steering(turn, fence, only.as_deref(), events)
+                self.take_steering(turn, fence, only.as_deref())
             }
             SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken } => {
-                self.heartbeat_of_turn(turn, fence, takes_steering, taken.as_deref(), events)
+                self.heartbeat_of_turn(turn, fence, takes_steering, taken.as_deref())
             }
         }
     }
 
-    fn configure_messages(
-        &mut self,
-        settings: Box<MessageSettings>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+    fn configure_messages(&mut self, settings: Box<MessageSettings>) -> Result<Reply, Rejection> {
         for level in settings.by_channel.values().chain([&settings.global]) {
             level.check(&settings.policy).map_err(|error| Rejection::BadMessage(BadMessage::Queue(error)))?;
         }
-        if *settings != self.sessions.settings {
-            self.emit(Event::MessagesConfigured { settings }, events);
+        if *settings != self.state.sessions.settings {
+            self.emit(Event::MessagesConfigured { settings });
         }
         Ok(Reply::Done)
     }
@@ -68,207 +59,193 @@ impl Scheduler {
         session: &Arc<str>,
         queue: QueueOverrides,
         keeps_rest: bool,
-        events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
-        let policy = &self.sessions.settings.policy;
+        let policy = &self.state.sessions.settings.policy;
         queue.check(policy).map_err(|error| Rejection::BadMessage(BadMessage::Queue(error)))?;
         let rest = if keeps_rest { self.overrides_of(&lane) } else { QueueOverrides::default() };
-        self.set_queue(&lane, queue.over(rest), events);
+        self.set_queue(&lane, queue.over(rest));
         Ok(Reply::Done)
     }
 
-    fn set_queue(&mut self, lane: &LaneName, queue: QueueOverrides, events: &mut Vec<Event>) {
+    fn set_queue(&mut self, lane: &LaneName, queue: QueueOverrides) {
         if queue != self.overrides_of(lane) {
-            self.in_session(lane, SessionChange::Configured { queue }, events);
+            self.in_session(lane, SessionChange::Configured { queue });
         }
     }
 
-    /// What was set for a session.
-    fn overrides_of(&self, lane: &LaneName) -> QueueOverrides {
-        self.sessions.find(lane).map(|slot| self.sessions[slot].odd.queue).unwrap_or_default()
-    }
-
-    pub(crate) fn in_session(&mut self, lane: &LaneName, change: SessionChange, events: &mut Vec<Event>) {
-        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
+    pub(crate) fn in_session(&mut self, lane: &LaneName, change: SessionChange) {
+        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
     }
 
     /// Does what a message that is a directive as a whole says, and returns what to answer.
-    pub(crate) fn obey(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        directive: Directive,
-        events: &mut Vec<Event>,
-    ) -> String {
+    pub(crate) fn obey(&mut self, lane: &LaneName, incoming: &Incoming, directive: Directive) -> String {
         let known = self.overrides_of(lane);
         let channel = incoming.place.channel.as_deref();
         match directive {
-            Directive::Set(queue) => match queue.check(&self.sessions.settings.policy) {
+            Directive::Set(queue) => match queue.check(&self.state.sessions.settings.policy) {
                 Err(too_much) => beyond(too_much),
                 Ok(()) => {
-                    self.set_queue(lane, queue.over(known), events);
+                    self.set_queue(lane, queue.over(known));
                     set(&queue)
                 }
             },
             Directive::Show => {
-                let depth = self.sessions.find(lane).map_or(0, |slot| self.sessions[slot].waiting.len());
-                let settings = &self.sessions.settings;
+                let depth =
+                    self.state.sessions.find(lane).map_or(0, |slot| self.state.sessions[slot].waiting.len());
+                let settings = &self.state.sessions.settings;
                 shown(&settings.effective(&QueueOverrides::default(), &known, channel), depth)
             }
             Directive::Reset => {
-                self.set_queue(lane, QueueOverrides::default(), events);
+                self.set_queue(lane, QueueOverrides::default());
                 let nothing = QueueOverrides::default();
-                cleared(&self.sessions.settings.effective(&nothing, &nothing, channel))
+                cleared(&self.state.sessions.settings.effective(&nothing, &nothing, channel))
             }
             Directive::Stop => {
-                let (tasks, messages) = self.sweep_session(lane, Sweep::Stopped, events);
+                let (tasks, messages) = self.sweep_session(lane, Sweep::Stopped);
                 stopped(tasks, messages)
             }
             Directive::New { .. } => {
-                let (tasks, messages) = self.sweep_session(lane, Sweep::Interrupted, events);
-                self.renew(lane, events);
+                let (tasks, messages) = self.sweep_session(lane, Sweep::Interrupted);
+                self.renew(lane);
                 renewed(tasks, messages)
             }
         }
     }
 
     /// The next turn starts a fresh conversation.
-    pub(crate) fn renew(&mut self, lane: &LaneName, events: &mut Vec<Event>) {
-        let is_fresh = self.sessions.find(lane).is_some_and(|slot| self.sessions[slot].odd.fresh);
+    pub(crate) fn renew(&mut self, lane: &LaneName) {
+        let is_fresh = self.state.sessions.find(lane).is_some_and(|slot| self.state.sessions[slot].odd.fresh);
         if !is_fresh {
-            self.in_session(lane, SessionChange::Renewed, events);
-        }
-    }
-
-    /// The session and place of a message that waits.
-    fn waiting_message(&self, message: MessageId) -> Result<u32, Rejection> {
-        match self.sessions.session_with(message) {
-            None => Err(Rejection::NoSuchMessage { message }),
-            Some(slot) if self.sessions[slot].place_of(message).is_none() => {
-                Err(Rejection::MessageInTurn { message })
-            }
-            Some(slot) => Ok(slot),
+            self.in_session(lane, SessionChange::Renewed);
         }
     }
 
     /// Takes back a message that waits, alone or in a turn that has not started.
-    fn withdraw(&mut self, message: MessageId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+    fn withdraw(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let reason = CancelReason::Caller;
-        let (slot, turn) = match self.sessions.session_with(message) {
-            None => return self.throw_away(message, events),
-            Some(slot) => (slot, self.sessions[slot].turn_of(message)),
+        let (slot, turn) = match self.state.sessions.session_with(message) {
+            None => return self.throw_away(message),
+            Some(slot) => (slot, self.state.sessions[slot].turn_of(message)),
         };
         match turn {
             Some(turn) if !self.has_not_started(turn) => return Err(Rejection::MessageInTurn { message }),
             // A turn with nothing left to answer does not run.
             Some(turn) if turn.own().count() == 1 && turn.more.summary.is_none() => {
                 let task = turn.task;
-                self.cancel(task, reason, events)?;
+                self.cancel(task, reason)?;
             }
-            _ => self.end_message(slot, message, MessageEnd::Cancelled { reason }, events),
+            _ => self.end_message(slot, message, MessageEnd::Cancelled { reason }),
         }
         Ok(Reply::Cancelled(1))
     }
 
-    /// Whether a turn of messages waits for its slots, or to be tried again.
-    fn has_not_started(&self, turn: &Turn) -> bool {
-        let task = self.tasks.find(turn.task).map(|task| &self.tasks[task]);
-        !turn.is_direct && task.is_some_and(|task| task.attempt().is_none())
-    }
-
-    fn move_message(
-        &mut self,
-        message: MessageId,
-        before: Option<MessageId>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+    fn move_message(&mut self, message: MessageId, before: Option<MessageId>) -> Result<Reply, Rejection> {
         let slot = self.waiting_message(message)?;
         if let Some(before) = before
-            && (before == message || self.sessions[slot].place_of(before).is_none())
+            && (before == message || self.state.sessions[slot].place_of(before).is_none())
         {
             return Err(Rejection::BadMessage(BadMessage::Before));
         }
-        self.session_changed(slot, SessionChange::Moved { message, before }, events);
+        self.session_changed(slot, SessionChange::Moved { message, before });
         Ok(Reply::Done)
     }
 
-    fn send_now(&mut self, message: MessageId, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+    fn send_now(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let slot = self.waiting_message(message)?;
-        self.session_changed(slot, SessionChange::Hastened { message }, events);
+        self.session_changed(slot, SessionChange::Hastened { message });
         Ok(Reply::Done)
     }
 
-    fn clear_session(&mut self, session: &Arc<str>, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+    fn clear_session(&mut self, session: &Arc<str>) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
-        let Some(slot) = self.sessions.find(&lane) else { return Ok(Reply::Cancelled(0)) };
-        let turns = self.sessions[slot].turns.iter().filter(|turn| self.has_not_started(turn));
+        let Some(slot) = self.state.sessions.find(&lane) else { return Ok(Reply::Cancelled(0)) };
+        let turns = self.state.sessions[slot].turns.iter().filter(|turn| self.has_not_started(turn));
         let turns: Vec<(TaskId, usize)> = turns.map(|turn| (turn.task, turn.own().count())).collect();
-        let mut count = self.cancel_waiting_messages(slot, CancelReason::Cleared, events);
+        let mut count = self.cancel_waiting_messages(slot, CancelReason::Cleared);
         for (task, messages) in turns {
             count += messages;
-            if let Some(task) = self.tasks.find(task) {
-                self.cancel_slot(task, CancelReason::Cleared, events);
+            if let Some(task) = self.state.tasks.find(task) {
+                self.cancel_slot(task, CancelReason::Cleared);
             }
         }
         Ok(Reply::Cancelled(count))
     }
 
     /// Cancels what is under way, and leaves what waits.
-    fn interrupt_session(&mut self, session: &Arc<str>, events: &mut Vec<Event>) -> Result<Reply, Rejection> {
+    fn interrupt_session(&mut self, session: &Arc<str>) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
         let task = self.current_turn(&lane).ok_or(Rejection::SessionIdle { session: lane })?;
-        self.cancel(task, CancelReason::Interrupted, events)
+        self.cancel(task, CancelReason::Interrupted)
     }
 
     /// Cancels everything in a session; says how many tasks and how many waiting messages that were.
-    pub(crate) fn sweep_session(
-        &mut self,
-        lane: &LaneName,
-        sweep: Sweep,
-        events: &mut Vec<Event>,
-    ) -> (usize, usize) {
+    pub(crate) fn sweep_session(&mut self, lane: &LaneName, sweep: Sweep) -> (usize, usize) {
         let reason = sweep.reason();
         let tasks = self.tasks_of_session(lane);
         let mut messages = 0;
-        if let Some(slot) = self.sessions.find(lane) {
-            let turns = self.sessions[slot].turns.iter();
+        if let Some(slot) = self.state.sessions.find(lane) {
+            let turns = self.state.sessions[slot].turns.iter();
             let pending: Vec<MessageId> = turns
                 .flat_map(|turn| turn.more.pending.iter().filter(|steered| !steered.is_copy))
                 .map(|steered| steered.message.id)
                 .collect();
             messages += pending.len();
             for message in pending {
-                self.end_message(slot, message, MessageEnd::Cancelled { reason }, events);
+                self.end_message(slot, message, MessageEnd::Cancelled { reason });
             }
-            messages += self.cancel_waiting_messages(slot, reason, events);
+            messages += self.cancel_waiting_messages(slot, reason);
         }
         for task in &tasks {
-            if let Some(task) = self.tasks.find(*task) {
-                self.cancel_slot(task, reason, events);
+            if let Some(task) = self.state.tasks.find(*task) {
+                self.cancel_slot(task, reason);
             }
         }
         (tasks.len(), messages)
     }
 
-    fn cancel_waiting_messages(&mut self, slot: u32, reason: CancelReason, events: &mut Vec<Event>) -> usize {
-        let Some(session) = self.sessions.get(slot) else { return 0 };
+    fn cancel_waiting_messages(&mut self, slot: u32, reason: CancelReason) -> usize {
+        let Some(session) = self.state.sessions.get(slot) else { return 0 };
         let waiting: Vec<MessageId> = session.waiting.iter().map(|message| message.id).collect();
         if !session.odd.overflows.is_empty() {
-            self.session_changed(slot, SessionChange::SummaryDropped, events);
+            self.session_changed(slot, SessionChange::SummaryDropped);
         }
         for message in &waiting {
-            self.end_message(slot, *message, MessageEnd::Cancelled { reason }, events);
+            self.end_message(slot, *message, MessageEnd::Cancelled { reason });
         }
         waiting.len()
+    }
+}
+
+impl Scheduler {
+    /// What was set for a session.
+    fn overrides_of(&self, lane: &LaneName) -> QueueOverrides {
+        self.state.sessions.find(lane).map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default()
+    }
+
+    /// The session and place of a message that waits.
+    fn waiting_message(&self, message: MessageId) -> Result<u32, Rejection> {
+        match self.state.sessions.session_with(message) {
+            None => Err(Rejection::NoSuchMessage { message }),
+            Some(slot) if self.state.sessions[slot].place_of(message).is_none() => {
+                Err(Rejection::MessageInTurn { message })
+            }
+            Some(slot) => Ok(slot),
+        }
+    }
+
+    /// Whether a turn of messages waits for its slots, or to be tried again.
+    fn has_not_started(&self, turn: &Turn) -> bool {
+        let task = self.state.tasks.find(turn.task).map(|task| &self.state.tasks[task]);
+        !turn.is_direct && task.is_some_and(|task| task.attempt().is_none())
     }
 
     /// The live tasks of a session, in the order of their arrival.
     fn tasks_of_session(&self, lane: &LaneName) -> Vec<TaskId> {
-        let Some(number) = self.lanes.find(lane) else { return vec![] };
-        let this = &self.lanes[number];
+        let Some(number) = self.state.lanes.find(lane) else { return vec![] };
+        let this = &self.state.lanes[number];
         let live = (this.running + this.waiting + this.retrying) as usize;
-        let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
         let turns: Vec<TaskId> =
             session.map_or(vec![], |session| session.turns.iter().map(|turn| turn.task).collect());
         if turns.len() == live {
@@ -276,18 +253,19 @@ impl Scheduler {
         }
         // Some were asked for directly, and nobody keeps a list of those.
         let names_it = |(_, task): &(u32, &crate::state::task::Task)| {
-            self.lanes.route(task.route).lanes.contains(&number)
+            self.state.lanes.route(task.route).lanes.contains(&number)
         };
-        let mut slots: Vec<u32> = self.tasks.iter().filter(names_it).map(|(slot, _)| slot).collect();
-        slots.sort_unstable_by_key(|slot| self.tasks[*slot].arrival);
-        slots.into_iter().map(|slot| self.tasks[slot].id).collect()
+        let mut slots: Vec<u32> = self.state.tasks.iter().filter(names_it).map(|(slot, _)| slot).collect();
+        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
+        slots.into_iter().map(|slot| self.state.tasks[slot].id).collect()
     }
 
     /// The turn that is under way in a session: the one that runs, else the first that waits.
     pub(crate) fn current_turn(&self, lane: &LaneName) -> Option<TaskId> {
         let tasks = self.tasks_of_session(lane);
-        let runs =
-            |task: &&TaskId| self.tasks.find(**task).is_some_and(|slot| self.tasks[slot].attempt().is_some());
+        let runs = |task: &&TaskId| {
+            self.state.tasks.find(**task).is_some_and(|slot| self.state.tasks[slot].attempt().is_some())
+        };
         tasks.iter().find(runs).or(tasks.first()).copied()
     }
 }

@@ -1,6 +1,5 @@
 //! Sessions: conversations, the messages that wait for a busy agent, and the turns that answer them.
 
-pub(crate) mod apply;
 pub(crate) mod dedupe;
 pub(crate) mod directive;
 pub(crate) mod edit;

@@ -5,28 +5,23 @@
 use std::sync::Arc;
 
 use crate::api::command::Reply;
-use crate::api::event::Event;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
 use crate::api::session_command::{SendOutcome, SessionChange};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{Agent, BadMessage, Incoming, Message, MessageId};
+use crate::step::Step;
 
-impl Scheduler {
+impl Step<'_> {
     /// Sends a message that was set aside once more, as it would be sent now. Refused or dropped, it stays where
     /// it is; it goes when it was accepted, or when its sender has sent it again himself.
-    pub(crate) fn resend(
-        &mut self,
-        message: MessageId,
-        again: MessageId,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+    pub(crate) fn resend(&mut self, message: MessageId, again: MessageId) -> Result<Reply, Rejection> {
         let Some((lane, kept)) = self.one_aside(message) else { return Err(self.not_aside(message)) };
         let incoming = once_more(&lane, &kept, again);
         self.check_new(&incoming)?;
         let reply = match self.same_message(&lane, &incoming) {
             Some(same) => self.duplicate(again, same),
-            None => self.dispatch(&lane, &incoming, events)?,
+            None => self.dispatch(&lane, &incoming)?,
         };
         let says_so = match &reply {
             Reply::Message(reply) => match reply.outcome {
@@ -37,30 +32,28 @@ impl Scheduler {
             _ => None,
         };
         if says_so.is_some() {
-            self.in_session(&lane, SessionChange::TakenUp { message, again: says_so }, events);
+            self.in_session(&lane, SessionChange::TakenUp { message, again: says_so });
         }
         Ok(reply)
     }
 
     /// Throws away a message that was set aside.
-    pub(crate) fn throw_away(
-        &mut self,
-        message: MessageId,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+    pub(crate) fn throw_away(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let Some((lane, _)) = self.one_aside(message) else {
             return Err(Rejection::NoSuchMessage { message });
         };
-        self.in_session(&lane, SessionChange::TakenUp { message, again: None }, events);
+        self.in_session(&lane, SessionChange::TakenUp { message, again: None });
         Ok(Reply::Cancelled(1))
     }
+}
 
+impl Scheduler {
     fn one_aside(&self, message: MessageId) -> Option<(LaneName, Message)> {
         self.messages_set_aside().find(|(_, kept)| kept.id == message).cloned()
     }
 
     fn not_aside(&self, message: MessageId) -> Rejection {
-        match self.sessions.session_with(message) {
+        match self.state.sessions.session_with(message) {
             Some(_) => Rejection::BadMessage(BadMessage::NotAside),
             None => Rejection::NoSuchMessage { message },
         }

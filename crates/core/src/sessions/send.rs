@@ -16,13 +16,10 @@ use crate::sessions::message::{
     MessageId, Otherwise, PERMISSIONS_MAX, Place, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
 };
 use crate::sessions::queue_mode::{DropRule, MessageQueue, Mode};
+use crate::step::Step;
 
-impl Scheduler {
-    pub(crate) fn send(
-        &mut self,
-        mut incoming: Box<Incoming>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+impl Step<'_> {
+    pub(crate) fn send(&mut self, mut incoming: Box<Incoming>) -> Result<Reply, Rejection> {
         forget_empty(&mut incoming);
         let lane = check(&incoming)?;
         self.check_message(&incoming)?;
@@ -31,7 +28,7 @@ impl Scheduler {
         }
         let is_busy = self.is_lane_busy(&lane);
         if incoming.heartbeat && (is_busy || self.somebody_waits(&lane)) {
-            return Ok(self.drop_newcomer(&lane, incoming.id, Dropped::Heartbeat, events));
+            return Ok(self.drop_newcomer(&lane, incoming.id, Dropped::Heartbeat));
         }
         let reading = if incoming.may_configure { read_directive(&incoming.text) } else { Reading::Plain };
         match reading {
@@ -44,75 +41,45 @@ impl Scheduler {
                     // Refused before anything has changed, or not at all.
                     self.check_turn_room(&lane, &incoming)?;
                 }
-                self.renew(&lane, events);
+                self.renew(&lane);
             }
             Reading::Whole(directive) => {
-                let reply = self.obey(&lane, &incoming, directive, events);
-                return Ok(self.tell(&lane, &incoming, reply, events));
+                let reply = self.obey(&lane, &incoming, directive);
+                return Ok(self.tell(&lane, &incoming, reply));
             }
             Reading::Inline { queue, text } => {
-                if let Err(too_much) = queue.check(&self.sessions.settings.policy) {
-                    return Ok(self.tell(&lane, &incoming, beyond(too_much), events));
+                if let Err(too_much) = queue.check(&self.state.sessions.settings.policy) {
+                    return Ok(self.tell(&lane, &incoming, beyond(too_much)));
                 }
                 incoming.queue = queue.over(incoming.queue);
                 incoming.text = text.into();
             }
-            Reading::Wrong(error) => return Ok(self.tell(&lane, &incoming, error, events)),
+            Reading::Wrong(error) => return Ok(self.tell(&lane, &incoming, error)),
         }
         if incoming.steer.is_some() && incoming.queue.mode != Some(Mode::SteerBacklog) {
             incoming.queue.mode = Some(Mode::Steer);
         }
-        self.dispatch(&lane, &incoming, events)
-    }
-
-    /// What only the state can say about a message.
-    fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
-        let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
-        incoming.queue.check(&self.sessions.settings.policy).map_err(beyond)?;
-        self.check_new(incoming)
-    }
-
-    /// Whether there is room for the text, and nobody has the id.
-    pub(crate) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
-        let id = incoming.id;
-        if self.sessions.session_with(id).is_some() || self.sessions.end_of(id).is_some() {
-            return Err(Rejection::MessageIdTaken { message: id });
-        }
-        if self.sessions.text_bytes + incoming.text.len() as u64 > TEXTS_BYTES_MAX {
-            return Err(Rejection::MessagesFull);
-        }
-        Ok(())
+        self.dispatch(&lane, &incoming)
     }
 
     /// Answers a directive. One with an id of its sender's own is remembered: it is not obeyed twice.
-    fn tell(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        reply: String,
-        events: &mut Vec<Event>,
-    ) -> Reply {
+    fn tell(&mut self, lane: &LaneName, incoming: &Incoming, reply: String) -> Reply {
         let message = incoming.id;
         if let Some(message_id) = &incoming.message_id {
             let (message_id, place) = (Arc::clone(message_id), incoming.place.clone());
             let change = SessionChange::Answered { message, message_id, place, reply: reply.as_str().into() };
-            self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
+            self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
         }
         told(message, SendOutcome::Directive, reply)
     }
 
     /// Takes the message the way that its mode says.
-    pub(crate) fn dispatch(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        let slot = self.sessions.find(lane);
+    pub(crate) fn dispatch(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
+        let slot = self.state.sessions.find(lane);
         let (is_busy, waits) = (self.is_lane_busy(lane), self.somebody_waits(lane));
-        let overrides = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
+        let overrides = slot.map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
-        let settings = &self.sessions.settings;
+        let settings = &self.state.sessions.settings;
         let queue = settings.effective(&incoming.queue, &overrides, channel).values();
         let steers = matches!(queue.mode, Mode::Steer | Mode::SteerBacklog);
         let steerable = if steers { self.steerable(lane, incoming, queue.cap) } else { None };
@@ -122,7 +89,7 @@ impl Scheduler {
             match steer.otherwise {
                 Otherwise::Followup => {}
                 Otherwise::Reject => return Err(Rejection::TurnOver { turn: steer.turn }),
-                Otherwise::Drop => return Ok(self.drop_newcomer(lane, incoming.id, Dropped::Late, events)),
+                Otherwise::Drop => return Ok(self.drop_newcomer(lane, incoming.id, Dropped::Late)),
             }
         }
         let mode = queue.mode;
@@ -131,40 +98,29 @@ impl Scheduler {
                 let turn = self.current_turn(lane);
                 Err(Rejection::SessionBusy { session: lane.clone(), turn })
             }
-            Mode::Interrupt if is_busy || waits => Ok(self.interrupt_with(lane, incoming, events)),
+            Mode::Interrupt if is_busy || waits => Ok(self.interrupt_with(lane, incoming)),
             Mode::SteerBacklog if self.is_refused(lane, queue) => {
-                Ok(self.drop_newcomer(lane, incoming.id, Dropped::New, events))
+                Ok(self.drop_newcomer(lane, incoming.id, Dropped::New))
             }
             Mode::Steer | Mode::SteerBacklog if is_busy && steerable.is_some() => {
-                self.steer_into(lane, incoming, mode, steerable, events)
+                self.steer_into(lane, incoming, mode, steerable)
             }
-            _ if is_busy || waits => self.line_up(lane, incoming, queue, events),
-            _ => self.start_turn(lane, incoming, events),
+            _ if is_busy || waits => self.line_up(lane, incoming, queue),
+            _ => self.start_turn(lane, incoming),
         }
     }
 
-    fn drop_newcomer(
-        &mut self,
-        lane: &LaneName,
-        message: MessageId,
-        rule: Dropped,
-        events: &mut Vec<Event>,
-    ) -> Reply {
+    fn drop_newcomer(&mut self, lane: &LaneName, message: MessageId, rule: Dropped) -> Reply {
         let change = SessionChange::Ended { message, end: MessageEnd::Dropped { rule } };
-        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
+        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
         answer(message, SendOutcome::Dropped(rule))
     }
 
     /// Nobody is before it: it starts at once, without waiting for quiet.
-    fn start_turn(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
+    fn start_turn(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
         self.check_turn_room(lane, incoming)?;
-        let slot = self.accept_message(lane, incoming, Way::Line, events);
-        let turn = self.begin_turn(slot, events);
+        let session = self.accept_message(lane, incoming, Way::Line);
+        let turn = session.and_then(|session| self.begin_turn(session));
         Ok(reply(incoming.id, SendOutcome::Started, turn, None))
     }
 
@@ -173,25 +129,26 @@ impl Scheduler {
         lane: &LaneName,
         incoming: &Incoming,
         queue: MessageQueue,
-        events: &mut Vec<Event>,
     ) -> Result<Reply, Rejection> {
         self.check_turn_room(lane, incoming)?;
         if self.is_refused(lane, queue) {
-            return Ok(self.drop_newcomer(lane, incoming.id, Dropped::New, events));
+            return Ok(self.drop_newcomer(lane, incoming.id, Dropped::New));
         }
-        let slot = self.accept_message(lane, incoming, Way::Line, events);
+        let Some(slot) = self.accept_message(lane, incoming, Way::Line) else {
+            return Ok(reply(incoming.id, SendOutcome::Queued, None, None));
+        };
         while queue.mode == Mode::Latest
-            && self.sessions[slot].is_above(1)
-            && let Some(oldest) = self.sessions[slot].oldest_capped()
+            && self.state.sessions[slot].is_above(1)
+            && let Some(oldest) = self.state.sessions[slot].oldest_capped()
         {
-            self.end_message(slot, oldest, MessageEnd::Dropped { rule: Dropped::Latest }, events);
+            self.end_message(slot, oldest, MessageEnd::Dropped { rule: Dropped::Latest });
         }
-        self.keep_to_cap(slot, events);
+        self.keep_to_cap(slot);
         if !self.is_busy(slot) {
             // What is due begins now, so that the answer says where the message really is.
-            self.tend(slot, events);
+            self.tend(slot);
         }
-        let session = &self.sessions[slot];
+        let session = &self.state.sessions[slot];
         match session.turn_of(incoming.id).map(|turn| turn.task) {
             Some(turn) => Ok(reply(incoming.id, SendOutcome::Started, Some(turn), None)),
             None => {
@@ -201,41 +158,56 @@ impl Scheduler {
         }
     }
 
+    /// What runs is cancelled, what waits too, and this one is next.
+    fn interrupt_with(&mut self, lane: &LaneName, incoming: &Incoming) -> Reply {
+        let was_busy = self.is_lane_busy(lane);
+        self.sweep_session(lane, Sweep::Interrupted);
+        let session = self.accept_message(lane, incoming, Way::Line);
+        let turn = session.and_then(|session| self.begin_turn(session));
+        let outcome = if was_busy { SendOutcome::Interrupted } else { SendOutcome::Started };
+        reply(incoming.id, outcome, turn, None)
+    }
+
+    pub(crate) fn accept_message(&mut self, lane: &LaneName, incoming: &Incoming, way: Way) -> Option<u32> {
+        let accepted = self.state.sessions.find(lane).map_or(0, |slot| self.state.sessions[slot].accepted);
+        let message = kept(incoming, self.state.now, accepted + 1);
+        let change = SessionChange::Accepted { message, way };
+        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
+        self.state.sessions.find(lane)
+    }
+}
+
+impl Scheduler {
+    /// What only the state can say about a message.
+    fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
+        let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
+        incoming.queue.check(&self.state.sessions.settings.policy).map_err(beyond)?;
+        self.check_new(incoming)
+    }
+
+    /// Whether there is room for the text, and nobody has the id.
+    pub(crate) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
+        let id = incoming.id;
+        if self.state.sessions.session_with(id).is_some() || self.state.sessions.end_of(id).is_some() {
+            return Err(Rejection::MessageIdTaken { message: id });
+        }
+        if self.state.sessions.text_bytes + incoming.text.len() as u64 > TEXTS_BYTES_MAX {
+            return Err(Rejection::MessagesFull);
+        }
+        Ok(())
+    }
+
     /// Whether a newcomer has to go because so many wait.
     fn is_refused(&self, lane: &LaneName, queue: MessageQueue) -> bool {
-        let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
         let is_full = session.is_some_and(|session| session.is_above(queue.cap as usize - 1));
         is_full && queue.drop == DropRule::New && queue.mode != Mode::Latest
     }
 
     /// Whether somebody is to be answered, or told of what was dropped, in a turn that has not begun.
     fn somebody_waits(&self, lane: &LaneName) -> bool {
-        let session = self.sessions.find(lane).map(|slot| &self.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
         session.is_some_and(|session| !session.waiting.is_empty() || !session.odd.overflows.is_empty())
-    }
-
-    /// What runs is cancelled, what waits too, and this one is next.
-    fn interrupt_with(&mut self, lane: &LaneName, incoming: &Incoming, events: &mut Vec<Event>) -> Reply {
-        let was_busy = self.is_lane_busy(lane);
-        self.sweep_session(lane, Sweep::Interrupted, events);
-        let slot = self.accept_message(lane, incoming, Way::Line, events);
-        let turn = self.begin_turn(slot, events);
-        let outcome = if was_busy { SendOutcome::Interrupted } else { SendOutcome::Started };
-        reply(incoming.id, outcome, turn, None)
-    }
-
-    pub(crate) fn accept_message(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        way: Way,
-        events: &mut Vec<Event>,
-    ) -> u32 {
-        let accepted = self.sessions.find(lane).map_or(0, |slot| self.sessions[slot].accepted);
-        let message = kept(incoming, self.now, accepted + 1);
-        let change = SessionChange::Accepted { message, way };
-        self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })), events);
-        self.sessions.enter(lane)
     }
 
     /// Whether the lanes of a turn for this message would take it: asked now, and never again.

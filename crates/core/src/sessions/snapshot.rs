@@ -38,11 +38,11 @@ impl Sessions {
 
 impl Scheduler {
     pub(crate) fn restore_sessions(&mut self, saved: &SavedSessions) {
-        self.sessions.settings = saved.settings.clone();
-        self.sessions.births = saved.births;
-        self.sessions.receipts = saved.receipts.clone();
+        self.state.sessions.settings = saved.settings.clone();
+        self.state.sessions.births = saved.births;
+        self.state.sessions.receipts = saved.receipts.clone();
         for session in &saved.sessions {
-            let slot = self.sessions.restore(session.clone());
+            let slot = self.state.sessions.restore(session.clone());
             self.plan_session(slot);
         }
     }
@@ -51,7 +51,7 @@ impl Scheduler {
     pub(crate) fn wrong_session(&self) -> Option<String> {
         let mut found: BTreeMap<MessageId, u32> = BTreeMap::new();
         let mut text_bytes = 0;
-        for (slot, session) in self.sessions.iter() {
+        for (slot, session) in self.state.sessions.iter() {
             for message in session.messages() {
                 text_bytes += message.text.len() as u64;
                 if found.insert(message.id, slot).is_some() {
@@ -62,14 +62,17 @@ impl Scheduler {
                 return Some(format!("{}: {wrong}", session.lane));
             }
         }
-        let is_found = |(id, slot): (&MessageId, &u32)| self.sessions.session_with(*id) == Some(*slot);
-        let all_found = found.len() == self.sessions.message_count() && found.iter().all(is_found);
-        if !all_found || text_bytes != self.sessions.text_bytes {
+        let is_found = |(id, slot): (&MessageId, &u32)| self.state.sessions.session_with(*id) == Some(*slot);
+        let all_found = found.len() == self.state.sessions.message_count() && found.iter().all(is_found);
+        if !all_found || text_bytes != self.state.sessions.text_bytes {
             return Some("the list of messages disagrees with the sessions".to_owned());
         }
-        let forgets: BTreeSet<(Timestamp, u32)> = self.sessions.forget_times().collect();
-        let oldest =
-            self.sessions.iter().filter_map(|(slot, session)| Some((session.odd.seen.front()?.until, slot)));
+        let forgets: BTreeSet<(Timestamp, u32)> = self.state.sessions.forget_times().collect();
+        let oldest = self
+            .state
+            .sessions
+            .iter()
+            .filter_map(|(slot, session)| Some((session.odd.seen.front()?.until, slot)));
         (forgets != oldest.collect()).then(|| "the list of deliveries to forget is wrong".to_owned())
     }
 
@@ -77,17 +80,19 @@ impl Scheduler {
         if session.is_idle() {
             return Some("kept for nothing".to_owned());
         }
-        if let Some(turn) =
-            session.turns.iter().find(|turn| turn.more.end.is_some() || self.tasks.find(turn.task).is_none())
+        if let Some(turn) = session
+            .turns
+            .iter()
+            .find(|turn| turn.more.end.is_some() || self.state.tasks.find(turn.task).is_none())
         {
             return Some(format!("{:?} is over and still listed", turn.task));
         }
         let is_busy = self.is_busy(slot);
         let due = if is_busy { Timestamp::NEVER } else { self.ready_at(slot) };
-        if !is_busy && due <= self.now {
+        if !is_busy && due <= self.state.now {
             return Some("a turn could begin".to_owned());
         }
-        let timer = self.sessions.start_times().find(|(_, timed)| *timed == slot).map(|(at, _)| at);
+        let timer = self.state.sessions.start_times().find(|(_, timed)| *timed == slot).map(|(at, _)| at);
         // A turn that was asked for directly makes the session busy without touching its timer.
         let is_right = timer == Some(due).filter(|due| *due != Timestamp::NEVER) || is_busy;
         (!is_right).then(|| format!("due at {due}, the timers say {timer:?}"))

@@ -11,15 +11,140 @@ use crate::sessions::message::{BadMessage, Incoming, MessageId};
 use crate::sessions::queue_mode::Mode;
 use crate::sessions::send::{address, reply};
 use crate::state::task::Phase;
+use crate::step::Step;
+
+impl Step<'_> {
+    pub(crate) fn steer_into(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        mode: Mode,
+        turn: Option<TaskId>,
+    ) -> Result<Reply, Rejection> {
+        let Some(turn) = turn else { return Err(Rejection::SessionBusy { session: lane.clone(), turn }) };
+        let (way, outcome) = match mode {
+            Mode::SteerBacklog => (Way::Both { turn }, SendOutcome::SteeredAndQueued),
+            _ => (Way::Steer { turn }, SendOutcome::Steered),
+        };
+        let accepted_in = self.accept_message(lane, incoming, way);
+        self.skip_calls(turn);
+        let position = accepted_in.and_then(|session| {
+            self.keep_to_cap(session);
+            self.state.sessions[session].place_of(incoming.id).map(|at| at as u32 + 1)
+        });
+        Ok(reply(incoming.id, outcome, Some(turn), position))
+    }
+
+    /// The tool calls of a steered turn that have not started are not started any more: the model sees the
+    /// message first.
+    fn skip_calls(&mut self, turn: TaskId) {
+        let Some(slot) = self.state.tasks.find(turn) else { return };
+        let is_waiting_call = |child: &u32| {
+            let task = &self.state.tasks[*child];
+            let home = self.state.lanes.route(task.route).home();
+            let is_call =
+                self.state.lanes[home].name.is_session() && !self.state.lanes[home].name.is_conversation();
+            is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
+        };
+        let mut calls: Vec<u32> =
+            self.state.tasks[slot].children().iter().copied().filter(is_waiting_call).collect();
+        // The last one first, so that the end of a call lets no later one start.
+        calls.sort_unstable_by_key(|call| std::cmp::Reverse(self.state.tasks[*call].arrival));
+        for call in calls {
+            self.cancel_slot(call, CancelReason::Steered);
+        }
+    }
+
+    pub(crate) fn set_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        open: bool,
+    ) -> Result<Reply, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else {
+            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
+            return if open { refused } else { Ok(Reply::Done) };
+        };
+        let known = self.state.sessions.find(&session).and_then(|slot| self.state.sessions[slot].turn(turn));
+        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
+        if is_open == open {
+            return Ok(Reply::Done);
+        }
+        let pending: Vec<MessageId> = known
+            .filter(|_| !open)
+            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
+        let set = SessionChange::SteeringSet { turn, fence, open };
+        self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })));
+        if !pending.is_empty() {
+            let change = SessionChange::Returned { turn, messages: pending };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })));
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn heartbeat_of_turn(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        takes_steering: bool,
+        taken: Option<&[MessageId]>,
+    ) -> Result<Reply, Rejection> {
+        let has_conversation = self.conversation(turn, fence)?.is_some();
+        if takes_steering && !has_conversation {
+            return Err(Rejection::BadMessage(BadMessage::NoConversation));
+        }
+        let (until, stopping) = self.renew_lease(turn, fence)?;
+        // Messages are taken before steering closes, which returns the others to the line.
+        let steering = match taken {
+            None => self.take_messages(turn, fence, None)?,
+            Some([]) => vec![],
+            Some(taken) => {
+                self.take_messages(turn, fence, Some(taken))?;
+                vec![]
+            }
+        };
+        self.set_steering(turn, fence, takes_steering)?;
+        let offers = taken.is_some() && takes_steering;
+        let steering = if offers { self.offered_steering(turn, fence) } else { steering };
+        Ok(Reply::TurnRenewed { until, stopping, steering })
+    }
+
+    pub(crate) fn take_steering(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<&[MessageId]>,
+    ) -> Result<Reply, Rejection> {
+        self.take_messages(turn, fence, only).map(Reply::Steering)
+    }
+
+    fn take_messages(
+        &mut self,
+        turn: TaskId,
+        fence: Fence,
+        only: Option<&[MessageId]>,
+    ) -> Result<Vec<TurnMessage>, Rejection> {
+        let Some(session) = self.conversation(turn, fence)? else { return Ok(vec![]) };
+        let mut taken = self.news_for(&session, turn, fence);
+        // What is named twice, or went back to the line meanwhile, is not there to take.
+        taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
+        if !taken.is_empty() {
+            let messages = taken.iter().map(|message| message.id).collect();
+            let change = SessionChange::Taken { turn, fence, messages };
+            self.emit(Event::Session(Box::new(SessionEvent { session, change })));
+        }
+        Ok(taken)
+    }
+}
 
 impl Scheduler {
     /// The running turn of a session that takes steering now and has room for it, if it is the one that
     /// the message means, and answers to the same place with the same permissions: nobody speaks into a turn that
     /// may do more than he, or whose answer he does not see.
     pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
-        let session = &self.sessions[self.sessions.find(lane)?];
+        let session = &self.state.sessions[self.state.sessions.find(lane)?];
         let takes = session.turns.iter().find(|turn| {
-            let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
+            let attempt = self.state.tasks.find(turn.task).and_then(|slot| self.state.tasks[slot].attempt());
             let is_open = attempt.is_some_and(|attempt| {
                 attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
             });
@@ -33,140 +158,16 @@ impl Scheduler {
         (is_meant && fits).then_some(takes.task)
     }
 
-    pub(crate) fn steer_into(
-        &mut self,
-        lane: &LaneName,
-        incoming: &Incoming,
-        mode: Mode,
-        turn: Option<TaskId>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        let Some(turn) = turn else { return Err(Rejection::SessionBusy { session: lane.clone(), turn }) };
-        let (way, outcome) = match mode {
-            Mode::SteerBacklog => (Way::Both { turn }, SendOutcome::SteeredAndQueued),
-            _ => (Way::Steer { turn }, SendOutcome::Steered),
-        };
-        let slot = self.accept_message(lane, incoming, way, events);
-        self.skip_calls(turn, events);
-        self.keep_to_cap(slot, events);
-        let position = self.sessions[slot].place_of(incoming.id).map(|at| at as u32 + 1);
-        Ok(reply(incoming.id, outcome, Some(turn), position))
-    }
-
-    /// The tool calls of a steered turn that have not started are not started any more: the model sees the
-    /// message first.
-    fn skip_calls(&mut self, turn: TaskId, events: &mut Vec<Event>) {
-        let Some(slot) = self.tasks.find(turn) else { return };
-        let is_waiting_call = |child: &u32| {
-            let task = &self.tasks[*child];
-            let home = self.lanes.route(task.route).home();
-            let is_call = self.lanes[home].name.is_session() && !self.lanes[home].name.is_conversation();
-            is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
-        };
-        let mut calls: Vec<u32> =
-            self.tasks[slot].children().iter().copied().filter(is_waiting_call).collect();
-        // The last one first, so that the end of a call lets no later one start.
-        calls.sort_unstable_by_key(|call| std::cmp::Reverse(self.tasks[*call].arrival));
-        for call in calls {
-            self.cancel_slot(call, CancelReason::Steered, events);
-        }
-    }
-
     /// The conversation of a running attempt, if its task is a turn of one.
     fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
         let (slot, _) = self.fenced(turn, fence)?;
-        Ok(self.conversation_of(slot).map(|lane| self.lanes[lane].name.clone()))
+        Ok(self.conversation_of(slot).map(|lane| self.state.lanes[lane].name.clone()))
     }
 
     /// The lane of the conversation that a task is a turn of.
     pub(crate) fn conversation_of(&self, slot: u32) -> Option<u32> {
-        let lanes = &self.lanes.route(self.tasks[slot].route).lanes;
-        lanes.iter().copied().find(|lane| self.lanes[*lane].name.is_conversation())
-    }
-
-    pub(crate) fn set_steering(
-        &mut self,
-        turn: TaskId,
-        fence: Fence,
-        open: bool,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        let Some(session) = self.conversation(turn, fence)? else {
-            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
-            return if open { refused } else { Ok(Reply::Done) };
-        };
-        let known = self.sessions.find(&session).and_then(|slot| self.sessions[slot].turn(turn));
-        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
-        if is_open == open {
-            return Ok(Reply::Done);
-        }
-        let pending: Vec<MessageId> = known
-            .filter(|_| !open)
-            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
-        let set = SessionChange::SteeringSet { turn, fence, open };
-        self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })), events);
-        if !pending.is_empty() {
-            let change = SessionChange::Returned { turn, messages: pending };
-            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
-        }
-        Ok(Reply::Done)
-    }
-
-    pub(crate) fn heartbeat_of_turn(
-        &mut self,
-        turn: TaskId,
-        fence: Fence,
-        takes_steering: bool,
-        taken: Option<&[MessageId]>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        let has_conversation = self.conversation(turn, fence)?.is_some();
-        if takes_steering && !has_conversation {
-            return Err(Rejection::BadMessage(BadMessage::NoConversation));
-        }
-        let (until, stopping) = self.renew_lease(turn, fence, events)?;
-        // Messages are taken before steering closes, which returns the others to the line.
-        let steering = match taken {
-            None => self.take_messages(turn, fence, None, events)?,
-            Some([]) => vec![],
-            Some(taken) => {
-                self.take_messages(turn, fence, Some(taken), events)?;
-                vec![]
-            }
-        };
-        self.set_steering(turn, fence, takes_steering, events)?;
-        let offers = taken.is_some() && takes_steering;
-        let steering = if offers { self.offered_steering(turn, fence) } else { steering };
-        Ok(Reply::TurnRenewed { until, stopping, steering })
-    }
-
-    pub(crate) fn take_steering(
-        &mut self,
-        turn: TaskId,
-        fence: Fence,
-        only: Option<&[MessageId]>,
-        events: &mut Vec<Event>,
-    ) -> Result<Reply, Rejection> {
-        self.take_messages(turn, fence, only, events).map(Reply::Steering)
-    }
-
-    fn take_messages(
-        &mut self,
-        turn: TaskId,
-        fence: Fence,
-        only: Option<&[MessageId]>,
-        events: &mut Vec<Event>,
-    ) -> Result<Vec<TurnMessage>, Rejection> {
-        let Some(session) = self.conversation(turn, fence)? else { return Ok(vec![]) };
-        let mut taken = self.news_for(&session, turn, fence);
-        // What is named twice, or went back to the line meanwhile, is not there to take.
-        taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
-        if !taken.is_empty() {
-            let messages = taken.iter().map(|message| message.id).collect();
-            let change = SessionChange::Taken { turn, fence, messages };
-            self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
-        }
-        Ok(taken)
+        let lanes = &self.state.lanes.route(self.state.tasks[slot].route).lanes;
+        lanes.iter().copied().find(|lane| self.state.lanes[*lane].name.is_conversation())
     }
 
     /// What a running attempt of a turn could take now. It stays on offer until
@@ -180,15 +181,15 @@ impl Scheduler {
     /// What a running attempt of a turn has taken.
     pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
         let session = self.conversation(turn, fence).ok().flatten();
-        let slot = session.and_then(|session| self.sessions.find(&session));
-        let known = slot.and_then(|slot| self.sessions[slot].turn(turn));
+        let slot = session.and_then(|session| self.state.sessions.find(&session));
+        let known = slot.and_then(|slot| self.state.sessions[slot].turn(turn));
         let steered = known.into_iter().flat_map(|turn| &turn.more.steered);
         steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
     }
 
     /// What was accepted for a turn that this attempt has not taken.
     fn news_for(&self, session: &LaneName, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
-        let known = self.sessions.find(session).and_then(|slot| self.sessions[slot].turn(turn));
+        let known = self.state.sessions.find(session).and_then(|slot| self.state.sessions[slot].turn(turn));
         let Some(known) = known else { return vec![] };
         // What an attempt before this one took is news to this one.
         let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));

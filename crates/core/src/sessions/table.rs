@@ -24,8 +24,6 @@ pub(crate) struct Sessions {
     starts: BTreeMap<(Timestamp, u64), u32>,
     /// When the oldest remembered delivery of a session is forgotten: (when, birth).
     forgets: BTreeMap<(Timestamp, u64), u32>,
-    /// Sessions in which something may have to follow, to be looked at before the step ends.
-    pub(crate) stirred: Vec<u32>,
     pub(crate) settings: MessageSettings,
     pub(crate) births: u64,
     pub(crate) receipts: Receipts,
@@ -59,7 +57,6 @@ impl Sessions {
             by_message: Index::new(seed),
             starts: BTreeMap::new(),
             forgets: BTreeMap::new(),
-            stirred: vec![],
             settings: MessageSettings::default(),
             births: 0,
             receipts: Receipts::default(),

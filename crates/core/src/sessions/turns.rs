@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
 use crate::sessions::queue_mode::{DropRule, EffectiveQueue, Mode};
 use crate::sessions::session::Turn;
+use crate::step::Step;
 
 /// How long messages wait before a turn that failed is tried again, by how often it has.
 pub const BACK_OFFS: [Millis; 6] =
@@ -25,93 +26,225 @@ struct NextTurn {
     summary: Option<Arc<Address>>,
 }
 
-impl Scheduler {
+impl Step<'_> {
     /// Looks at the sessions in which something happened. Costs nothing where nothing did.
-    pub(crate) fn tend_sessions(&mut self, events: &mut Vec<Event>) {
-        while !self.sessions.stirred.is_empty() {
-            for slot in std::mem::take(&mut self.sessions.stirred) {
-                if self.sessions.get(slot).is_some() {
-                    self.tend(slot, events);
+    pub(crate) fn tend_sessions(&mut self) {
+        while !self.scratch.stirred.is_empty() {
+            for slot in self.take_stirred() {
+                if self.state.sessions.get(slot).is_some() {
+                    self.tend(slot);
                 }
             }
         }
     }
 
     /// Begins the turns whose time has come.
-    pub(crate) fn start_due_turns(&mut self, events: &mut Vec<Event>) {
-        while let Some(slot) = self.sessions.due_start(self.now) {
-            self.plan_session(slot);
-            self.tend(slot, events);
+    pub(crate) fn start_due_turns(&mut self) {
+        while let Some(slot) = self.state.sessions.due_start(self.state.now) {
+            self.replan_session(slot);
+            self.tend(slot);
         }
     }
 
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
-    pub(crate) fn tend(&mut self, slot: u32, events: &mut Vec<Event>) {
+    pub(crate) fn tend(&mut self, slot: u32) {
         let ended = |session: &crate::sessions::session::Session| {
             session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
         };
-        let lane = self.sessions[slot].lane.clone();
-        while let Some((turn, (end, fence))) = self.sessions.get(slot).and_then(ended) {
-            self.conclude(slot, turn, &end, fence, events);
-            if self.sessions.find(&lane) != Some(slot) {
+        let lane = self.state.sessions[slot].lane.clone();
+        while let Some((turn, (end, fence))) = self.state.sessions.get(slot).and_then(ended) {
+            self.conclude(slot, turn, &end, fence);
+            if self.state.sessions.find(&lane) != Some(slot) {
                 return;
             }
         }
-        self.keep_to_cap(slot, events);
-        if !self.is_busy(slot) && self.ready_at(slot) <= self.now {
-            self.begin_turn(slot, events);
+        self.keep_to_cap(slot);
+        if !self.is_busy(slot) && self.ready_at(slot) <= self.state.now {
+            self.begin_turn(slot);
         }
     }
 
+    /// A session has one line: messages that wait become turns before one that is asked for directly.
+    pub(crate) fn begin_turns_before(&mut self, submitted: &Event) {
+        let Event::Submitted { spec, .. } = submitted else { return };
+        while let Some(slot) = self.session_before(&spec.lanes)
+            && self.begin_turn(slot).is_some()
+        {}
+    }
+
+    pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange) {
+        let session = self.state.sessions[slot].lane.clone();
+        self.emit(Event::Session(Box::new(SessionEvent { session, change })));
+    }
+
+    /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
+    /// the rule `new` stays.
+    pub(crate) fn keep_to_cap(&mut self, slot: u32) {
+        let Some(newest) = self.state.sessions[slot].newest() else { return };
+        let queue = self.queue_of(slot, newest).values();
+        let rule = match (queue.mode, queue.drop) {
+            (Mode::Latest, _) => return self.keep_latest(slot),
+            (_, DropRule::New) => return,
+            (_, DropRule::Old) => Dropped::Old,
+            (_, DropRule::Summarize) => Dropped::Summarize,
+        };
+        while self.state.sessions[slot].is_above(queue.cap as usize)
+            && let Some(oldest) = self.state.sessions[slot].oldest_capped()
+        {
+            self.end_message(slot, oldest, MessageEnd::Dropped { rule });
+        }
+    }
+
+    /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
+    fn keep_latest(&mut self, slot: u32) {
+        let session = &self.state.sessions[slot];
+        let newest = session.newest().map_or(0, |newest| newest.number);
+        let is_older = |message: &&Message| {
+            message.number < newest && self.queue_of(slot, message).mode.value == Mode::Latest
+        };
+        let older: Vec<MessageId> = session.capped().filter(is_older).map(|message| message.id).collect();
+        for message in older {
+            self.end_message(slot, message, MessageEnd::Dropped { rule: Dropped::Latest });
+        }
+    }
+
+    pub(crate) fn end_message(&mut self, slot: u32, message: MessageId, end: MessageEnd) {
+        self.session_changed(slot, SessionChange::Ended { message, end });
+    }
+
+    /// Submits the next turn of a session.
+    pub(crate) fn begin_turn(&mut self, slot: u32) -> Option<TaskId> {
+        let NextTurn { address, messages, summary } = self.next_turn(slot)?;
+        let session = &self.state.sessions[slot];
+        let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
+        let dropping =
+            session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
+        let (leader, turns) = match (first, dropping) {
+            (Some(first), _) => (first.id, first.turns),
+            (None, Some(dropping)) => (dropping.last, dropping.tries),
+            (None, None) => return None,
+        };
+        let turn = self.free_turn_id(leader, u32::from(turns) + 1);
+        let asker = first.and_then(Message::asker);
+        let spec = self.turn_spec(&address, asker, &session.lane);
+        let submitted = self.accept_unasked(turn, Box::new(spec));
+        self.emit(submitted);
+        self.session_changed(slot, SessionChange::TurnBegan { turn, messages, summary });
+        Some(turn)
+    }
+
+    /// Deals with a turn whose task has ended: its messages end with it, or wait again.
+    fn conclude(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
+        let Some(turn) = self.state.sessions[slot].turn(task) else { return };
+        let given: Vec<MessageId> = turn.messages.iter().map(|message| message.id).collect();
+        let ids = |list: &[crate::sessions::session::Steered]| -> Vec<MessageId> {
+            list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
+        };
+        // What an earlier attempt took never reached the one that counts.
+        let reached = turn.more.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
+        let steered: Vec<MessageId> = reached.map(|steered| steered.message.id).collect();
+        let mut back: Vec<MessageId> = ids(&turn.more.pending);
+        back.extend(ids(&turn.more.steered).into_iter().filter(|id| !steered.contains(id)));
+        match end {
+            End::Completed => {
+                for message in given {
+                    self.end_message(slot, message, MessageEnd::Delivered { turn: task });
+                }
+                for message in steered {
+                    self.end_message(slot, message, MessageEnd::Steered { turn: task });
+                }
+            }
+            End::Cancelled { reason } => {
+                for message in given.into_iter().chain(steered) {
+                    self.end_message(slot, message, MessageEnd::Cancelled { reason: *reason });
+                }
+            }
+            _ => self.conclude_failed(slot, task, end),
+        }
+        let is_there = |id: &MessageId| {
+            let turn = self.state.sessions.get(slot).and_then(|session| session.turn(task));
+            turn.is_some_and(|turn| turn.own().any(|message| message.id == *id))
+        };
+        back.retain(is_there);
+        if !back.is_empty() {
+            self.session_changed(slot, SessionChange::Returned { turn: task, messages: back });
+        }
+        if self.state.sessions.get(slot).is_some_and(|session| session.turn(task).is_some()) {
+            self.session_changed(slot, SessionChange::TurnOver { turn: task });
+        }
+    }
+
+    /// A turn did not succeed. Its messages are tried again, with growing pauses; when that was no use, each
+    /// once more alone, so that only those are set aside with which it fails.
+    fn conclude_failed(&mut self, slot: u32, task: TaskId, end: &End) {
+        let Some(turn) = self.state.sessions[slot].turn(task) else { return };
+        let is_lost = *end == End::Lost;
+        let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
+        let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
+        let own: Vec<(MessageId, u8)> = own.map(|message| (message.id, message.tries)).collect();
+        let tries = tries_of(turn);
+        if own.is_empty() && turn.more.summary.is_none() {
+            return;
+        }
+        let may_retry = !is_lost || self.state.sessions.settings.redeliver;
+        let back_off = BACK_OFFS.get(usize::from(tries)).copied();
+        let alone = back_off.is_none() && own.len() > 1;
+        let last_try = alone.then_some(BACK_OFFS[BACK_OFFS.len() - 1]);
+        match back_off.or(last_try).filter(|_| may_retry) {
+            Some(pause) => {
+                let at = self.state.now + pause;
+                let retrying = SessionChange::Retrying { turn: task, at, alone, redelivered: is_lost };
+                self.session_changed(slot, retrying);
+            }
+            None => {
+                let error = in_words(end);
+                for (message, tries) in own {
+                    let tries = tries.saturating_add(1);
+                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
+                    self.end_message(slot, message, end);
+                }
+            }
+        }
+    }
+}
+
+impl Scheduler {
     /// The session that a task is a turn of, if there is something to remember of it, and the task's attempt.
     pub(crate) fn session_of_task(&self, slot: u32) -> Option<(u32, Option<Fence>)> {
-        if self.sessions.is_empty() {
+        if self.state.sessions.is_empty() {
             return None;
         }
         let lane = self.conversation_of(slot)?;
-        let session = self.sessions.find(&self.lanes[lane].name)?;
-        Some((session, self.tasks[slot].attempt().map(|attempt| attempt.fence)))
+        let session = self.state.sessions.find(&self.state.lanes[lane].name)?;
+        Some((session, self.state.tasks[slot].attempt().map(|attempt| attempt.fence)))
     }
 
     /// Whether a task answers messages.
     pub(crate) fn is_message_turn(&self, slot: u32) -> bool {
-        let task = self.tasks[slot].id;
-        let session = self.session_of_task(slot).map(|(session, _)| &self.sessions[session]);
+        let task = self.state.tasks[slot].id;
+        let session = self.session_of_task(slot).map(|(session, _)| &self.state.sessions[session]);
         session.and_then(|session| session.turn(task)).is_some_and(|turn| !turn.is_direct)
-    }
-
-    /// A session has one line: messages that wait become turns before one that is asked for directly.
-    pub(crate) fn begin_turns_before(&mut self, submitted: &Event, events: &mut Vec<Event>) {
-        let Event::Submitted { spec, .. } = submitted else { return };
-        while let Some(slot) = self.session_before(&spec.lanes)
-            && self.begin_turn(slot, events).is_some()
-        {}
     }
 
     /// The session whose waiting messages become a turn before a task through these lanes.
     pub(crate) fn session_before(&self, lanes: &[LaneName]) -> Option<u32> {
-        if self.sessions.is_empty() {
+        if self.state.sessions.is_empty() {
             return None;
         }
         let lane = lanes.iter().find(|lane| lane.is_conversation())?;
-        let slot = self.sessions.find(lane)?;
-        let session = &self.sessions[slot];
-        (!session.waiting.is_empty() && session.held_until() <= self.now).then_some(slot)
-    }
-
-    pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange, events: &mut Vec<Event>) {
-        let session = self.sessions[slot].lane.clone();
-        self.emit(Event::Session(Box::new(SessionEvent { session, change })), events);
+        let slot = self.state.sessions.find(lane)?;
+        let session = &self.state.sessions[slot];
+        (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(slot)
     }
 
     /// Whether a task of the session is live: from its acceptance to its end, also while it waits.
     pub(crate) fn is_busy(&self, slot: u32) -> bool {
-        self.is_lane_busy(&self.sessions[slot].lane)
+        self.is_lane_busy(&self.state.sessions[slot].lane)
     }
 
     pub(crate) fn is_lane_busy(&self, lane: &LaneName) -> bool {
-        self.lanes.find(lane).is_some_and(|lane| {
-            let lane = &self.lanes[lane];
+        self.state.lanes.find(lane).is_some_and(|lane| {
+            let lane = &self.state.lanes[lane];
             lane.running + lane.waiting + lane.retrying > 0
         })
     }
@@ -119,12 +252,16 @@ impl Scheduler {
     /// What holds for a message of a session.
     pub(crate) fn queue_of(&self, slot: u32, message: &Message) -> EffectiveQueue {
         let channel = message.address.place.channel.as_deref();
-        self.sessions.settings.effective(&message.queue(), &self.sessions[slot].odd.queue, channel)
+        self.state.sessions.settings.effective(
+            &message.queue(),
+            &self.state.sessions[slot].odd.queue,
+            channel,
+        )
     }
 
     /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late.
     pub(crate) fn ready_at(&self, slot: u32) -> Timestamp {
-        let session = &self.sessions[slot];
+        let session = &self.state.sessions[slot];
         let Some(first) = session.waiting.front() else {
             return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
         };
@@ -143,70 +280,9 @@ impl Scheduler {
         quiet.max(session.held_until())
     }
 
-    /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
-    /// the rule `new` stays.
-    pub(crate) fn keep_to_cap(&mut self, slot: u32, events: &mut Vec<Event>) {
-        let Some(newest) = self.sessions[slot].newest() else { return };
-        let queue = self.queue_of(slot, newest).values();
-        let rule = match (queue.mode, queue.drop) {
-            (Mode::Latest, _) => return self.keep_latest(slot, events),
-            (_, DropRule::New) => return,
-            (_, DropRule::Old) => Dropped::Old,
-            (_, DropRule::Summarize) => Dropped::Summarize,
-        };
-        while self.sessions[slot].is_above(queue.cap as usize)
-            && let Some(oldest) = self.sessions[slot].oldest_capped()
-        {
-            self.end_message(slot, oldest, MessageEnd::Dropped { rule }, events);
-        }
-    }
-
-    /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
-    fn keep_latest(&mut self, slot: u32, events: &mut Vec<Event>) {
-        let session = &self.sessions[slot];
-        let newest = session.newest().map_or(0, |newest| newest.number);
-        let is_older = |message: &&Message| {
-            message.number < newest && self.queue_of(slot, message).mode.value == Mode::Latest
-        };
-        let older: Vec<MessageId> = session.capped().filter(is_older).map(|message| message.id).collect();
-        for message in older {
-            self.end_message(slot, message, MessageEnd::Dropped { rule: Dropped::Latest }, events);
-        }
-    }
-
-    pub(crate) fn end_message(
-        &mut self,
-        slot: u32,
-        message: MessageId,
-        end: MessageEnd,
-        events: &mut Vec<Event>,
-    ) {
-        self.session_changed(slot, SessionChange::Ended { message, end }, events);
-    }
-
-    /// Submits the next turn of a session.
-    pub(crate) fn begin_turn(&mut self, slot: u32, events: &mut Vec<Event>) -> Option<TaskId> {
-        let NextTurn { address, messages, summary } = self.next_turn(slot)?;
-        let session = &self.sessions[slot];
-        let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
-        let dropping =
-            session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
-        let (leader, turns) = match (first, dropping) {
-            (Some(first), _) => (first.id, first.turns),
-            (None, Some(dropping)) => (dropping.last, dropping.tries),
-            (None, None) => return None,
-        };
-        let turn = self.free_turn_id(leader, u32::from(turns) + 1);
-        let asker = first.and_then(Message::asker);
-        let spec = self.turn_spec(&address, asker, &session.lane);
-        let submitted = self.accept_unasked(turn, Box::new(spec));
-        self.emit(submitted, events);
-        self.session_changed(slot, SessionChange::TurnBegan { turn, messages, summary }, events);
-        Some(turn)
-    }
-
     fn free_turn_id(&self, leader: MessageId, number: u32) -> TaskId {
-        let is_free = |task: &TaskId| self.tasks.find(*task).is_none() && self.letters.get(*task).is_none();
+        let is_free =
+            |task: &TaskId| self.state.tasks.find(*task).is_none() && self.state.letters.get(*task).is_none();
         let ids = (number..).map(|number| TaskId::of_turn(leader, number));
         // Ids are spread over 62 bits: the first one that is free is found at once.
         ids.take(1000).find(is_free).unwrap_or(TaskId::of_turn(leader, number))
@@ -230,7 +306,7 @@ impl Scheduler {
     /// The messages of the next turn, and whether it tells of dropped ones: those that are answered together
     /// are neighbours in line, with one agent, one place and the same permissions.
     fn next_turn(&self, slot: u32) -> Option<NextTurn> {
-        let session = &self.sessions[slot];
+        let session = &self.state.sessions[slot];
         let mode = |message: &Message| self.queue_of(slot, message).mode.value;
         let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
         let head = session.waiting.front();
@@ -260,87 +336,6 @@ impl Scheduler {
             }
         }
         Some(NextTurn { address: Arc::clone(address), messages, summary })
-    }
-
-    /// Deals with a turn whose task has ended: its messages end with it, or wait again.
-    fn conclude(
-        &mut self,
-        slot: u32,
-        task: TaskId,
-        end: &End,
-        fence: Option<Fence>,
-        events: &mut Vec<Event>,
-    ) {
-        let Some(turn) = self.sessions[slot].turn(task) else { return };
-        let given: Vec<MessageId> = turn.messages.iter().map(|message| message.id).collect();
-        let ids = |list: &[crate::sessions::session::Steered]| -> Vec<MessageId> {
-            list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
-        };
-        // What an earlier attempt took never reached the one that counts.
-        let reached = turn.more.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
-        let steered: Vec<MessageId> = reached.map(|steered| steered.message.id).collect();
-        let mut back: Vec<MessageId> = ids(&turn.more.pending);
-        back.extend(ids(&turn.more.steered).into_iter().filter(|id| !steered.contains(id)));
-        match end {
-            End::Completed => {
-                for message in given {
-                    self.end_message(slot, message, MessageEnd::Delivered { turn: task }, events);
-                }
-                for message in steered {
-                    self.end_message(slot, message, MessageEnd::Steered { turn: task }, events);
-                }
-            }
-            End::Cancelled { reason } => {
-                for message in given.into_iter().chain(steered) {
-                    self.end_message(slot, message, MessageEnd::Cancelled { reason: *reason }, events);
-                }
-            }
-            _ => self.conclude_failed(slot, task, end, events),
-        }
-        let is_there = |id: &MessageId| {
-            let turn = self.sessions.get(slot).and_then(|session| session.turn(task));
-            turn.is_some_and(|turn| turn.own().any(|message| message.id == *id))
-        };
-        back.retain(is_there);
-        if !back.is_empty() {
-            self.session_changed(slot, SessionChange::Returned { turn: task, messages: back }, events);
-        }
-        if self.sessions.get(slot).is_some_and(|session| session.turn(task).is_some()) {
-            self.session_changed(slot, SessionChange::TurnOver { turn: task }, events);
-        }
-    }
-
-    /// A turn did not succeed. Its messages are tried again, with growing pauses; when that was no use, each
-    /// once more alone, so that only those are set aside with which it fails.
-    fn conclude_failed(&mut self, slot: u32, task: TaskId, end: &End, events: &mut Vec<Event>) {
-        let Some(turn) = self.sessions[slot].turn(task) else { return };
-        let is_lost = *end == End::Lost;
-        let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
-        let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
-        let own: Vec<(MessageId, u8)> = own.map(|message| (message.id, message.tries)).collect();
-        let tries = tries_of(turn);
-        if own.is_empty() && turn.more.summary.is_none() {
-            return;
-        }
-        let may_retry = !is_lost || self.sessions.settings.redeliver;
-        let back_off = BACK_OFFS.get(usize::from(tries)).copied();
-        let alone = back_off.is_none() && own.len() > 1;
-        let last_try = alone.then_some(BACK_OFFS[BACK_OFFS.len() - 1]);
-        match back_off.or(last_try).filter(|_| may_retry) {
-            Some(pause) => {
-                let at = self.now + pause;
-                let retrying = SessionChange::Retrying { turn: task, at, alone, redelivered: is_lost };
-                self.session_changed(slot, retrying, events);
-            }
-            None => {
-                let error = in_words(end);
-                for (message, tries) in own {
-                    let tries = tries.saturating_add(1);
-                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
-                    self.end_message(slot, message, end, events);
-                }
-            }
-        }
     }
 }
 

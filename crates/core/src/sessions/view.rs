@@ -94,8 +94,8 @@ impl Scheduler {
         let lane = LaneName::session(key).ok()?;
         let here = self.messages_set_aside().filter(|(aside, _)| *aside == lane);
         let aside: Vec<SetAside> = here.map(|(_, message)| self.aside_view(message)).collect();
-        match self.sessions.find(&lane) {
-            Some(slot) => Some(self.session_view(&self.sessions[slot], aside)),
+        match self.state.sessions.find(&lane) {
+            Some(slot) => Some(self.session_view(&self.state.sessions[slot], aside)),
             None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
             None => None,
         }
@@ -116,7 +116,7 @@ impl Scheduler {
         for (lane, message) in self.messages_set_aside() {
             aside.entry(lane).or_default().push(self.aside_view(message));
         }
-        let mut sessions: Vec<&Session> = self.sessions.iter().map(|(_, session)| session).collect();
+        let mut sessions: Vec<&Session> = self.state.sessions.iter().map(|(_, session)| session).collect();
         sessions.sort_unstable_by_key(|session| session.birth);
         let mut views: Vec<SessionView> = sessions
             .into_iter()
@@ -128,63 +128,64 @@ impl Scheduler {
 
     /// How messages are queued everywhere.
     pub fn message_settings(&self) -> &MessageSettings {
-        &self.sessions.settings
+        &self.state.sessions.settings
     }
 
     /// How a message in this channel would be queued in a session, and why.
     pub fn queue_for(&self, key: &str, channel: Option<&str>) -> EffectiveQueue {
-        let slot = LaneName::session(key).ok().and_then(|lane| self.sessions.find(&lane));
-        let own = slot.map(|slot| self.sessions[slot].odd.queue).unwrap_or_default();
-        self.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
+        let slot = LaneName::session(key).ok().and_then(|lane| self.state.sessions.find(&lane));
+        let own = slot.map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default();
+        self.state.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
     }
 
     /// What has become of a message, as long as that is remembered.
     pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
-        if let Some(slot) = self.sessions.session_with(id) {
-            return live_status(&self.sessions[slot], id);
+        if let Some(slot) = self.state.sessions.session_with(id) {
+            return live_status(&self.state.sessions[slot], id);
         }
-        let (end, at) = self.sessions.end_of(id)?;
+        let (end, at) = self.state.sessions.end_of(id)?;
         Some(MessageStatus::Ended { end: end.clone(), at })
     }
 
     /// The session in which a message is that has not ended, or was set aside.
     pub fn session_of(&self, id: MessageId) -> Option<String> {
-        match self.sessions.session_with(id) {
-            Some(slot) => self.sessions[slot].lane.session_key(),
+        match self.state.sessions.session_with(id) {
+            Some(slot) => self.state.sessions[slot].lane.session_key(),
             None => self.messages_set_aside().find(|(_, message)| message.id == id)?.0.session_key(),
         }
     }
 
     /// A message that has not ended.
     pub fn live_message(&self, id: MessageId) -> Option<&Message> {
-        let slot = self.sessions.session_with(id)?;
-        self.sessions[slot].messages().find(|message| message.id == id)
+        let slot = self.state.sessions.session_with(id)?;
+        self.state.sessions[slot].messages().find(|message| message.id == id)
     }
 
     /// The messages that were set aside, the oldest first, with their sessions' lanes.
     pub fn messages_set_aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
-        self.sessions.receipts.aside()
+        self.state.sessions.receipts.aside()
     }
 
     /// What a live turn is about, if it was made of messages.
     pub fn turn_content(&self, task: TaskId) -> Option<TurnContent> {
-        if self.sessions.is_empty() {
+        if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(self.tasks.find(task)?)?;
-        let session = &self.sessions[self.sessions.find(&self.lanes[lane].name)?];
+        let lane = self.conversation_of(self.state.tasks.find(task)?)?;
+        let session = &self.state.sessions[self.state.sessions.find(&self.state.lanes[lane].name)?];
         let turn = session.turn(task).filter(|turn| !turn.is_direct)?;
         content(session, turn, self.cap_of(turn, session))
     }
 
     fn cap_of(&self, turn: &Turn, session: &Session) -> usize {
         let place = turn.more.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
-        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, place);
+        let queue =
+            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, place);
         queue.cap.value as usize
     }
 
     fn aside_view(&self, message: &Message) -> SetAside {
-        let error = match self.sessions.end_of(message.id) {
+        let error = match self.state.sessions.end_of(message.id) {
             Some((MessageEnd::SetAside { error, .. }, _)) => Some(Arc::clone(error)),
             _ => None,
         };
@@ -193,7 +194,8 @@ impl Scheduler {
 
     fn session_view(&self, session: &Session, aside: Vec<SetAside>) -> SessionView {
         let busy = self.is_lane_busy(&session.lane);
-        let queue = self.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
+        let queue =
+            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
         SessionView {
             key: session.lane.session_key().unwrap_or_default(),
             lane: session.lane.clone(),
@@ -204,7 +206,7 @@ impl Scheduler {
             turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
             waiting: session.waiting.iter().cloned().collect(),
             dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
-            retry_at: Some(session.held_until()).filter(|at| *at > self.now),
+            retry_at: Some(session.held_until()).filter(|at| *at > self.state.now),
             aside,
         }
     }
@@ -217,7 +219,7 @@ impl Scheduler {
             lane,
             busy,
             typing: busy,
-            queue: self.sessions.settings.effective(&nothing, &nothing, None),
+            queue: self.state.sessions.settings.effective(&nothing, &nothing, None),
             overrides: nothing,
             turns: vec![],
             waiting: vec![],
@@ -228,7 +230,7 @@ impl Scheduler {
     }
 
     fn turn_view(&self, turn: &Turn) -> TurnView {
-        let attempt = self.tasks.find(turn.task).and_then(|slot| self.tasks[slot].attempt());
+        let attempt = self.state.tasks.find(turn.task).and_then(|slot| self.state.tasks[slot].attempt());
         let ids = |list: &[crate::sessions::session::Steered]| {
             list.iter().map(|steered| steered.message.id).collect()
         };

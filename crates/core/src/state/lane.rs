@@ -180,12 +180,6 @@ impl Lane {
         self.quiet.0 <= self.waiting && self.waiting < self.quiet.1
     }
 
-    /// Whether there is certainly room for one more who waits, without a look at its settings.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        self.waiting.saturating_add(1) < self.quiet.1
-    }
-
     /// Reckons when there is something to tell next: a threshold that is crossed up or down, a line that is too long
     /// or empty again. In a lane that drains each step is looked at.
     pub(crate) fn quiet_within(&self, settings: &Settings) -> (u32, u32) {

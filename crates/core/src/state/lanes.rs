@@ -15,12 +15,48 @@ pub(crate) struct Lanes {
     pub(crate) routes: Table<Route>,
     pub(crate) by_names: Index,
     pub(crate) births: u32,
-    /// Counts steps and replayed events, to tell what the last one touched.
-    pub(crate) step: u64,
-    /// The lanes whose numbers changed, each with its birth.
-    pub(crate) touched: Vec<(u32, u32)>,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
     pub(crate) kept: VecDeque<u32>,
+}
+
+/// The lanes whose numbers the current step or event has changed.
+pub(crate) struct Touched {
+    /// Counts steps and replayed events, so that a lane knows whether it is on the list.
+    step: u64,
+    /// Each with its birth, which tells it from a later lane with the same number.
+    lanes: Vec<(u32, u32)>,
+}
+
+impl Default for Touched {
+    fn default() -> Touched {
+        Touched { step: 1, lanes: Vec::new() }
+    }
+}
+
+impl Touched {
+    pub(crate) fn note(&mut self, number: u32, lane: &mut Lane) {
+        if lane.touched_in != self.step {
+            lane.touched_in = self.step;
+            self.lanes.push((number, lane.birth));
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> &[(u32, u32)] {
+        &self.lanes
+    }
+
+    pub(crate) fn has(&self, lane: &Lane) -> bool {
+        lane.touched_in == self.step
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.step += 1;
+        self.lanes.clear();
+    }
+
+    pub(crate) fn shrink_to(&mut self, room: usize) {
+        self.lanes.shrink_to(room);
+    }
 }
 
 impl std::ops::Index<u32> for Lanes {
@@ -45,8 +81,6 @@ impl Lanes {
             routes: Table::default(),
             by_names: Index::new(seed ^ 1),
             births: 0,
-            step: 1,
-            touched: Vec::new(),
             kept: VecDeque::new(),
         }
     }
@@ -73,24 +107,17 @@ impl Lanes {
         &self.routes[route as usize]
     }
 
-    /// Changes each lane of a route, whose numbers have then changed in this step.
-    pub(crate) fn change_each(&mut self, route: u32, mut change: impl FnMut(u32, &mut Lane)) {
+    /// Changes each lane of a route, and notes that its numbers have changed.
+    pub(crate) fn change_each(
+        &mut self,
+        touched: &mut Touched,
+        route: u32,
+        mut change: impl FnMut(u32, &mut Lane),
+    ) {
         for number in &self.routes[route as usize].lanes {
             let lane = &mut self.lanes[*number as usize];
-            if lane.touched_in != self.step {
-                lane.touched_in = self.step;
-                self.touched.push((*number, lane.birth));
-            }
+            touched.note(*number, lane);
             change(*number, lane);
-        }
-    }
-
-    /// Notes that the numbers of a lane have changed in this step.
-    pub(crate) fn touch(&mut self, number: u32) {
-        let lane = &mut self.lanes[number as usize];
-        if lane.touched_in != self.step {
-            lane.touched_in = self.step;
-            self.touched.push((number, lane.birth));
         }
     }
 

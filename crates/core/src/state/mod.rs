@@ -7,6 +7,7 @@ pub(crate) mod lane;
 pub(crate) mod lane_config;
 pub(crate) mod lanes;
 pub(crate) mod lazy_box;
+pub(crate) mod notes;
 pub(crate) mod ready_tree;
 pub(crate) mod routes;
 pub(crate) mod snapshot;
@@ -15,3 +16,150 @@ pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod timers;
 pub(crate) mod token_bucket;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::api::event::LaneChange;
+use crate::api::ids::TaskId;
+use crate::api::lane_settings::LEVEL_MAX;
+use crate::api::name::Name;
+use crate::api::time::Timestamp;
+use crate::api::views::TaskView;
+use crate::sessions::table::Sessions;
+use crate::state::dead_letters::Letters;
+use crate::state::interner::Kinds;
+use crate::state::lane_config::Book;
+use crate::state::lanes::{Lanes, Touched};
+use crate::state::notes::Notes;
+use crate::state::ready_tree::Line;
+use crate::state::ready_tree::fair_share::FairShare;
+use crate::state::task::Tasks;
+use crate::state::timers::Timers;
+
+/// What the log says. Only `apply` changes it.
+pub(crate) struct State {
+    /// The time of the last step or event.
+    pub(crate) now: Timestamp,
+    pub(crate) tasks: Tasks,
+    pub(crate) lanes: Lanes,
+    pub(crate) fair: FairShare,
+    pub(crate) kinds: Kinds,
+    pub(crate) book: Book,
+    pub(crate) letters: Letters,
+    pub(crate) sessions: Sessions,
+    pub(crate) notes: Notes,
+    pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
+    /// Tasks for which slots are kept free.
+    pub(crate) reservations: BTreeSet<u32>,
+    /// How many tasks were accepted; each one's number is its arrival.
+    pub(crate) arrivals: u64,
+    pub(crate) ended: u64,
+    /// The last tasks that ended while they ran, so that a late report is refused as stale.
+    pub(crate) ended_runs: VecDeque<TaskId>,
+    /// The last fence that was given out.
+    pub(crate) fences: u64,
+}
+
+/// What follows from the state: rebuilt from it when the settings change and after a restart.
+pub(crate) struct Indexes {
+    pub(crate) line: Line,
+    pub(crate) timers: Timers,
+    /// When the remembered keys may be forgotten, the earliest first.
+    pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
+    /// How many tasks stand in the line, by their level without what waiting has added.
+    pub(crate) in_line: [u32; LEVEL_MAX as usize + 1],
+    /// How many stand in the line, all together.
+    pub(crate) waiting_in_line: u32,
+    /// A change may let a task start: a lane opened, or a task joined the line behind open lanes.
+    pub(crate) may_grant: bool,
+}
+
+/// What one step or replayed event notes for its own end and for those who ask afterwards.
+#[derive(Default)]
+pub(crate) struct StepScratch {
+    pub(crate) touched: Touched,
+    /// The lanes that were removed.
+    pub(crate) gone: Vec<LaneChange>,
+    /// The tasks that ended, if [`keep_departed`](crate::Scheduler::keep_departed) was called.
+    pub(crate) departed: Vec<TaskView>,
+    /// The tasks that were accepted.
+    pub(crate) accepted: Vec<u32>,
+    /// The tasks that the last grant passed over.
+    pub(crate) passed_over: SmallVec<[u32; 2]>,
+    /// The sessions that changed and were not looked at since.
+    pub(crate) stirred: Vec<u32>,
+    /// The first grant or acceptance above a limit or out of turn, which is a bug.
+    pub(crate) overrun: Option<String>,
+}
+
+/// What concerns this process alone and is over with it.
+pub(crate) struct LocalOptions {
+    pub(crate) seed: u64,
+    pub(crate) keeps_departed: bool,
+    /// Nothing is granted any more, see [`stop_granting`](crate::Scheduler::stop_granting).
+    pub(crate) is_stopped: bool,
+    /// Who runs what is granted here, see [`run_as`](crate::Scheduler::run_as).
+    pub(crate) runner: Option<Name>,
+}
+
+/// What is remembered of a request under an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct RememberedKey {
+    pub(crate) task: TaskId,
+    pub(crate) fingerprint: u64,
+    pub(crate) until: Timestamp,
+    /// The end of the task frees the key, whatever that is.
+    #[serde(default)]
+    pub(crate) until_end: bool,
+}
+
+impl State {
+    pub(crate) fn new(seed: u64) -> State {
+        State {
+            now: Timestamp::default(),
+            tasks: Tasks::new(seed),
+            lanes: Lanes::new(seed),
+            fair: FairShare::new(seed),
+            kinds: Kinds::new(seed),
+            book: Book::default(),
+            letters: Letters::default(),
+            sessions: Sessions::new(seed),
+            notes: Notes::default(),
+            keys: BTreeMap::new(),
+            reservations: BTreeSet::new(),
+            arrivals: 0,
+            ended: 0,
+            ended_runs: VecDeque::new(),
+            fences: 0,
+        }
+    }
+}
+
+impl Indexes {
+    pub(crate) fn new(seed: u64) -> Indexes {
+        Indexes {
+            line: Line::new(seed),
+            timers: Timers::default(),
+            key_ends: BTreeSet::new(),
+            in_line: [0; LEVEL_MAX as usize + 1],
+            waiting_in_line: 0,
+            may_grant: false,
+        }
+    }
+}
+
+impl StepScratch {
+    /// Forgets the last step. A field that is not named here does not compile.
+    pub(crate) fn reset(&mut self) {
+        let StepScratch { touched, gone, departed, accepted, passed_over, stirred, overrun: _ } = self;
+        touched.reset();
+        gone.clear();
+        departed.clear();
+        accepted.clear();
+        passed_over.clear();
+        stirred.clear();
+    }
+}

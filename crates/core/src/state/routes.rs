@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 
 use crate::api::lane_settings::Order;
 use crate::api::name::{GLOBAL, LaneName, MAIN};
-use crate::api::time::Timestamp;
 use crate::state::lane::Lane;
 use crate::state::lane_config::Book;
 use crate::state::lanes::Lanes;
@@ -96,21 +95,6 @@ impl Lanes {
         }
     }
 
-    /// The same, and changes each lane of the route, of which nobody is told.
-    #[inline]
-    pub(crate) fn take_route_and(&mut self, route: u32, mut change: impl FnMut(u32, &mut Lane)) {
-        let this = &mut self.routes[route as usize];
-        this.tasks += 1;
-        let is_first = this.tasks == 1;
-        for number in &this.lanes {
-            let lane = &mut self.lanes[*number as usize];
-            if is_first {
-                lane.join(&mut self.births);
-            }
-            change(*number, lane);
-        }
-    }
-
     fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         let names = canonical(names);
@@ -148,34 +132,6 @@ impl Lanes {
             self.keep(number);
         }
         true
-    }
-
-    /// The same, and changes each lane of the route, of which nobody is told; a lane in which nothing is left to remember is
-    /// forgotten. The others are returned if it was the last task, so that the clock can be told when they may go.
-    #[inline]
-    pub(crate) fn leave_route_and(
-        &mut self,
-        number: u32,
-        now: Timestamp,
-        mut change: impl FnMut(u32, &mut Lane),
-    ) -> SmallVec<[u32; 4]> {
-        let mut remembered = SmallVec::new();
-        let route = &mut self.routes[number as usize];
-        route.tasks -= 1;
-        let is_last = route.tasks == 0;
-        let is_new = is_last && !std::mem::replace(&mut route.is_listed, true);
-        for number in &route.lanes {
-            let lane = &mut self.lanes[*number as usize];
-            change(*number, lane);
-            if is_last {
-                lane.leave(is_new);
-                if lane.is_idle(now) { lane.forget() } else { remembered.push(*number) }
-            }
-        }
-        if is_new {
-            self.keep(number);
-        }
-        remembered
     }
 
     /// Puts a route on the list of those that are kept for a while.

@@ -11,8 +11,9 @@ use crate::api::name::{LaneName, Name, Pattern};
 use crate::api::retry::Retry;
 use crate::api::task_spec::{Claimer, Parent};
 use crate::api::time::{Millis, Timestamp};
-use crate::scheduler::{RememberedKey, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::sessions::snapshot::SavedSessions;
+use crate::state::RememberedKey;
 use crate::state::dead_letters::DeadLetter;
 use crate::state::lane::Gate;
 use crate::state::ready_tree::NONE;
@@ -23,7 +24,7 @@ use crate::state::token_bucket::Bucket;
 
 /// A snapshot of a scheduler. What follows from it (the line, the timers) is made anew on the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct Snapshot {
     now: Timestamp,
     arrivals: u64,
     ended: u64,
@@ -126,41 +127,43 @@ struct SavedRare {
 
 impl Scheduler {
     /// Everything there is to know, to be saved or compared.
-    pub fn state(&self) -> State {
-        let mut lanes: Vec<SavedLane> = self.lanes.iter().map(|(lane, _)| self.save_lane(lane)).collect();
+    pub fn snapshot(&self) -> Snapshot {
+        let mut lanes: Vec<SavedLane> =
+            self.state.lanes.iter().map(|(lane, _)| self.save_lane(lane)).collect();
         lanes.sort_by(|a, b| a.name.cmp(&b.name));
-        let fair_keys = self.fair.keys.iter();
+        let fair_keys = self.state.fair.keys.iter();
         let mut fair_keys: Vec<_> = fair_keys.map(|(_, fair)| (fair.name.clone(), fair.tag)).collect();
         fair_keys.sort();
-        let reservations = self.reservations.iter().map(|slot| self.tasks[*slot].id);
+        let reservations = self.state.reservations.iter().map(|slot| self.state.tasks[*slot].id);
         let mut reservations: Vec<TaskId> = reservations.collect();
         reservations.sort();
-        State {
-            now: self.now,
-            arrivals: self.arrivals,
-            ended: self.ended,
-            fences: self.fences,
-            clock: self.fair.clock,
-            blocks: self.book.blocks().map(|(lanes, asked)| (lanes.clone(), asked.clone())).collect(),
+        Snapshot {
+            now: self.state.now,
+            arrivals: self.state.arrivals,
+            ended: self.state.ended,
+            fences: self.state.fences,
+            clock: self.state.fair.clock,
+            blocks: self.state.book.blocks().map(|(lanes, asked)| (lanes.clone(), asked.clone())).collect(),
             classes: self
+                .state
                 .book
                 .classes()
                 .map(|class| (Arc::clone(&class.label), class.family, class.stats.clone()))
                 .collect(),
             lanes,
             fair_keys,
-            tasks: self.tasks.by_arrival().into_iter().map(|slot| self.save_task(slot)).collect(),
-            letters: self.letters.iter().cloned().collect(),
-            keys: self.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
+            tasks: self.state.tasks.by_arrival().into_iter().map(|slot| self.save_task(slot)).collect(),
+            letters: self.state.letters.iter().cloned().collect(),
+            keys: self.state.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
-            ended_runs: self.ended_runs.iter().copied().collect(),
-            sessions: self.sessions.save(),
-            notes: self.notes.save(),
+            ended_runs: self.state.ended_runs.iter().copied().collect(),
+            sessions: self.state.sessions.save(),
+            notes: self.state.notes.save(),
         }
     }
 
     fn save_lane(&self, number: u32) -> SavedLane {
-        let lane = &self.lanes[number];
+        let lane = &self.state.lanes[number];
         SavedLane {
             name: lane.name.clone(),
             gate: lane.gate,
@@ -175,10 +178,10 @@ impl Scheduler {
     }
 
     fn save_task(&self, slot: u32) -> SavedTask {
-        let task = &self.tasks[slot];
+        let task = &self.state.tasks[slot];
         SavedTask {
             id: task.id,
-            kind: self.kinds.name(task.kind).clone(),
+            kind: self.state.kinds.name(task.kind).clone(),
             lanes: self.names_of(slot),
             payload: task.payload,
             submitted: task.submitted,
@@ -208,7 +211,7 @@ impl Scheduler {
         let mut borrowed: Vec<(LaneName, TaskId)> = attempt
             .borrowed
             .iter()
-            .map(|(lane, lender)| (self.lanes[*lane].name.clone(), self.tasks[*lender].id))
+            .map(|(lane, lender)| (self.state.lanes[*lane].name.clone(), self.state.tasks[*lender].id))
             .collect();
         borrowed.sort();
         SavedAttempt {
@@ -224,56 +227,58 @@ impl Scheduler {
     }
 
     /// A scheduler in this state.
-    pub fn restore(seed: u64, state: &State) -> Scheduler {
+    pub fn restore(seed: u64, state: &Snapshot) -> Scheduler {
         let mut this = Scheduler::new(seed);
-        this.now = state.now;
-        this.arrivals = state.arrivals;
-        this.ended = state.ended;
-        this.fences = state.fences;
-        this.fair.clock = state.clock;
-        this.ended_runs = state.ended_runs.iter().copied().collect();
+        this.state.now = state.now;
+        this.state.arrivals = state.arrivals;
+        this.state.ended = state.ended;
+        this.state.fences = state.fences;
+        this.state.fair.clock = state.clock;
+        this.state.ended_runs = state.ended_runs.iter().copied().collect();
         let block = |(lanes, asked): &(Pattern, LaneSettings)| Block {
             lanes: lanes.clone(),
             settings: Some(asked.clone()),
         };
-        this.book.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
+        this.state.book.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
         for (label, family, stats) in &state.classes {
-            this.book.restore(Arc::clone(label), *family, stats.clone());
+            this.state.book.restore(Arc::clone(label), *family, stats.clone());
         }
         for (name, tag) in &state.fair_keys {
-            this.fair.restore(name.clone(), *tag);
+            this.state.fair.restore(name.clone(), *tag);
         }
         state.lanes.iter().for_each(|lane| this.restore_lane(lane));
         state.tasks.iter().for_each(|task| this.restore_task(task));
         state.tasks.iter().for_each(|task| this.restore_links(task));
         for letter in &state.letters {
-            let class = this.book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
-            this.letters.insert(letter.clone(), class);
-            this.book.class_mut(class).letters += 1;
+            let class = this.state.book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
+            this.state.letters.insert(letter.clone(), class);
+            this.state.book.class_mut(class).letters += 1;
         }
         for (key, known) in &state.keys {
-            this.keys.insert(Arc::clone(key), *known);
+            this.state.keys.insert(Arc::clone(key), *known);
             if !known.until_end {
-                this.key_ends.insert((known.until, Arc::clone(key)));
+                this.indexes.key_ends.insert((known.until, Arc::clone(key)));
             }
         }
-        for slot in state.reservations.iter().filter_map(|task| this.tasks.find(*task)).collect::<Vec<_>>() {
-            this.reservations.insert(slot);
-            for lane in this.lanes.route(this.tasks[slot].route).lanes.clone() {
+        for slot in
+            state.reservations.iter().filter_map(|task| this.state.tasks.find(*task)).collect::<Vec<_>>()
+        {
+            this.state.reservations.insert(slot);
+            for lane in this.state.lanes.route(this.state.tasks[slot].route).lanes.clone() {
                 if this.settings(lane).max_concurrency.is_some() {
-                    this.lanes[lane].reserved = slot;
+                    this.state.lanes[lane].reserved = slot;
                 }
             }
         }
-        this.notes = crate::decide::notes::Notes::restore(&state.notes);
+        this.state.notes = crate::state::notes::Notes::restore(&state.notes);
         this.rebuild();
         this.restore_sessions(&state.sessions);
         this
     }
 
     fn restore_lane(&mut self, saved: &SavedLane) {
-        let number = self.lanes.lane(&saved.name, &mut self.book);
-        let lane = &mut self.lanes[number];
+        let number = self.state.lanes.lane(&saved.name, &mut self.state.book);
+        let lane = &mut self.state.lanes[number];
         lane.gate = saved.gate;
         lane.drained = saved.drained;
         lane.bucket = saved.bucket;
@@ -285,7 +290,7 @@ impl Scheduler {
     }
 
     fn restore_task(&mut self, saved: &SavedTask) {
-        let route = self.lanes.join_route(&saved.lanes, &mut self.book);
+        let route = self.state.lanes.join_route(&saved.lanes, &mut self.state.book);
         let phase = match &saved.phase {
             SavedPhase::Delayed(until) => Phase::Delayed(*until),
             SavedPhase::Held => Phase::Held,
@@ -307,12 +312,12 @@ impl Scheduler {
             SavedPhase::Running(attempt) => Some(attempt.fence),
             _ => None,
         };
-        let kind = self.kinds.join(&saved.kind);
+        let kind = self.state.kinds.join(&saved.kind);
         let mut rare = saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare)));
         if saved.retries > 0 {
             rare.get_or_insert_default().retries = saved.retries;
         }
-        let slot = self.tasks.insert(Task {
+        let slot = self.state.tasks.insert(Task {
             id: saved.id,
             payload: saved.payload,
             submitted: saved.submitted,
@@ -337,10 +342,10 @@ impl Scheduler {
             is_once: saved.rare.as_ref().is_some_and(|rare| rare.retry == Some(Retry::NONE)),
         });
         if let Some(fence) = fence {
-            self.tasks.running.insert(fence, slot);
+            self.state.tasks.running.insert(fence, slot);
         }
-        for lane in self.lanes.route(route).lanes.clone() {
-            let lane = &mut self.lanes[lane];
+        for lane in self.state.lanes.route(route).lanes.clone() {
+            let lane = &mut self.state.lanes[lane];
             match &saved.phase {
                 SavedPhase::Running(attempt) => {
                     lane.running += u32::from(attempt.borrowed.iter().all(|(other, _)| *other != lane.name));
@@ -353,21 +358,22 @@ impl Scheduler {
 
     /// Ties a task to others, when all are there.
     fn restore_links(&mut self, saved: &SavedTask) {
-        let Some(slot) = self.tasks.find(saved.id) else { return };
+        let Some(slot) = self.state.tasks.find(saved.id) else { return };
         if let Some(parent) = self.parent_of(slot) {
-            self.tasks[parent].rare().children.push(slot);
+            self.state.tasks[parent].rare().children.push(slot);
         }
         let after = saved.rare.as_ref().and_then(|rare| rare.after);
-        if let Some(after) = after.and_then(|after| self.tasks.find(after)) {
-            self.tasks[after].rare().followers.push(slot);
+        if let Some(after) = after.and_then(|after| self.state.tasks.find(after)) {
+            self.state.tasks[after].rare().followers.push(slot);
         }
         let SavedPhase::Running(attempt) = &saved.phase else { return };
         for (name, lender) in &attempt.borrowed {
-            if let (Some(lane), Some(lender)) = (self.lanes.find(name), self.tasks.find(*lender)) {
-                if let Some(attempt) = self.tasks[slot].attempt_mut() {
+            if let (Some(lane), Some(lender)) = (self.state.lanes.find(name), self.state.tasks.find(*lender))
+            {
+                if let Some(attempt) = self.state.tasks[slot].attempt_mut() {
                     attempt.borrowed.push((lane, lender));
                 }
-                if let Some(attempt) = self.tasks[lender].attempt_mut() {
+                if let Some(attempt) = self.state.tasks[lender].attempt_mut() {
                     attempt.lent.push((lane, slot));
                 }
             }

@@ -63,17 +63,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// Lets an entry go, which must be there.
-    #[inline]
-    pub(crate) fn discard(&mut self, number: usize) {
-        let entry = &mut self.entries[number];
-        if matches!(entry, Entry::Free(_)) {
-            missing(number);
-        }
-        *entry = Entry::Free(self.free);
-        (self.free, self.len) = (number, self.len - 1);
-    }
-
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
         match self.entries.get(number)? {
             Entry::Used(value) => Some(value),

@@ -1,6 +1,5 @@
 //! A live task, as small as can be: a million of them wait in memory.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::state::table::{Mark, Table};
@@ -219,8 +218,6 @@ const SPARE_MAX: usize = 64;
 pub(crate) struct Tasks {
     slots: Table<Task>,
     by_id: Index,
-    /// Where a task was found last: what was decided about is applied next.
-    recent: Cell<u32>,
     /// Boxes of attempts that are over, to be used again.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Attempt>>,
@@ -244,27 +241,11 @@ impl std::ops::IndexMut<u32> for Tasks {
 
 impl Tasks {
     pub(crate) fn new(seed: u64) -> Tasks {
-        Tasks {
-            slots: Table::default(),
-            by_id: Index::new(seed),
-            recent: Cell::new(0),
-            spare: vec![],
-            running: Ordered::default(),
-        }
+        Tasks { slots: Table::default(), by_id: Index::new(seed), spare: vec![], running: Ordered::default() }
     }
 
     pub(crate) fn find(&self, id: TaskId) -> Option<u32> {
-        let recent = self.recent.get();
-        if self.get(recent).is_some_and(|task| task.id == id) {
-            return Some(recent);
-        }
-        self.look_up(id)
-    }
-
-    fn look_up(&self, id: TaskId) -> Option<u32> {
-        let found = self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)?;
-        self.recent.set(found);
-        Some(found)
+        self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)
     }
 
     /// Every slot in use is smaller than this.
@@ -272,28 +253,12 @@ impl Tasks {
         self.room() as u32
     }
 
-    /// What is decided about this task is applied next.
-    pub(crate) fn expect(&self, slot: u32) {
-        self.recent.set(slot);
-    }
-
     pub(crate) fn get(&self, slot: u32) -> Option<&Task> {
         self.slots.get(slot as usize)
     }
 
-    /// The hash of an id that no live task has; for [`insert_hashed`](Tasks::insert_hashed).
-    pub(crate) fn vacant(&self, id: TaskId) -> Option<u64> {
-        let hash = self.by_id.hash(id);
-        self.by_id.find(hash, |slot| self[slot].id == id).is_none().then_some(hash)
-    }
-
     pub(crate) fn insert(&mut self, task: Task) -> u32 {
         let hash = self.by_id.hash(task.id);
-        self.insert_hashed(hash, task)
-    }
-
-    /// The same for whoever knows the hash of its id.
-    pub(crate) fn insert_hashed(&mut self, hash: u64, task: Task) -> u32 {
         let slot = self.slots.insert(task) as u32;
         self.by_id.insert(hash, slot);
         slot
@@ -303,18 +268,6 @@ impl Tasks {
         let task = self.slots.remove(slot as usize);
         self.by_id.remove(self.by_id.hash(task.id), slot);
         task
-    }
-
-    /// Lets a task go that ran, and of which nothing is needed any more.
-    #[inline]
-    pub(crate) fn discard_run(&mut self, slot: u32) {
-        let task = &mut self[slot];
-        let (id, phase) = (task.id, std::mem::replace(&mut task.phase, Phase::Held));
-        if let Phase::Running(attempt) = phase {
-            self.recycle(attempt);
-        }
-        self.slots.discard(slot as usize);
-        self.by_id.remove(self.by_id.hash(id), slot);
     }
 
     /// How many tasks there is room for.

@@ -66,19 +66,6 @@ impl Timers {
         [tasks, lanes, looks, stray].into_iter().flatten().min()
     }
 
-    /// A task comes with its moment.
-    #[inline]
-    pub(crate) fn add_task(&mut self, due: Timestamp, arrival: u64, slot: u32) {
-        self.tasks.insert((due, arrival), slot);
-        self.expect(due);
-    }
-
-    /// A task goes with its moment.
-    #[inline]
-    pub(crate) fn remove_task(&mut self, due: Timestamp, arrival: u64) {
-        self.tasks.remove((due, arrival));
-    }
-
     pub(crate) fn move_task(&mut self, old: Timestamp, new: Timestamp, arrival: u64, slot: u32) {
         if old != Timestamp::NEVER {
             self.tasks.remove((old, arrival));

@@ -57,7 +57,7 @@ impl History {
             }
             match self.script.next(&self.ledger, &self.live) {
                 Move::Restart => {
-                    self.live = Scheduler::restore(self.seed ^ number, &self.live.state());
+                    self.live = Scheduler::restore(self.seed ^ number, &self.live.snapshot());
                     self.ledger.count("restart");
                 }
                 Move::Ask(command) => self.step(number, now, command),
@@ -80,7 +80,7 @@ impl History {
         let asked = command.clone();
         // A look at everything takes its time; each seed looks at other steps.
         let is_looked_at = (number + self.seed).is_multiple_of(LOOK_EVERY);
-        let before = is_looked_at.then(|| self.live.state());
+        let before = is_looked_at.then(|| self.live.snapshot());
         let session = match &asked {
             Command::Session(command) => Some(&**command),
             _ => None,
@@ -99,7 +99,11 @@ impl History {
             if let Some(before) = before {
                 let mut twin = Scheduler::restore(7, &before);
                 let ticked = twin.step(now, Command::Tick, &mut vec![]);
-                assert!(ticked.is_ok() && twin.state() == self.live.state(), "{}: {rejection}", context());
+                assert!(
+                    ticked.is_ok() && twin.snapshot() == self.live.snapshot(),
+                    "{}: {rejection}",
+                    context()
+                );
             }
         }
         for event in &events {
@@ -135,7 +139,7 @@ impl History {
             let ticked = self.replica.step(now, Command::Tick, &mut vec![]);
             assert!(ticked.is_ok());
             assert!(
-                self.replica.state() == self.live.state(),
+                self.replica.snapshot() == self.live.snapshot(),
                 "{}: replaying gives another state",
                 context()
             );

@@ -11,7 +11,7 @@ mod script;
 
 use std::collections::BTreeMap;
 
-use laneway_core::{Command, Event, Rejection, Scheduler, State, Timestamp};
+use laneway_core::{Command, Event, Rejection, Scheduler, Snapshot, Timestamp};
 
 use checker::Checker;
 use script::Script;
@@ -62,7 +62,7 @@ impl History {
     fn run(mut self) -> History {
         for number in 0..COMMANDS {
             if number % TWIN_EVERY == TWIN_EVERY - TWIN_LASTS {
-                self.twin = Some(Scheduler::restore(self.seed ^ number, &self.live.state()));
+                self.twin = Some(Scheduler::restore(self.seed ^ number, &self.live.snapshot()));
             }
             let now = self.script.later(self.live.now(), self.live.next_wakeup());
             let command = if number == 0 { self.script.configure() } else { self.script.next(&self.checker) };
@@ -74,7 +74,7 @@ impl History {
                 && let Some(twin) = self.twin.take()
             {
                 *self.counts.entry("twins").or_default() += 1;
-                assert_eq!(twin.state(), self.live.state(), "twin of seed {} at {number}", self.seed);
+                assert_eq!(twin.snapshot(), self.live.snapshot(), "twin of seed {} at {number}", self.seed);
             }
         }
         self
@@ -82,7 +82,7 @@ impl History {
 
     fn step(&mut self, number: u64, now: Timestamp, command: Command) {
         let _whereabouts = Whereabouts(self.seed, number, now, &command);
-        let before = self.script.dice.percent(10).then(|| self.live.state());
+        let before = self.script.dice.percent(10).then(|| self.live.snapshot());
         let mut events = vec![];
         let reply = self.live.step(now, command.clone(), &mut events);
         // In debug builds a step looks itself while few tasks are live.
@@ -109,25 +109,31 @@ impl History {
     }
 
     /// A refused command leaves what the clock alone would have left.
-    fn check_nothing_changed(&self, before: &State, now: Timestamp, rejection: &Rejection, events: &[Event]) {
+    fn check_nothing_changed(
+        &self,
+        before: &Snapshot,
+        now: Timestamp,
+        rejection: &Rejection,
+        events: &[Event],
+    ) {
         let mut clock = Scheduler::restore(7, before);
         let mut due = vec![];
         if !matches!(rejection, Rejection::ClockWentBack { .. }) {
             clock.step(now, Command::Tick, &mut due).expect("the clock goes on");
         }
         assert_eq!(due, events);
-        assert_eq!(clock.state(), self.live.state());
+        assert_eq!(clock.snapshot(), self.live.snapshot());
     }
 
     /// Whoever only ever heard the events is in the same state.
     fn check_replica(&self) {
         // The clock goes on without events too, but the replica is never told: a copy of it is.
-        let mut copy = Scheduler::restore(self.seed, &self.replica.state());
+        let mut copy = Scheduler::restore(self.seed, &self.replica.snapshot());
         let mut events = vec![];
         copy.step(self.live.now(), Command::Tick, &mut events).expect("the clock goes on");
         assert_eq!(events, [], "seed {}: something was left undone", self.seed);
         assert_eq!(copy.violation(), None, "seed {}", self.seed);
-        assert_eq!(copy.state(), self.live.state(), "replica of seed {}", self.seed);
+        assert_eq!(copy.snapshot(), self.live.snapshot(), "replica of seed {}", self.seed);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::{Scheduler, State, Timestamp};
+use laneway_core::{Scheduler, Snapshot, Timestamp};
 use laneway_store::{Head, Log, Retention, StoreError, Version};
 use tokio::task::JoinHandle;
 
@@ -57,7 +57,7 @@ impl Snapshotter {
             return;
         }
         self.events = 0;
-        let (log, state, keep) = (log.clone(), scheduler.state(), self.keep(scheduler.now()));
+        let (log, state, keep) = (log.clone(), scheduler.snapshot(), self.keep(scheduler.now()));
         let (left, spawner) = (self.batches_left, self.spawner.clone());
         self.saving = Some(self.spawner.spawn(async move {
             // Without a snapshot the log is only longer; the next one comes.
@@ -71,8 +71,8 @@ impl Snapshotter {
     }
 
     /// The state, if there is something to save before the end.
-    pub(crate) fn last(&self, journal: &Journal, scheduler: &Scheduler) -> Option<State> {
-        (journal.log().is_some() && self.events > 0).then(|| scheduler.state())
+    pub(crate) fn last(&self, journal: &Journal, scheduler: &Scheduler) -> Option<Snapshot> {
+        (journal.log().is_some() && self.events > 0).then(|| scheduler.snapshot())
     }
 
     /// Waits for what is being saved, and saves the state for the last time, so that the next open is fast.
@@ -80,7 +80,7 @@ impl Snapshotter {
         &mut self,
         journal: &Journal,
         head: Head,
-        last: Option<State>,
+        last: Option<Snapshot>,
         now: Timestamp,
     ) {
         if let Some(saving) = self.saving.take() {
@@ -97,7 +97,7 @@ impl Snapshotter {
 async fn save(
     log: &Log,
     head: Head,
-    state: State,
+    state: Snapshot,
     keep: Retention,
     left: u64,
     spawner: &Spawner,

@@ -1,6 +1,6 @@
 //! Undoing a decision when another replica appended first, without asking the store.
 
-use laneway_core::{Event, Scheduler, State, Timestamp};
+use laneway_core::{Event, Scheduler, Snapshot, Timestamp};
 
 /// Saving a state costs as much as there are tasks, and rolling back as much as there are events since. So the state is saved
 /// after this many events for each live task, within these bounds, and with very many tasks after one event for each.
@@ -12,7 +12,7 @@ const EVENTS_MAX: usize = 4096;
 /// batch.
 #[derive(Default)]
 pub(crate) struct Rollback {
-    saved: Option<State>,
+    saved: Option<Snapshot>,
     since: Vec<(Timestamp, Vec<Event>)>,
     events: usize,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Rollback {
 impl Rollback {
     /// Starts from this state.
     pub(crate) fn begin(&mut self, scheduler: &Scheduler) {
-        *self = Rollback { saved: Some(scheduler.state()), since: Vec::new(), events: 0 };
+        *self = Rollback { saved: Some(scheduler.snapshot()), since: Vec::new(), events: 0 };
     }
 
     /// Notes a batch, which has led to this state.

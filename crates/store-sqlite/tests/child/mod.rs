@@ -75,7 +75,7 @@ async fn append(log: &Log) {
 }
 
 async fn save_and_trim(log: &Log, head: Head) {
-    let state = Scheduler::new(0).state();
+    let state = Scheduler::new(0).snapshot();
     while let Err(error) = log.save(head, &state).await {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     }

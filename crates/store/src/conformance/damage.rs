@@ -30,7 +30,7 @@ async fn fill(site: &impl Site) {
         ..batch(2)
     };
     log.append(head, &entry).await.expect("appended");
-    log.save(head, &Scheduler::new(0).state()).await.expect("saved");
+    log.save(head, &Scheduler::new(0).snapshot()).await.expect("saved");
 }
 
 /// What opening the store and reading a record says of it.

@@ -11,12 +11,12 @@ pub(super) async fn a_snapshot_and_the_rest_of_the_log_give_the_state(site: &imp
     let mut scheduler = Scheduler::new(7);
     assert_eq!(log.load().await, Ok(None));
     let head = submit(&log, &mut scheduler, Head::EMPTY, 1..10).await;
-    log.save(head, &scheduler.state()).await.expect("saved");
+    log.save(head, &scheduler.snapshot()).await.expect("saved");
     let head = submit(&log, &mut scheduler, head, 10..20).await;
     log.store().trim(Version(9)).await.expect("trimmed");
     let (at, restored) = log.restore(7).await.expect("the log leads to a state");
     assert_eq!(at, head);
-    assert_eq!(restored.state(), scheduler.state());
+    assert_eq!(restored.snapshot(), scheduler.snapshot());
 }
 
 pub(super) async fn only_what_the_snapshot_holds_is_trimmed(site: &impl Site) {
@@ -26,7 +26,7 @@ pub(super) async fn only_what_the_snapshot_holds_is_trimmed(site: &impl Site) {
     assert_eq!(read_all(&log, Head::EMPTY).await.len(), 10, "there is no snapshot");
     assert_eq!(log.begin().await, Ok(Head::EMPTY));
     let seventh = Head { version: Version(7), batch: BatchId(7) };
-    log.save(seventh, &Scheduler::new(0).state()).await.expect("saved");
+    log.save(seventh, &Scheduler::new(0).snapshot()).await.expect("saved");
     log.store().trim(Version(4)).await.expect("trimmed");
     assert_eq!(log.store().read(Version(4)).await.map(|batches| batches.len()), Ok(6));
     let gone = StoreError::Trimmed { asked: Version(3), oldest: Version(5) };
@@ -38,7 +38,7 @@ pub(super) async fn only_what_the_snapshot_holds_is_trimmed(site: &impl Site) {
         Ok(3),
         "not beyond the snapshot"
     );
-    log.save(head, &Scheduler::new(0).state()).await.expect("saved");
+    log.save(head, &Scheduler::new(0).snapshot()).await.expect("saved");
     log.store().trim(Version(10)).await.expect("trimmed");
     assert_eq!(log.store().head().await, Ok(head), "an empty log still knows where it ends");
     assert_eq!(log.read(head).await, Ok(vec![]));
@@ -92,12 +92,12 @@ pub(super) async fn everything_is_there_after_reopening(site: &impl Site) {
         ..batch(1)
     };
     let head = log.append(Head::EMPTY, &entry).await.expect("appended");
-    log.save(head, &Scheduler::new(0).state()).await.expect("saved");
+    log.save(head, &Scheduler::new(0).snapshot()).await.expect("saved");
     log.store().trim(head.version).await.expect("trimmed");
     drop(log);
     let log = open(site).await;
     assert_eq!(log.store().head().await, Ok(head), "also when nothing but a snapshot is left");
-    assert_eq!(log.load().await, Ok(Some((head, Scheduler::new(0).state()))));
+    assert_eq!(log.load().await, Ok(Some((head, Scheduler::new(0).snapshot()))));
     let head = append_all(&log, head, 2..=4).await;
     drop(log);
     let log = open(site).await;

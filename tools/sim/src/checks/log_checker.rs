@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::{
-    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionChange, State, TaskId, TaskSpec,
+    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionChange, Snapshot, TaskId, TaskSpec,
     Timestamp,
 };
 use laneway_store::{Batch, Head};
@@ -133,8 +133,8 @@ impl Checker {
     }
 
     /// The state of the log.
-    pub(crate) fn state(&self) -> State {
-        self.scheduler.state()
+    pub(crate) fn state(&self) -> Snapshot {
+        self.scheduler.snapshot()
     }
 
     /// What should have happened by then and has not.

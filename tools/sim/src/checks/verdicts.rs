@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use laneway_core::{State, TaskId};
+use laneway_core::{Snapshot, TaskId};
 use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot, Version};
 
 use crate::checks::log_checker::{Checker, Holder};
@@ -261,8 +261,8 @@ impl World {
 }
 
 /// Where two states differ, except in the time of the last look. A replica that only looks, or is refused, appends nothing.
-fn difference(saved: &State, known: &State) -> Option<String> {
-    let words = |state: &State| format!("{state:?}").split_once(", ").map(|(_, rest)| rest.to_owned());
+fn difference(saved: &Snapshot, known: &Snapshot) -> Option<String> {
+    let words = |state: &Snapshot| format!("{state:?}").split_once(", ").map(|(_, rest)| rest.to_owned());
     let (saved, known) = (words(saved)?, words(known)?);
     let at = saved.bytes().zip(known.bytes()).position(|(one, other)| one != other);
     let at = at.or((saved.len() != known.len()).then(|| saved.len().min(known.len())))?;

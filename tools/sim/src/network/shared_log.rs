@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use laneway_core::State;
+use laneway_core::Snapshot;
 use laneway_store::{Append, Batch, Head, Log, MemoryStore, Store, StoreError, StoredSnapshot, Version};
 
 /// How many batches stay when the log is trimmed: fewer than a replica that was away misses, more than are appended
@@ -76,7 +76,7 @@ impl SharedLog {
     }
 
     /// The content of a snapshot as a replica would load it; nothing if its version is no longer in the log.
-    pub(crate) fn decoded(&self, snapshot: &StoredSnapshot) -> Result<Option<(Head, State)>, StoreError> {
+    pub(crate) fn decoded(&self, snapshot: &StoredSnapshot) -> Result<Option<(Head, Snapshot)>, StoreError> {
         now(SharedLog::of(&self.appends, std::slice::from_ref(snapshot)).log.load())
     }
 

@@ -15,18 +15,19 @@ use crate::sessions::turn_text::summary_line;
 
 impl Scheduler {
     pub(crate) fn on_messages_configured(&mut self, settings: &MessageSettings) {
-        self.sessions.settings = settings.clone();
+        self.state.sessions.settings = settings.clone();
         let with_work = |(_, session): &(u32, &Session)| !session.waiting.is_empty();
-        let mut slots: Vec<u32> = self.sessions.iter().filter(with_work).map(|(slot, _)| slot).collect();
-        slots.sort_unstable_by_key(|slot| self.sessions[*slot].birth);
+        let mut slots: Vec<u32> =
+            self.state.sessions.iter().filter(with_work).map(|(slot, _)| slot).collect();
+        slots.sort_unstable_by_key(|slot| self.state.sessions[*slot].birth);
         for slot in &slots {
             self.plan_session(*slot);
         }
-        self.sessions.stirred.extend(slots);
+        self.scratch.stirred.extend(slots);
     }
 
     pub(crate) fn on_session(&mut self, event: &SessionEvent) {
-        let slot = self.sessions.enter(&event.session);
+        let slot = self.state.sessions.enter(&event.session);
         match &event.change {
             SessionChange::Accepted { message, way } => self.on_accepted(slot, message, *way),
             SessionChange::TurnBegan { turn, messages, summary } => {
@@ -41,11 +42,11 @@ impl Scheduler {
             SessionChange::Retrying { .. } => self.on_turn_retrying(slot, &event.change),
             SessionChange::Ended { message, end } => self.on_message_ended(slot, *message, end),
             SessionChange::TurnOver { turn } => {
-                self.sessions[slot].turns.retain(|other| other.task != *turn);
+                self.state.sessions[slot].turns.retain(|other| other.task != *turn);
             }
-            SessionChange::Configured { queue } => self.sessions[slot].odd.queue = *queue,
+            SessionChange::Configured { queue } => self.state.sessions[slot].odd.queue = *queue,
             SessionChange::Moved { message, before } => {
-                let session = &mut self.sessions[slot];
+                let session = &mut self.state.sessions[slot];
                 if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
                 {
                     moved.moved = true;
@@ -54,38 +55,38 @@ impl Scheduler {
                 }
             }
             SessionChange::Hastened { message } => {
-                let session = &mut self.sessions[slot];
+                let session = &mut self.state.sessions[slot];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
                     (next.hastened, next.moved) = (true, true);
                     session.waiting.push_front(next);
                 }
             }
-            SessionChange::SummaryDropped => self.sessions[slot].odd.overflows.clear(),
-            SessionChange::Renewed => self.sessions[slot].odd.fresh = true,
+            SessionChange::SummaryDropped => self.state.sessions[slot].odd.overflows.clear(),
+            SessionChange::Renewed => self.state.sessions[slot].odd.fresh = true,
             SessionChange::Answered { message, message_id, place, reply } => {
-                let until = self.now + DEDUPE_WINDOW;
+                let until = self.state.now + DEDUPE_WINDOW;
                 let (message_id, place) = (Arc::clone(message_id), place.clone());
                 let reply = Some(Arc::clone(reply));
                 self.remember_seen(slot, Seen { message_id, place, message: *message, until, reply });
             }
-            SessionChange::TakenUp { message, .. } => self.sessions.receipts.take_up(*message),
+            SessionChange::TakenUp { message, .. } => self.state.sessions.receipts.take_up(*message),
         }
         let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
         if is_plain && self.is_busy(slot) {
             // One more in the line of a busy session: nothing follows.
             return;
         }
-        self.sessions[slot].tidy();
+        self.state.sessions[slot].tidy();
         self.plan_session(slot);
-        self.sessions.stirred.push(slot);
-        if self.sessions[slot].is_idle() {
-            self.sessions.remove(slot);
+        self.scratch.stirred.push(slot);
+        if self.state.sessions[slot].is_idle() {
+            self.state.sessions.remove(slot);
         }
     }
 
     /// The turn of a task, made for one that was asked for directly.
     fn turn_entry(&mut self, slot: u32, task: TaskId) -> &mut Turn {
-        let turns = &mut self.sessions[slot].turns;
+        let turns = &mut self.state.sessions[slot].turns;
         let at = turns.iter().position(|turn| turn.task == task).unwrap_or_else(|| {
             turns.push(Turn::new(task, true));
             turns.len() - 1
@@ -95,20 +96,20 @@ impl Scheduler {
 
     fn on_accepted(&mut self, slot: u32, message: &Message, way: Way) {
         let mut message = message.clone();
-        self.sessions[slot].share(&mut message);
+        self.state.sessions[slot].share(&mut message);
         if message.number == 1 {
-            self.sessions.share_agent(&mut message);
+            self.state.sessions.share_agent(&mut message);
         }
-        self.sessions.note_message(&message, slot);
-        self.sessions[slot].accepted = message.number;
+        self.state.sessions.note_message(&message, slot);
+        self.state.sessions[slot].accepted = message.number;
         if let Way::Steer { turn } | Way::Both { turn } = way {
             let is_copy = matches!(way, Way::Both { .. });
             let steered = Steered { message: message.clone(), is_copy, fence: None };
             self.turn_entry(slot, turn).more.pending.push(steered);
         }
         if !matches!(way, Way::Steer { .. }) {
-            self.sessions[slot].make_room();
-            self.sessions[slot].waiting.push_back(message);
+            self.state.sessions[slot].make_room();
+            self.state.sessions[slot].waiting.push_back(message);
         }
     }
 
@@ -119,7 +120,7 @@ impl Scheduler {
         messages: &[MessageId],
         summary: Option<&Arc<Address>>,
     ) {
-        let session = &mut self.sessions[slot];
+        let session = &mut self.state.sessions[slot];
         let mut turn = Turn::new(task, false);
         turn.messages.reserve_exact(messages.len());
         for id in messages {
@@ -141,7 +142,7 @@ impl Scheduler {
     }
 
     fn on_taken(&mut self, slot: u32, turn: TaskId, fence: Fence, messages: &[MessageId]) {
-        let Some(turn) = self.sessions[slot].turn_mut(turn) else { return };
+        let Some(turn) = self.state.sessions[slot].turn_mut(turn) else { return };
         // What an attempt before this one took is taken again.
         for steered in turn.more.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
             steered.fence = Some(fence);
@@ -155,7 +156,7 @@ impl Scheduler {
     }
 
     fn on_returned(&mut self, slot: u32, turn: TaskId, messages: &[MessageId]) {
-        let session = &mut self.sessions[slot];
+        let session = &mut self.state.sessions[slot];
         let Some(turn) = session.turn_mut(turn) else { return };
         let is_meant = |steered: &Steered| messages.contains(&steered.message.id);
         let mut returned: Vec<Steered> =
@@ -168,7 +169,7 @@ impl Scheduler {
 
     fn on_turn_retrying(&mut self, slot: u32, change: &SessionChange) {
         let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
-        let session = &mut self.sessions[slot];
+        let session = &mut self.state.sessions[slot];
         let Some(turn) = session.turn_mut(*turn) else { return };
         let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
         let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
@@ -189,8 +190,8 @@ impl Scheduler {
     }
 
     fn on_message_ended(&mut self, slot: u32, id: MessageId, end: &MessageEnd) {
-        let settings = self.sessions.settings.clone();
-        let session = &mut self.sessions[slot];
+        let settings = self.state.sessions.settings.clone();
+        let session = &mut self.state.sessions[slot];
         let found = take_message(session, id);
         if let Some(message) = &found {
             if *end == (MessageEnd::Dropped { rule: Dropped::Summarize }) {
@@ -198,9 +199,9 @@ impl Scheduler {
                 let cap = settings.effective(&message.queue(), &session.odd.queue, channel).cap.value;
                 note_dropped(&mut session.odd.overflows, message, cap as usize);
             }
-            self.sessions.forget_message(message, slot);
+            self.state.sessions.forget_message(message, slot);
         }
-        self.sessions.receipts.keep(id, end.clone(), self.now);
+        self.state.sessions.receipts.keep(id, end.clone(), self.state.now);
         let Some(message) = found else { return };
         // Nobody has heard what was dropped, cancelled or set aside: it may come again.
         let was_heard = matches!(end, MessageEnd::Delivered { .. } | MessageEnd::Steered { .. });
@@ -209,25 +210,25 @@ impl Scheduler {
                 message_id: Arc::clone(message_id),
                 place: message.address.place.clone(),
                 message: id,
-                until: self.now + DEDUPE_WINDOW,
+                until: self.state.now + DEDUPE_WINDOW,
                 reply: None,
             };
             self.remember_seen(slot, seen);
         }
         if matches!(end, MessageEnd::SetAside { .. }) {
-            let lane = self.sessions[slot].lane.clone();
-            self.sessions.receipts.set_aside(&lane, message);
+            let lane = self.state.sessions[slot].lane.clone();
+            self.state.sessions.receipts.set_aside(&lane, message);
         }
     }
 
     fn remember_seen(&mut self, slot: u32, seen: Seen) {
-        self.timers.expect(seen.until);
-        self.sessions.remember(slot, seen);
+        self.indexes.timers.expect(seen.until);
+        self.state.sessions.remember(slot, seen);
     }
 
     /// Notes that a task of a session has ended; what follows is decided before the step is over.
     pub(crate) fn on_session_task_ended(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
-        let session = &mut self.sessions[slot];
+        let session = &mut self.state.sessions[slot];
         if let Some(turn) = session.turn_mut(task) {
             turn.more.end = Some((end.clone(), fence));
             let was_made = match end {
@@ -242,15 +243,15 @@ impl Scheduler {
             }
         }
         self.plan_session(slot);
-        self.sessions.stirred.push(slot);
+        self.scratch.stirred.push(slot);
     }
 
     /// Tells the clock when the next turn of a session may begin.
     pub(crate) fn plan_session(&mut self, slot: u32) {
         let due = if self.is_busy(slot) { Timestamp::NEVER } else { self.ready_at(slot) };
-        self.sessions.set_due(slot, due);
+        self.state.sessions.set_due(slot, due);
         if due != Timestamp::NEVER {
-            self.timers.expect(due);
+            self.indexes.timers.expect(due);
         }
     }
 }

@@ -1,0 +1,80 @@
+//! The end of a step: checks of what it did, and memory that is of no more use.
+
+use crate::scheduler::Scheduler;
+use crate::state::ready_tree::Line;
+
+/// The tables of an empty scheduler may stay as large as this many tasks have made them.
+const ROOM_KEPT: usize = 1024;
+
+impl Scheduler {
+    /// Ends a step: checks what it accepted, and frees memory.
+    pub(crate) fn end_step(&mut self) {
+        let mut is_quiet = true;
+        for index in 0..self.scratch.touched.lanes().len() {
+            let touched = self.scratch.touched.lanes()[index];
+            if let Some(lane) = self.still_there(touched)
+                && !self.state.lanes[lane].is_quiet()
+            {
+                is_quiet = false;
+                self.hush(lane);
+            }
+        }
+        if !is_quiet {
+            for index in 0..self.scratch.accepted.len() {
+                self.check_depth(self.scratch.accepted[index]);
+            }
+        }
+        self.tidy();
+    }
+
+    /// Reckons when there is something to report about a lane next.
+    fn hush(&mut self, lane: u32) {
+        let class = self.state.book.class(self.state.lanes[lane].class);
+        self.state.lanes[lane].quiet = self.state.lanes[lane].quiet_within(&class.settings);
+    }
+
+    /// Whoever was accepted and must wait found room in each of its lanes. Turns of messages that were accepted before are
+    /// not refused, so that they may stand there beyond what there is room for.
+    fn check_depth(&mut self, slot: u32) {
+        let Some(task) = self.state.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
+        if self.is_message_turn(slot) {
+            return;
+        }
+        for lane in &*self.state.lanes.route(task.route).lanes {
+            let is_turn_here = |slot: &&u32| {
+                let task = self.state.tasks.get(**slot);
+                task.is_some_and(|task| self.state.lanes.route(task.route).lanes.contains(lane))
+                    && self.is_message_turn(**slot)
+            };
+            let turns = self.scratch.accepted.iter().filter(is_turn_here).count() as u32;
+            let (waiting, most) = (self.state.lanes[*lane].waiting, self.settings(*lane).max_queued);
+            if waiting > most.saturating_add(turns) {
+                let name = &self.state.lanes[*lane].name;
+                self.scratch.overrun = Some(format!("{waiting} wait in {name}, which has room for {most}"));
+            }
+        }
+    }
+
+    /// Gives back what is of no more use.
+    pub(crate) fn tidy(&mut self) {
+        if self.state.tasks.len() == 0 && self.state.tasks.room() > ROOM_KEPT {
+            self.give_memory_back();
+        }
+        if self.indexes.timers.needs_sweep(self.indexes.waiting_in_line) {
+            let mut timers = std::mem::take(&mut self.indexes.timers);
+            timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
+            self.indexes.timers = timers;
+        }
+    }
+
+    /// Nothing is live: what the tables have grown to for a crowd is of no more use.
+    fn give_memory_back(&mut self) {
+        self.state.tasks.shrink();
+        self.state.lanes.shrink();
+        self.state.fair.shrink();
+        self.indexes.line = Line::new(self.local.seed);
+        self.indexes.timers.shrink();
+        self.scratch.touched.shrink_to(ROOM_KEPT);
+        self.scratch.gone.shrink_to(ROOM_KEPT);
+    }
+}
