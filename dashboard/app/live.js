@@ -88,7 +88,7 @@ async function follow(signal) {
     const more = lastId ? { "last-event-id": lastId } : {};
     const response = await send("GET", "api/events", { headers: headers(more), signal: going.signal });
     setState("live");
-    // What happened while nobody listened may have changed any answer.
+    // Events missed while disconnected may have changed any answer.
     tell({ name: "connected", data: {} });
     await read(response, (event) => {
       if (event.id) lastId = event.id;

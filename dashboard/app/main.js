@@ -12,7 +12,7 @@ import { Agents } from "./pages/agents.js";
 import { Audit } from "./pages/audit.js";
 import { Lane } from "./pages/lane.js";
 import { Lanes } from "./pages/lanes.js";
-import { Letters } from "./pages/letters.js";
+import { Letters } from "./pages/dead-letters.js";
 import { Overview } from "./pages/overview.js";
 import { Schedules } from "./pages/schedules.js";
 import { Session } from "./pages/session.js";
@@ -61,7 +61,7 @@ function Frame({ me, signOut }) {
   useEffect(() => {
     document.title = parts[1] ? `${parts[1]} · ${name} · Laneway` : `${name} · Laneway`;
     showWithin(document.querySelector("nav"), "[aria-current]");
-    // What had the focus is gone with the page it was on: whoever uses the keyboard goes on in the new one.
+    // The focused element is gone with its page, so keyboard focus moves to the new one.
     if (document.activeElement === document.body && isLater.current) document.getElementById("main").focus({ preventScroll: true });
     isLater.current = true;
   }, [place]);

@@ -44,7 +44,7 @@ export function usePlace() {
   useEffect(() => {
     const moved = () => setPlace(here());
     window.addEventListener("hashchange", moved);
-    // Somebody may have moved on between the first drawing and now.
+    // The reader may have moved on since the first drawing.
     moved();
     return () => window.removeEventListener("hashchange", moved);
   }, []);

@@ -1,4 +1,4 @@
-// A page that is new starts at its top; one that somebody goes back to stands where it was left.
+// A new page starts at its top; going back restores the scroll position.
 
 import { useEffect } from "./view.js";
 
@@ -23,7 +23,7 @@ export function useScroll(page) {
     };
     const top = history.state?.top ?? 0;
     window.scrollTo(0, top);
-    // What it shows comes later; until somebody scrolls, it is waited for.
+    // The content arrives later; wait for it until the reader scrolls.
     let hasGrown = false;
     const grown = new ResizeObserver(() => {
       window.scrollTo(0, top);

@@ -1,4 +1,4 @@
-// What somebody should look at now, worst first, from how everything stands.
+// What needs attention now, worst first, from the current state.
 
 import { count, many } from "./words.js";
 

@@ -15,7 +15,7 @@ export function length(ms) {
   return rest && whole < 10 ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
-/** When something will probably happen: an estimate is told without decimals. */
+/** When something will probably happen: an estimate has no decimals. */
 export const about = (ms, word = "in about ") => (ms < 1000 ? "next" : `${word}${length(Math.round(ms / 1000) * 1000).replace(".0 s", " s")}`);
 
 const TYPED = [["d", 86400000], ["h", 3600000], ["m", 60000], ["s", 1000]];
@@ -72,7 +72,7 @@ export const URGENCIES = [
 const ENDS = new Set(["completed", "failed", "timed_out", "cancelled", "expired", "wait_timeout", "lost"]);
 export const isOver = (status) => ENDS.has(status);
 
-/** A sign beside the colour of each state. */
+/** A sign next to the colour of each state. */
 export const SIGNS = {
   queued: "…", running: "▶", retrying: "↻", completed: "✓", failed: "✕", timed_out: "⧗", cancelled: "⊘",
   expired: "⧗", wait_timeout: "⧗", lost: "?",

@@ -79,7 +79,7 @@ test("a task gets another priority, and is cancelled while it waits and while it
   const [running] = (await server.ask("GET", "/api/tasks?status=running&lane=tools")).items;
   await goTo(`tasks/${running.id}`);
   await button("Cancel").click();
-  await dialog().getByText("It is told to stop now.").waitFor();
+  await dialog().getByText("It gets a signal to stop now.").waitFor();
   await button("Cancel it", dialog()).click();
   await server.until(`/api/tasks/${running.id}`, ({ status }) => status === "cancelled");
 });

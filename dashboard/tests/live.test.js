@@ -52,7 +52,7 @@ async function late(place) {
 
 test("a change on the server shows within a second, without a reload", async () => {
   const page = await visit(browser, `${server.url}/#/lanes/live`);
-  await page.getByText("Nobody waits.").waitFor();
+  await page.getByText("No task waits.").waitFor();
   await page.evaluate(() => { window.wasNotReloaded = true; });
   await server.ask("PATCH", "/api/lanes/live", { max_concurrency: 1 });
   await server.task("slow", ["live"]);
@@ -67,7 +67,7 @@ test("a change on the server shows within a second, without a reload", async () 
   assert.ok(taken.some((each) => each < 1000), `it took ${taken} ms`);
   assert.equal(await page.evaluate(() => window.wasNotReloaded), true);
   await server.ask("POST", "/api/lanes/live/clear");
-  await page.getByText("Nobody waits.").waitFor();
+  await page.getByText("No task waits.").waitFor();
   await leave(page);
 });
 

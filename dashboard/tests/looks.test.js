@@ -8,7 +8,7 @@ import { Server, traffic } from "./server.js";
 let server;
 let browser;
 const ARABIC = "مرحبا بالعالم";
-const LONG = "a-name-that-nobody-thought-about-".repeat(3).slice(0, 96);
+const LONG = "a-name-that-is-longer-than-usual-".repeat(3).slice(0, 96);
 
 before(async () => {
   [server, browser] = await Promise.all([Server.start(), open()]);
@@ -129,7 +129,7 @@ test("tabs are walked with the arrows, and help gives the focus back", async () 
   await leave(page);
 });
 
-test("whoever follows a row with the keyboard goes on in the page that it opens", async () => {
+test("following a row with the keyboard moves the focus to the page that it opens", async () => {
   const page = await visit(browser, `${server.url}/#/lanes?filter=tools`);
   await page.getByText("tools").first().waitFor();
   await page.keyboard.press("j");

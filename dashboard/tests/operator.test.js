@@ -86,7 +86,7 @@ test("the line of a lane is drawn in its own order, coloured by priority", async
   await leave(page);
 });
 
-test("an alert about a line shows to whoever comes later, until it is over", async () => {
+test("an alert about a lane shows to a later reader, until it is over", async () => {
   for (let index = 0; index < 5; index += 1) await server.task("slow", ["crowded"]);
   const page = await visit(browser, `${server.url}/`);
   const alert = page.getByText("The line of lane crowded is long: 4 tasks wait");
@@ -241,7 +241,7 @@ test("a conversation tells what was asked and answered, and how it is set, also 
   await leave(page);
 });
 
-test("a message that was set aside is seen with what went wrong, and sent again or thrown away", async () => {
+test("a parked message is seen with what went wrong, and sent again or thrown away", async () => {
   for (const text of ["Fix it", "Forget it"]) {
     const path = "/api/sessions/odd/messages";
     const { id } = await server.ask("POST", path, { agent: "builder", text });
@@ -252,9 +252,9 @@ test("a message that was set aside is seen with what went wrong, and sent again 
     }
   }
   const page = await visit(browser, `${server.url}/#/sessions`);
-  await page.getByText("2 set aside").click();
-  const aside = page.getByRole("region", { name: "Messages set aside" });
-  const row = (text) => aside.getByRole("listitem").filter({ hasText: text });
+  await page.getByText("2 parked").click();
+  const parked = page.getByRole("region", { name: "Parked messages" });
+  const row = (text) => parked.getByRole("listitem").filter({ hasText: text });
   await row("Forget it").getByText("no model").waitFor();
   await act(page, button(row("Forget it"), "Throw away"), "Throw away");
   await row("Forget it").waitFor({ state: "detached" });
@@ -262,12 +262,12 @@ test("a message that was set aside is seen with what went wrong, and sent again 
   await page.getByRole("status").getByText("The message: started.").waitFor();
   const { tasks: [turn] } = await server.ask("POST", "/api/claim", { worker: "w", lanes: ["agent:builder"], wait_ms: 60000 });
   assert.equal(turn.payload.text, "Fix it");
-  await aside.waitFor({ state: "detached" });
+  await parked.waitFor({ state: "detached" });
   await server.ask("POST", `/api/tasks/${turn.id}/complete`, { fence: turn.fence, success: true });
   await leave(page);
 });
 
-test("every schedule is told in words", async () => {
+test("every schedule is described in words", async () => {
   const page = await visit(browser, `${server.url}/#/schedules`);
   const words = (name) => page.getByRole("article", { name: `Schedule ${name}` }).locator("strong").first().textContent();
   await page.getByRole("article", { name: "Schedule ticker" }).waitFor();

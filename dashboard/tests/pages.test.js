@@ -22,7 +22,7 @@ afterEach(() => closeAll(browser));
 const PAGES = [
   ["", ["Running", "Waiting", "Oldest waiting", "Throughput", "Wait p99", "Ended per minute", "AT_CAPACITY", "2 tasks could not be done", "Lane provider:llm is paused", "tools", "2/2"]],
   ["lanes", ["global", "tools", "provider:llm", "paused", "full"]],
-  ["lanes/tools", ["The line, in order", "#7", "p3", "max_concurrency", "Limits and settings"]],
+  ["lanes/tools", ["Waiting tasks, in order", "#7", "p3", "max_concurrency", "Limits and settings"]],
   ["tasks", ["running", "queued", "agent:coder", "slow"]],
   ["tasks?status=failed", ["2 shown", "failed", "breaks"]],
   ["tasks?status=queued&lane=tools", ["7 shown", "#1", "slow"]],
@@ -130,7 +130,7 @@ test("a lane's line stands in its own order, those at home elsewhere included", 
   await server.ask("POST", "/api/lanes/quay/pause");
   for (const [lanes, priority] of [[["quay"], 1], [["quay"], 5], [["pier", "quay"], 3]]) await server.task("slow", lanes, {}, { priority });
   await goTo(page, server, "lanes/quay");
-  const line = page.getByRole("region", { name: "The line" });
+  const line = page.getByRole("region", { name: "Waiting tasks" });
   await line.getByText("#3").waitFor();
   const shown = () => line.locator("[data-row]").evaluateAll((rows) => rows.map((row) => [row.querySelector(".c-place").textContent, row.querySelector(".c-prio").textContent.trim()]));
   await settles(shown, [["#1", "p5"], ["#2", "p3"], ["#3", "p1"]]);

@@ -46,7 +46,7 @@ const refused = (text) => page.locator(".note.refused").getByText(text).waitFor(
 /** Something that every page hears of. */
 const nudge = () => server.ask("PATCH", "/api/lanes/nudge", { max_concurrency: 1 });
 
-test("of a lane: who runs, who waits, and that nobody is left", async () => {
+test("of a lane: what runs, what waits, and that nothing is left", async () => {
   await server.ask("PATCH", "/api/lanes/stale", { max_concurrency: 1 });
   for (let index = 0; index < 3; index += 1) await server.task("slow", ["stale"]);
   await goTo("lanes/stale");
@@ -65,13 +65,13 @@ test("of a lane: who runs, who waits, and that nobody is left", async () => {
   await act(page, button("Clear"), "Cancel 3 tasks");
   await said("3 tasks of stale cancelled.");
   await button("Clear").click();
-  await refused("Nobody waits in stale.");
+  await refused("No task waits in stale.");
   await shown.waitFor();
 });
 
 test("of a lane that looked empty: it can be cleared all the same, those between two attempts included", async () => {
   await goTo("lanes/patient");
-  await page.getByText("Nobody waits.").waitFor();
+  await page.getByText("No task waits.").waitFor();
   await freeze(page, /\/api\/tasks\?/, nudge);
   await server.task("breaks", ["patient"]);
   await server.until("/api/lanes/patient", ({ retrying }) => retrying === 1);
@@ -83,9 +83,9 @@ test("of a lane that looked empty: it can be cleared all the same, those between
 test("of an agent: whose turns are cancelled, whose slots are taken away", async () => {
   await goTo("agents");
   const card = page.getByRole("article", { name: "Agent writer" });
-  await card.getByText("Nothing runs, and nobody waits.").waitFor();
+  await card.getByText("Nothing runs, and no task waits.").waitFor();
   await button("Clear queue", card).click();
-  await refused("Nobody waits for writer.");
+  await refused("No task waits for writer.");
   await freeze(page, /\/api\/agents$/, nudge);
   for (const message of ["One", "Two", "Three"]) await server.chat("writer", message, { session: message });
   await server.until("/api/agents/writer", ({ running, waiting }) => running === 1 && waiting === 2);
@@ -140,7 +140,7 @@ test("of a task: whether it waits or runs, or is over", async () => {
   await button("Priority…").click();
   await refused("It no longer waits (running)");
   await button("Cancel").click();
-  await asked("It is told to stop now.");
+  await asked("It gets a signal to stop now.");
   await notNow();
   await server.ask("DELETE", `/api/tasks/${id}`);
   await server.until(`/api/tasks/${id}`, ({ status }) => status === "cancelled");

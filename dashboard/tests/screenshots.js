@@ -63,7 +63,7 @@ try {
     await page.context().close();
   }
   const page = await visit(browser, `${server.url}/#/lanes/main`, { scheme: "dark", height: 760 });
-  await page.getByText("The line, in order").waitFor();
+  await page.getByText("Waiting tasks, in order").waitFor();
   await page.screenshot({ path: join(folder, "lane-dark.png") });
   const { items } = await server.ask("GET", "/api/tasks?status=queued&lane=main&limit=50");
   await page.goto(`${server.url}/#/tasks/${items[0].id}`);

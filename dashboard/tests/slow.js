@@ -4,7 +4,7 @@ import net from "node:net";
 
 /** So long at most is each piece held back, in ms, when the tests run slowly; 0: not at all. */
 export const DELAY_MAX_MS = Number(process.env.LANEWAY_TEST_SLOW ?? 0);
-/** So many times slower is the page's own work. */
+/** How many times slower the page's own work is. */
 export const THROTTLE = Number(process.env.LANEWAY_TEST_THROTTLE ?? 1);
 for (const [name, value] of Object.entries({ LANEWAY_TEST_SLOW: DELAY_MAX_MS, LANEWAY_TEST_THROTTLE: THROTTLE })) {
   if (!(value >= 0)) throw new Error(`${name} is a number`);

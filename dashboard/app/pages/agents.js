@@ -1,4 +1,4 @@
-// A card for each agent: busy or idle, how full, what it does now, who waits for it.
+// A card for each agent: busy or idle, how full, what it does now, which tasks wait for it.
 
 import { html, useCallback } from "../view.js";
 import { ask, may, part } from "../api.js";
@@ -17,7 +17,7 @@ const RUNS_SHOWN = 8;
 async function everyAgent(signal) {
   const { items } = await ask("GET", "api/agents", { signal });
   const queues = await Promise.all(items.map((agent) => ask("GET", `api/agents/${part(agent.name)}/queue`, { signal })));
-  // Of one that does not run though somebody waits: what the first waits for.
+  // For an idle agent with waiting tasks: what the first task waits for.
   const whys = await Promise.all(items.map((agent, index) => {
     const [first] = queues[index].queued_executions;
     return first && agent.running === 0 ? explain(first.id, signal) : null;
@@ -36,11 +36,11 @@ function Card({ agent, queue, why, after }) {
   const path = `api/agents/${part(agent.name)}`;
   const clear = async () => {
     const { cancelled } = await ask("POST", "api/tasks/cancel", { body: { lane: agent.lane, dry_run: true } });
-    if (cancelled === 0) return nothing(`Nobody waits for ${agent.name}.`);
+    if (cancelled === 0) return nothing(`No task waits for ${agent.name}.`);
     const turns = many(cancelled, "turn");
     return {
       title: `Clear the queue of ${agent.name}?`, danger: true, action: `Cancel ${turns}`,
-      what: [`What waits for ${agent.name} is cancelled: ${turns}. Whoever asked is told so.`, "What runs is not touched."],
+      what: [`What waits for ${agent.name} is cancelled: ${turns}. Each caller gets the answer that it was cancelled.`, "What runs is not touched."],
     };
   };
   const doClear = async () => `${many((await ask("POST", `${path}/queue/clear`)).cleared_count, "turn")} of ${agent.name} cancelled.`;
@@ -51,7 +51,7 @@ function Card({ agent, queue, why, after }) {
       title: `Force release of ${agent.name}?`, danger: true, action: "Force release",
       what: [
         `The slots of ${many(running, "turn")} are taken away at once, and the next in line starts.`,
-        "The old run is told to stop, but may still be going: two could work side by side for a while. Whatever the old one reports is refused.",
+        "The old attempt gets a signal to stop, but may still be going: two could work at once for a while. Reports of the old one are refused.",
         "Use it when a run hangs and does not heed Cancel.",
       ],
     };
@@ -80,7 +80,7 @@ function Card({ agent, queue, why, after }) {
       ? html`<${Runs} runs=${runs} />${runs.length > RUNS_SHOWN && html`<p class="faint small">and ${count(runs.length - RUNS_SHOWN)} more: <${LaneLink} lane=${agent.lane} /></p>`}`
       : isStuck
         ? html`<strong>Nothing runs:</strong> ${reason(why) || "the first is about to start"}.`
-        : html`<span class="faint">Nothing runs, and nobody waits.</span>`}</div>
+        : html`<span class="faint">Nothing runs, and no task waits.</span>`}</div>
     ${queue.queued_executions.length > 0 && html`<ol class="queue">${queue.queued_executions.slice(0, QUEUE_SHOWN).map((one) => html`<li key=${one.id}>
       <span class="num">#${one.position}</span> <${Priority} own=${one.priority} effective=${one.effective_priority} />
       <${TaskLink} id=${one.id} /> <span class="message">${one.message}</span></li>`)}</ol>`}

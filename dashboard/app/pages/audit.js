@@ -27,7 +27,7 @@ export function Audit() {
   return html`<${Title} actions=${html`<${Filter} label="Filter the audit log" value=${query.filter} onInput=${(filter) => refine({ filter })} />`}>Audit<//>
     <${Trouble} error=${error} />
     ${!data ? !error && html`<${Waiting} />` : shown.length === 0
-      ? html`<${Empty} title=${wanted ? "No entry fits." : "Nobody has changed anything yet."}>What is paused, cleared, released, redriven or set is written here, for good.<//>`
+      ? html`<${Empty} title=${wanted ? "No entry fits." : "Nothing has been changed yet."}>What is paused, cleared, released, redriven or set is written here, for good.<//>`
       : html`<div class="card scroll-x"><table><thead><tr><th class="num">no.</th><th>when</th><th>who</th><th>did</th><th>to</th><th></th></tr></thead>
           <tbody>${shown.map((entry) => html`<${Entry} key=${entry.id} entry=${entry} />`)}</tbody></table></div>
         ${data.next_cursor && limit < 500 && html`<button type="button" onClick=${() => setLimit(500)}>Show more</button>`}

@@ -11,13 +11,13 @@ import { useNow } from "../parts/time.js";
 
 const SPANS = { "5m": ["5 min", 300], "1h": ["1 h", 3600], "24h": ["24 h", 86400] };
 const METRICS = ["running", "waiting", "completed", "failed", "wait_p50", "wait_p99", "refused"];
-/** So many codes have a line of their own, those with most refusals; the rest share one. */
+/** How many codes have a line of their own, those with most rejections; the rest share one. */
 const CODES_MAX = 4;
 const COLOURS = [["--red", "red"], ["--amber", "amber"], ["--blue", "blue"], ["--green", "green"], ["--faint", ""]];
 
 const seconds = (point) => Date.parse(point.at) / 1000;
 
-/** Differences of a counter per minute; `null` where it began anew. */
+/** Differences of a counter per minute; `null` where it restarted. */
 function rates(points) {
   return points.map((point, index) => {
     if (index === 0) return null;

@@ -28,19 +28,19 @@ function Actions({ lane, after }) {
   const now = () => ask("GET", path(name));
   const pause = async () => ({
     title: `Pause ${name}?`, action: "Pause",
-    what: ["Nothing more starts in this lane until somebody resumes it.", `${whatRuns(await now(), "goes on")} New work still joins the line.`],
+    what: ["Nothing more starts in this lane until it is resumed.", `${whatRuns(await now(), "goes on")} New work still joins the line.`],
   });
   const drain = async () => {
     const found = await now();
     const waiting = found.waiting + found.retrying;
     return {
       title: `Drain ${name}?`, action: "Drain", danger: true,
-      what: ["New work in this lane is refused until somebody resumes it.", whatRuns(found, "goes on"), waiting ? `What waits is still done: ${many(waiting, "task")}.` : "Nobody waits."],
+      what: ["New work in this lane is refused until it is resumed.", whatRuns(found, "goes on"), waiting ? `What waits is still done: ${many(waiting, "task")}.` : "No task waits."],
     };
   };
   const clear = async () => {
     const [{ cancelled }, found] = await Promise.all([ask("POST", "api/tasks/cancel", { body: { lane: name, dry_run: true } }), now()]);
-    if (cancelled === 0) return nothing(`Nobody waits in ${name}.`);
+    if (cancelled === 0) return nothing(`No task waits in ${name}.`);
     const tasks = many(cancelled, "task");
     return {
       title: `Clear the line of ${name}?`, action: `Cancel ${tasks}`, danger: true,
@@ -114,7 +114,7 @@ function First({ task, why, here }) {
 function Waits({ line, lane, why }) {
   if (line.items.length === 0) {
     const next = lane.running ? "New work starts at once if a slot is free." : "Send a task that names this lane, and it shows here.";
-    return html`<${Empty} title="Nobody waits.">${next}<//>`;
+    return html`<${Empty} title="No task waits.">${next}<//>`;
   }
   const row = (task) => html`<${Link} to=${["tasks", task.id]} class="row" data-row="">
     <span class="c-place num">#${task.lane_position ?? "–"}</span>
@@ -159,7 +159,7 @@ export function Lane({ name }) {
     <div class="columns">
       <div>
         <section class="card flush" aria-label="Running"><h2>Running</h2><${Running} tasks=${running} /></section>
-        <section class="card flush" aria-label="The line"><h2>The line, in order</h2><${Waits} line=${line} lane=${lane} why=${why} /></section>
+        <section class="card flush" aria-label="Waiting tasks"><h2>Waiting tasks, in order</h2><${Waits} line=${line} lane=${lane} why=${why} /></section>
       </div>
       <section class="card" aria-label="Limits and settings"><h2>Limits and settings</h2>
         ${may("admin") && html`<p class="faint small">Type over a value and press Enter. It holds at once, until the configuration is read again.</p>`}

@@ -13,7 +13,7 @@ import { troubles } from "../troubles.js";
 import { parseMetrics } from "../metrics.js";
 
 const LANES_SHOWN = 10;
-/** The lines of the lanes are drawn anew at most this often. */
+/** The waiting tasks are redrawn at most this often. */
 const LINES_PACE_MS = 1000;
 /** Throughput is that of about the last minute. */
 const FLOW_MS = 60000;
@@ -82,7 +82,7 @@ function Tiles({ found, metrics }) {
   return html`<div class="tiles">
     <${Tile} name="Running" value=${count(status.running)} unit=${`/ ${status.max_concurrent ?? "∞"}`} kind=${kind}
       note=${share >= 1 ? "every slot is taken" : "slots of everything"} to=${{ parts: ["tasks"], query: { status: "running" } }} />
-    <${Tile} name="Waiting" value=${count(status.waiting)} note=${status.waiting ? "see the line" : "nobody waits"}
+    <${Tile} name="Waiting" value=${count(status.waiting)} note=${status.waiting ? "see the line" : "no task waits"}
       to=${{ parts: ["tasks"], query: { status: "queued" } }} />
     <${Tile} name="Oldest waiting" value=${oldest === null ? "–" : oldest ? brief(oldest * 1000) : "–"} note="first in any line" />
     <${Tile} name="Throughput" value=${flow === null || flow === undefined ? "–" : count(flow < 10 ? Math.round(flow * 10) / 10 : Math.round(flow))} unit="/ min"

@@ -1,4 +1,4 @@
-// What starts by itself: in words, with its next runs in the time of whoever looks.
+// What starts by itself: in words, with its next runs in the reader's time zone.
 
 import { html, useState } from "../view.js";
 import { ask, may, part } from "../api.js";
@@ -34,7 +34,7 @@ function Card({ schedule, after }) {
     await ask("PATCH", path, { body: { enabled: !schedule.enabled } });
     return schedule.enabled ? `${schedule.name} is paused.` : `${schedule.name} is on.`;
   };
-  const pause = schedule.enabled && { title: `Pause ${schedule.name}?`, action: "Pause", what: ["It does not fire until somebody switches it on. What it has started goes on."] };
+  const pause = schedule.enabled && { title: `Pause ${schedule.name}?`, action: "Pause", what: ["It does not fire until it is switched on. What it has started goes on."] };
   const runNow = { title: `Run ${schedule.name} now?`, action: "Run now", what: [`“${schedule.message}” is sent to ${schedule.agent} at once. Its next times stay as they are.`] };
   const doRun = async () => {
     const run = await ask("POST", `${path}/run`);

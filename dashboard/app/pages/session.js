@@ -32,7 +32,7 @@ function Now({ session, turns, after }) {
   const interrupt = { title: "Interrupt the turn?", action: "Interrupt", danger: true, what: ["The turn that is under way is cancelled. What it has done so far is not undone.", "The messages that wait go on."] };
   const run = async () => {
     await ask("POST", `${path(session.key)}/interrupt`);
-    return "The turn was told to stop.";
+    return "The turn got a signal to stop.";
   };
   const said = turn.said ?? [];
   const late = new Set([...turn.steered, ...turn.pending]);
@@ -61,7 +61,7 @@ function Line({ name: key, messages, after }) {
   </li>`)}</ol>`;
 }
 
-/** Messages whose turns failed again and again: nobody has heard them. */
+/** Messages whose turns failed too often: no turn has answered them. */
 function Aside({ name: key, messages, after }) {
   if (messages.length === 0) return null;
   const of = (message) => `${path(key)}/messages/${part(message.id)}`;
@@ -71,7 +71,7 @@ function Aside({ name: key, messages, after }) {
     return `The message: ${stateWord(outcome)}${position ? `, place ${position}` : ""}.`;
   };
   const away = (message) => ({ title: "Throw the message away?", action: "Throw away", danger: true, what: ["It is gone for good, and never reaches the agent.", `“${message.text.slice(0, 200)}”`] });
-  return html`<section class="card" aria-label="Messages set aside"><h2>Set aside</h2>
+  return html`<section class="card" aria-label="Parked messages"><h2>Parked messages</h2>
     <p class="faint small">Their turns failed again and again. The others went on without them.</p>
     <ol class="messages">${messages.map((message) => html`<li key=${message.id} data-row="" tabindex="-1"><div><p class="message">${message.text}</p>
       ${message.error && html`<pre class="error">${message.error}</pre>`}<span class="faint small">to ${message.agent} <${Time} at=${message.at} /></span></div>
@@ -95,7 +95,7 @@ function Box({ session, name, usual: before, after }) {
     try {
       if (how === "steer") await ask("POST", `${path(name)}/steer`, { body: { text } });
       note(how === "steer" ? "Said to the turn that runs." : await write(name, { agent: chosen, text }));
-      // Whoever has gone on writing meanwhile keeps that.
+      // Text written meanwhile is kept.
       setText((now) => (now === text ? "" : now));
       after();
     } catch (error) {
@@ -106,7 +106,7 @@ function Box({ session, name, usual: before, after }) {
     <textarea rows="2" required aria-label="Message" placeholder="Write a message" value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
     <div class="actions"><label>to <select aria-label="Agent" value=${chosen} onChange=${(event) => setAgent(event.target.value)}>
         ${agents.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
-      ${session?.current_turn && html`<button type="button" disabled=${!text} onClick=${send("steer")} title="Say it to the turn that runs">Steer</button>`}
+      ${session?.current_turn && html`<button type="button" disabled=${!text} onClick=${send("steer")} title="Pass it into the running turn">Steer</button>`}
       <button type="submit" class="primary" disabled=${!text || !chosen}>Send</button></div>
   </form>`;
 }

@@ -19,7 +19,7 @@ function Row({ session }) {
     <span class="c-word"><span class=${`lane-word ${session.is_busy ? "busy" : "idle"}`}>${session.is_busy ? "▶ busy" : "idle"}</span></span>
     <span class="c-num num">${count(session.messages.length)} wait</span>
     <span class="c-mode wide" title=${`from ${session.settings.mode?.from}`}>${session.settings.mode?.value}</span>
-    <span class="c-message wide">${session.set_aside?.length > 0 && html`<span class="bad">✕ ${count(session.set_aside.length)} set aside</span> `}${(first ?? session.current_turn?.said?.[0])?.text ?? ""}</span>
+    <span class="c-message wide">${session.set_aside?.length > 0 && html`<span class="bad">✕ ${count(session.set_aside.length)} parked</span> `}${(first ?? session.current_turn?.said?.[0])?.text ?? ""}</span>
   <//>`;
 }
 

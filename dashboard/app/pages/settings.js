@@ -26,7 +26,7 @@ function Tokens({ tokens, after }) {
   const isFirst = async () => (await ask("GET", "api/tokens")).items.length === 0;
   const create = async () => ({
     title: "A new token", action: "Make it",
-    what: [(await isFirst()) ? "From then on every request needs a token, this page included." : "Whoever has it may do what its scopes allow."],
+    what: [(await isFirst()) ? "From then on every request needs a token, this page included." : "Its holder may do what its scopes allow."],
     fields: [{ name: "subject", label: "Who uses it" }, ...SCOPES.map((scope) => ({ name: scope, label: `may ${scope}`, type: "check", checked: scope === "read" }))],
   });
   const doCreate = async ({ subject: who, ...chosen }) => {
@@ -37,7 +37,7 @@ function Tokens({ tokens, after }) {
     if (isOnly && scopes.includes("admin")) setToken(token.token);
     return `${who} has a token.`;
   };
-  const remove = (token) => ({ title: `Take the token of ${token.subject} away?`, action: "Take away", danger: true, what: [`Whoever uses ${token.id} is refused from now on. It cannot be brought back.`] });
+  const remove = (token) => ({ title: `Take the token of ${token.subject} away?`, action: "Take away", danger: true, what: [`Requests with ${token.id} are refused from now on. It cannot be brought back.`] });
   const doRemove = (token) => async () => {
     await ask("DELETE", withQuery("api/tokens", { id: token.id }));
     return `The token of ${token.subject} is gone.`;

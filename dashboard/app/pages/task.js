@@ -98,7 +98,7 @@ function Actions({ task, isDead, after }) {
     if (isOver(status)) return nothing(`There is nothing to cancel: the task is over (${stateWord(status)}).`);
     return {
       title: "Cancel this task?", danger: true, action: "Cancel it",
-      what: [status === "running" ? "It is told to stop now. What it has done so far is not undone." : "It leaves the line and never runs. It cannot be brought back."],
+      what: [status === "running" ? "It gets a signal to stop now. What it has done so far is not undone." : "It leaves the line and never runs. It cannot be brought back."],
     };
   };
   const doCancel = async () => {
@@ -152,7 +152,7 @@ export function Task({ id }) {
     ${isWaiting(task.status) && html`<section class="card why" aria-label="Why it waits"><h2>Why it waits</h2><${Why} id=${id} task=${task} /></section>`}
     <div class="columns">
       <div>
-        <section class="card" aria-label="Its life"><h2>Its life</h2><${Timeline} task=${task} events=${events} /></section>
+        <section class="card" aria-label="Timeline"><h2>Timeline</h2><${Timeline} task=${task} events=${events} /></section>
         ${(text || task.status === "running") && html`<section class="card" aria-label="What it says"><h2>What it says</h2>
           <pre class="stream" tabindex="0">${text || "Nothing yet."}</pre></section>`}
         <section class="card" aria-label="Data"><h2>Data</h2>
@@ -170,7 +170,7 @@ export function Task({ id }) {
         ["lease until", task.lease_until && html`<${Time} at=${task.lease_until} />`], ["deadline", task.deadline_at && html`<${Time} at=${task.deadline_at} />`],
         ["may run for", task.timeout_ms && length(task.timeout_ms)], ["group", task.group && html`<${Link} to=${["tasks"]} query=${{ group: task.group }} class="name">${task.group}<//>`],
         ["parent", task.parent && html`<${TaskLink} id=${task.parent} />`],
-        ["told to stop", task.cancel_requested && "yes"]]} />
+        ["stop requested", task.cancel_requested && "yes"]]} />
         <h2>Children</h2>
         ${children.items.length === 0
           ? html`<${Empty} title="None.">A task that names this one as its parent shows here.<//>`

@@ -1,4 +1,4 @@
-// Who does work elsewhere, until when its leases hold, and what waits for somebody to claim it.
+// The workers, until when their leases hold, and the tasks that wait for a claim.
 
 import { html } from "../view.js";
 import { ask, pages } from "../api.js";
@@ -45,7 +45,7 @@ export function Workers() {
       </section>
       <section class="card flush" aria-label="Waiting for a worker"><h2>Waiting for a worker</h2>
         ${data.pending.items.length === 0
-          ? html`<${Empty} title="Nothing waits for a worker.">Tasks of external lanes and agents show here until somebody claims them.<//>`
+          ? html`<${Empty} title="Nothing waits for a worker.">Tasks of external lanes and agents show here until a worker claims them.<//>`
           : html`<${LongList} items=${data.pending.items} label="Tasks that wait for a worker" head=${HEAD} row=${(task) => html`<${Pending} task=${task} />`} />
             <p class="faint small">${many(data.pending.items.length, "task")}${data.pending.more ? " and more" : ""}, in the order of the line. First lane: <${LaneLink} lane=${data.pending.items[0].lane} /></p>`}
       </section>`}`;

@@ -5,7 +5,7 @@ import { Link } from "../route.js";
 import { count, many, urgency } from "../words.js";
 
 const SLOTS_DRAWN_MAX = 24;
-/** So many of a line are drawn; the rest is a number. */
+/** How many waiting tasks are drawn; the rest is a number. */
 export const WAITING_DRAWN_MAX = 30;
 
 /** How full, in a word that goes with the colour. */
@@ -40,14 +40,14 @@ export function Line({ waiting, known = [] }) {
 
 const WORDS = { full: "full", high: "nearly full", free: "", idle: "idle" };
 
-/** What a lane is, in a word: what somebody did to it first, then that it stands still, then how full it is. */
+/** The state of a lane in a word: first what an operator did, then whether it stands still, then how full it is. */
 export function laneWord(lane) {
   if (lane.paused) return "paused";
   if (lane.draining) return "draining";
   return isHeldUp(lane) ? "held up" : WORDS[fullness(lane)];
 }
 
-/** Tasks wait in it and none runs, though nobody stopped it: something elsewhere is in the way. */
+/** Tasks wait and none runs, although the lane is not stopped: something elsewhere blocks them. */
 export const isHeldUp = (lane) => lane.running === 0 && lane.waiting > 0 && !lane.paused && !lane.draining;
 
 /** `why` says what a lane that is held up waits for. */

@@ -46,7 +46,7 @@ export function Waiting() {
   return html`<div class="loading" aria-busy="true">Loading…</div>`;
 }
 
-/** Data, folded until somebody wants to see it. */
+/** Data, folded until the reader opens it. */
 export function Folded({ name, value, open = false }) {
   const [isOpen, setOpen] = useState(open);
   if (value === undefined || value === null) return null;

@@ -7,7 +7,7 @@ import { isOver } from "../words.js";
 import { State, TaskLink } from "./shown.js";
 import { Time } from "./time.js";
 
-/** So many turns are shown. */
+/** How many turns are shown. */
 const TOLD = 8;
 const TEXT_MAX = 1500;
 

@@ -1,4 +1,4 @@
-"""A chat handler that is protected by a lane: no more than so many at once, one at a time for each user.
+"""A chat handler that is protected by a lane: a bounded number at once, one at a time for each user.
 
     uvicorn fastapi_chat:app            with LANEWAY_URL in the environment
 """

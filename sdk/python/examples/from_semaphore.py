@@ -41,7 +41,7 @@ async def main(url: str) -> None:
     semaphore = asyncio.Semaphore(3)
     print(f"semaphore: {await twelve(lambda: semaphore)} at most")
 
-    # After: counts in all processes, shows who waits, and can be changed while it runs.
+    # After: counts in all processes, shows what waits, and can be changed while it runs.
     async with AsyncClient(url) as client:
         await client.lane("calls").change(max_concurrency=3, max_queued=100)
         print(f"lane: {await twelve(lambda: client.slot(['calls']))} at most")

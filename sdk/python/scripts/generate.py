@@ -24,7 +24,7 @@ from typing import Any, Literal, TypedDict, Union
 '''
 Schema = dict[str, Any]
 
-# Lists that a newer server may have made longer: whoever reads one must take a word that it does not know.
+# Lists that a newer server may have made longer: a reader must accept a word that it does not know.
 OPEN = {"Code"}
 
 

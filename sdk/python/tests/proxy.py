@@ -1,4 +1,4 @@
-"""Somebody between a client and the server, who can be told what to do to answers."""
+"""A proxy between a client and the server that can change answers."""
 
 from __future__ import annotations
 

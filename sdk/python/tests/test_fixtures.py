@@ -159,7 +159,7 @@ def call(client: Client, request: Exchange) -> Any:
 
 
 def first(request: Exchange, events: Iterator[Event]) -> list[Event]:
-    """So many events of a stream that has no end."""
+    """The first events of a stream that has no end."""
     return list(itertools.islice(events, request["take"]))
 
 

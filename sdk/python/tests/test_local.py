@@ -23,7 +23,7 @@ time.sleep(60)
 INTERRUPTED = """
 import signal, time
 from laneway import Laneway
-# Whoever started the tests in the background has them ignore it, and their programs with them.
+# Tests started in the background ignore it, and so do their programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Laneway.local() as queue, queue.client() as client:
     try:
@@ -70,7 +70,7 @@ def test_an_interrupted_program_still_has_its_server_while_it_comes_to_its_end()
 def test_whoever_watches_over_a_server_leaves_with_it() -> None:
     with Laneway.local() as queue:
         os.kill(queue.pid, signal.SIGKILL)
-        # Nobody is left who would end another process that has the same number by then.
+        # No process is left that would end another one with the same number.
         assert queue._watcher.wait(30) == 0
 
 

@@ -1,4 +1,4 @@
-"""Cancelled, forked, interrupted, in another loop: at odd moments nothing is lost, and nobody waits for a lease to end."""
+"""Cancelled, forked, interrupted, in another loop: at odd moments nothing is lost, and no caller waits for a lease to end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from proxy import proxy, the_first
 from laneway import AsyncClient, Client, LeaseLost, Local, Retry, UnexpectedAnswer, errors, events
 
 
-# Whoever waited for the end of such a lease would wait for too long.
+# Waiting for the end of such a lease would take too long.
 LONG_MS = 600_000
 
 
 async def is_free(client: AsyncClient, lane: str = "one") -> None:
-    """Its one slot is to be had, long before the lease of somebody who keeps it would end."""
+    """Its one slot is to be had, long before the lease of a holder that keeps it would end."""
     async with client.slot([lane], wait_ms=60_000):
         pass
 

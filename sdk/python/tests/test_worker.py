@@ -94,7 +94,7 @@ def test_progress_is_told_and_a_cancelled_task_is_stopped(server: Local) -> None
         @worker.handler("long")
         async def long(task: TaskRun) -> None:
             try:
-                # Again and again: progress is told to whoever watches at that moment.
+                # Again and again: only clients that watch at that moment get the progress.
                 while True:
                     task.progress({"percent": 40})
                     await asyncio.sleep(0.05)
@@ -254,7 +254,7 @@ def test_polled_tasks_are_claimed_by_being_completed(server: Local) -> None:
         stats = client.queue_stats(session)
         assert (stats.external_pending, stats.lanes["execute"].handler_mode) == (3, "external")
         assert client.queue_stats().external_pending >= 3
-        # Exactly the one that is meant: the one before it is nobody's, and another client can have it.
+        # Exactly the one that is meant: the one before it is unclaimed, and another client can have it.
         assert client.complete_external_task(tasks[1], True, {"ok": 1}).status == "completed"
         left = client.pending_external_tasks(session=session)
         assert [(task.id, task.claimed) for task in left] == [(tasks[0], False), (tasks[2], False)]

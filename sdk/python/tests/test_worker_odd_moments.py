@@ -1,4 +1,4 @@
-"""Workers whose handlers, or whose surroundings, do what nobody expects."""
+"""Workers whose handlers, or whose surroundings, do what no test expects."""
 
 from __future__ import annotations
 

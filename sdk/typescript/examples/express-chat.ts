@@ -1,4 +1,4 @@
-// A chat handler that is protected by a lane: no more than so many at once, one at a time for each user.
+// A chat handler that is protected by a lane: a bounded number at once, one at a time for each user.
 //
 //   LANEWAY_URL=http://127.0.0.1:7717 node express-chat.js
 

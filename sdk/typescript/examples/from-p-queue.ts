@@ -26,7 +26,7 @@ async function twelve(add: (block: () => Promise<void>) => Promise<unknown>): Pr
 const queue = new PQueue({ concurrency: 3 });
 console.log(`p-queue: ${await twelve((block) => queue.add(block))} at most`);
 
-// After: counts in all processes, shows who waits, and can be changed while it runs.
+// After: counts in all processes, shows what waits, and can be changed while it runs.
 const client = new Client(process.argv[2]!);
 await client.lane("calls").change({ max_concurrency: 3, max_queued: 100 });
 console.log(`lane: ${await twelve((block) => client.withSlot(["calls"], block))} at most`);

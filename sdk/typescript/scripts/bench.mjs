@@ -1,4 +1,4 @@
-// What a slot costs, beside a plain request of the same HTTP client to the same server: `node scripts/bench.mjs`.
+// What a slot costs, compared with a plain request of the same HTTP client to the same server: `node scripts/bench.mjs`.
 //
 // Taken in turns, one by one; the median of the ratios of all rounds. Ends with status 1 when a bound does not hold.
 
@@ -18,7 +18,7 @@ async function pair() {
   return [between - began, performance.now() - between];
 }
 
-// The medians of a round: whoever else uses the machine in the middle of one operation does not count.
+// The medians of a round: other load in the middle of one operation does not count.
 async function round() {
   const pairs = [];
   for (let n = 0; n < EACH; n += 1) pairs.push(await pair());

@@ -10,7 +10,7 @@ const target = fileURLToPath(new URL("../src/wire.ts", import.meta.url));
 const [file, check] = process.argv.slice(2);
 const { schemas } = JSON.parse(readFileSync(file, "utf8")).components;
 
-// Lists that a newer server may have made longer: whoever reads one must take a word that it does not know.
+// Lists that a newer server may have made longer: a reader must accept a word that it does not know.
 const open = new Set(["Code"]);
 const last = (reference) => reference.split("/").at(-1);
 const union = (parts) => {

@@ -75,7 +75,7 @@ export class Turn implements PromiseLike<ChatAnswer>, AsyncIterable<LanewayEvent
   }
 }
 
-/** Somebody who can run a turn. */
+/** What can run a turn. */
 export class Agent {
   constructor(
     readonly transport: Transport,
@@ -87,7 +87,7 @@ export class Agent {
     return new Turn(this.transport, pathOf("agents", this.name, "chat"), message, options);
   }
 
-  /** One stateless task, beside all others; to be awaited or iterated over like a turn. */
+  /** One stateless task, parallel to all others; to be awaited or iterated over like a turn. */
   task(message: string, options: TurnOptions = {}): Turn {
     return new Turn(this.transport, pathOf("agents", this.name, "task"), message, options);
   }

@@ -161,7 +161,7 @@ export class Client {
       try {
         for await (const _ of this.taskEvents(task, options));
       } catch (error) {
-        // One that ends at this moment may have no stream any more; the task itself has the last word.
+        // A task that just ended may no longer have a stream; the task itself has the last word.
         if (!(error instanceof NotFound)) throw error;
       }
       const view = await this.task(task, options);
@@ -226,7 +226,7 @@ export class Client {
     return this.transport.read(pathOf("lanes", name), { ...call, method: "PATCH", body });
   }
 
-  /** The tasks that wait for somebody outside, in the order of the line; first those that this client has claimed. */
+  /** The tasks that wait for a worker, in order; first those that this client has claimed. */
   pendingExternalTasks(
     which: { session?: string; lane?: string } = {},
     options: CallOptions = {},
@@ -235,7 +235,7 @@ export class Client {
   }
 
   /**
-   * Says how a task went that was done outside. Claims it first, and no other, whoever stands before it in the line. When the
+   * Says how a task went that was done outside. Claims it first, and no other, even if other tasks are ahead of it. When the
    * server could not be reached to hear of it, the task stays this client's, and saying it again does.
    */
   completeExternalTask(

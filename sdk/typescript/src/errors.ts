@@ -17,7 +17,7 @@ export class Unreachable extends LanewayError {}
 export class UnexpectedAnswer extends LanewayError {
   /** The beginning of what it said. */
   readonly body: string;
-  /** When to come back, in milliseconds, if whoever answered said so. */
+  /** When to come back, in milliseconds, if the answer said so. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -31,7 +31,7 @@ export class UnexpectedAnswer extends LanewayError {
     this.retryAfterMs = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
   }
 
-  /** Whether somebody answered who stands before the server and could not reach it. */
+  /** Whether a proxy answered that could not reach the server. */
   get isOfGateway(): boolean {
     return [502, 503, 504].includes(this.status);
   }
@@ -43,7 +43,7 @@ export class LeaseLost extends LanewayError {}
 /** The server did not start. */
 export class LocalFailed extends LanewayError {}
 
-/** The task is not there to be claimed: others stand before it, its lanes are full, somebody has it, or it has ended. */
+/** The task is not there to be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended. */
 export class NotClaimable extends LanewayError {
   constructor(
     readonly taskId: string,
@@ -133,7 +133,7 @@ export class Expired extends Refusal {}
 export class RunTimedOut extends Refusal {}
 /** The run did not succeed. */
 export class RunFailed extends Refusal {}
-/** Whoever ran it is gone. */
+/** The process that ran it is gone. */
 export class Lost extends Refusal {}
 /** It was cancelled; `reason` says why. */
 export class Cancelled extends Refusal {}

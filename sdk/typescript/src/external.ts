@@ -5,7 +5,7 @@ import { Lease, leaseLength } from "./leases.js";
 import { type CallOptions, type Transport, pathOf } from "./transport.js";
 import type { ClaimAnswer, ClaimedTask, CompleteBody, ExternalTask, TaskView } from "./wire.js";
 
-/** A task that waits for somebody outside, or that this client has claimed and not completed yet. */
+/** A task that waits for a worker, or that this client has claimed and not completed yet. */
 export class PendingTask {
   readonly id: string;
   readonly session: string | undefined;
@@ -85,7 +85,7 @@ export class External {
     this.#held.clear();
   }
 
-  /** Claims this task and no other, whoever stands before it. */
+  /** Claims this task and no other, even if other tasks are ahead of it. */
   async #claim(task: string, options: CallOptions): Promise<ClaimedTask> {
     const held = this.#held.get(task);
     if (held) return held.task;

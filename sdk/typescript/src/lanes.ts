@@ -42,7 +42,7 @@ export class Lane {
     return this.transport.read(pathOf("lanes", this.name), { ...options, method: "PATCH", body: settings });
   }
 
-  /** Nothing starts any more; what runs goes on. */
+  /** Nothing starts from now on; what runs goes on. */
   pause(options: CallOptions = {}): Promise<LaneNumbers> {
     return this.#gate("pause", options);
   }

@@ -73,7 +73,7 @@ export class Lease {
     clearTimeout(this.#timer);
     if (this.#over) return;
     this.#timer = setTimeout(() => void this.#sign(), Math.max(0, millis));
-    // A lease that nobody works under any more does not keep a program alive.
+    // A lease without a running block does not keep a program alive.
     (this.#timer as { unref?: () => void }).unref?.();
   }
 

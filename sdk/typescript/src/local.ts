@@ -33,7 +33,7 @@ export interface LocalOptions {
 /** A server on a free loopback port: `await using queue = await Laneway.local()`. */
 export class Local implements AsyncDisposable {
   #closed: Promise<void> | undefined;
-  // Not in the declarations: whoever writes for browsers has no types of Node.
+  // Not in the declarations: programs for browsers have no types of Node.
   /** @internal */ readonly process: ChildProcess;
   /** @internal */ readonly watcher: ChildProcess;
 
@@ -44,7 +44,7 @@ export class Local implements AsyncDisposable {
     readonly home: string,
   ) {
     [this.process, this.watcher] = processes as [ChildProcess, ChildProcess];
-    // Whoever prints this wants to see where it listens.
+    // A printed server shows where it listens.
     for (const name of ["process", "watcher"] as const) Object.defineProperty(this, name, { enumerable: false });
   }
 

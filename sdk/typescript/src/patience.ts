@@ -12,7 +12,7 @@ let unhurried: Dispatcher | undefined;
 const byLimit = new Map<number, Dispatcher>();
 
 /**
- * What to tell Node's own fetch, so that it waits for any answer (0) or for so many milliseconds; undefined, where that is not possible:
+ * What to tell Node's own fetch, so that it waits for any answer (0) or for this many milliseconds; undefined, where that is not possible:
  * in browsers, and where the program has set a dispatcher of its own.
  */
 export function patience(limitMs: number): { dispatcher: object } | undefined {
@@ -30,7 +30,7 @@ function consider(): void {
   new Headers();
   usual = (globalThis as Record<symbol, unknown>)[DISPATCHER];
   const Agent = (usual as object | undefined)?.constructor as (new (options: object) => Dispatcher) | undefined;
-  // Only the plain one is known to take these options; whoever has set another has said what to do.
+  // Only the plain one is known to take these options; another one was chosen on purpose.
   unhurried = Agent?.name === "Agent" ? new Agent({ headersTimeout: 0, bodyTimeout: 0 }) : undefined;
   byLimit.clear();
 }

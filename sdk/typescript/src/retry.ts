@@ -20,10 +20,10 @@ export interface Retry {
 }
 
 export const USUAL: Retry = { limitMs: 30_000, firstMs: 100, mostMs: 5_000, jitter: 0.25 };
-/** For what goes on for as long as somebody wants it to. */
+/** For what goes on until the caller stops it. */
 export const WITHOUT_END: Retry = { ...USUAL, limitMs: Infinity };
 
-/** How long to wait before the next try, after so many tries in so long; undefined: it is not tried again. Never shorter than
+/** How long to wait before the next try, given the tries and the time so far; undefined: it is not tried again. Never shorter than
  * what the server said. `chance` is from 0 to 1. */
 export function pauseAfter(
   retry: Retry,
@@ -45,7 +45,7 @@ export function pauseAfter(
   return spentMs + pause <= retry.limitMs ? pause : undefined;
 }
 
-/** How long to wait after so many tries where nobody has said how long. */
+/** How long to wait after this many tries when the server gave no time. */
 export function ownPause(retry: Retry, tries: number, chance: number): number {
   return spread(retry, Math.min(retry.mostMs, retry.firstMs * 2 ** Math.min(tries - 1, 30)), chance);
 }

@@ -20,7 +20,7 @@ export type SlotOptions = Omit<SlotRequest, "lanes"> & CallOptions;
 export class Slot implements AsyncDisposable {
   readonly #lease: Lease;
   readonly #outer: AbortSignal | undefined;
-  // Made when somebody asks for its signal: most blocks are over before anybody does.
+  // Created when the block asks for its signal; most blocks never do.
   #stop: AbortController | undefined;
   #stopped: { reason: unknown } | undefined;
   readonly #toTell = new Set<(reason: unknown) => void>();
@@ -103,19 +103,19 @@ export class Slot implements AsyncDisposable {
     } catch (refused) {
       if (refused instanceof StaleLease) this.#lose(refused.message);
       else if (!(refused instanceof LanewayError)) throw refused;
-      // Whoever waited for this to be heard goes on; it is said until it is heard.
+      // The caller goes on; the report is repeated until it arrives.
       else void this.#sayAgain(body);
     }
     if (error === undefined && this.#lost !== undefined) throw this.#lost;
   }
 
-  /** Says that the slot is free until somebody hears it. Keeps no program alive: one that ends lets its leases end. */
+  /** Reports the slot as free until the report arrives. Keeps no program alive: one that ends lets its leases end. */
   async #sayAgain(body: object): Promise<void> {
     const path = pathOf("tasks", this.id, "complete");
     for (;;) {
       await sleep(this.#lease.nextTryMs, undefined, "unref");
       const left = this.#lease.leftMs;
-      // Nobody needs to hear it any more: the lease has ended it.
+      // The report is no longer needed: the lease has ended the slot.
       if (left <= 0) return;
       try {
         return await this.transport.read(path, { method: "POST", body, withinMs: Math.max(50, left) });

@@ -39,7 +39,7 @@ export class TaskRun<P = unknown> {
     this.signal = this.stop.signal;
   }
 
-  /** Tells whoever watches how far it is, in JSON. Of several in a row the newest is told. */
+  /** Publishes the progress, in JSON. Of several in a row, watchers get the newest. */
   progress(value: unknown): void {
     JSON.stringify(value);
     this.#progress = { progress: value };

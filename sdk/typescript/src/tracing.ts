@@ -8,7 +8,7 @@ const HEX = Array.from({ length: 256 }, (_, value) => value.toString(16).padStar
 const random = new Uint8Array(4096);
 let used = random.length;
 
-/** So many random bytes, in hexadecimal. */
+/** Random bytes, in hexadecimal. */
 function chance(bytes: number): string {
   if (used + bytes > random.length) {
     crypto.getRandomValues(random);

@@ -53,7 +53,7 @@ export class Transport {
   readonly #fetch: typeof fetch;
   readonly #patience: (limitMs: number) => object | undefined;
   readonly #trace: ClientOptions["trace"];
-  // Out of sight of whoever prints a client: there is a token among them.
+  // Not printed with a client, because a token is among them.
   readonly #headersOfAll: Record<string, string> = {};
   readonly #timeoutMs: number;
 
@@ -244,7 +244,7 @@ function unreachable(error: unknown, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason ?? error;
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   if (cause === ": unexpected redirect") {
-    return new LanewayError("whoever answers at this address sends requests on elsewhere; use the address of the server itself", {
+    return new LanewayError("this address redirects requests elsewhere; use the address of the server itself", {
       cause: error,
     });
   }

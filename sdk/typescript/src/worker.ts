@@ -118,7 +118,7 @@ export class Worker {
   }
 
   /**
-   * What the server hands out. It is heard although the worker is drained meanwhile: what was handed out by then would be nobody's until
+   * What the server hands out. It is read even while the worker drains: tasks handed out by then would be lost until
    * its lease is over.
    */
   async #claim(free: number): Promise<Answer<ClaimAnswer>> {

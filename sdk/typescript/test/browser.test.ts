@@ -28,7 +28,7 @@ async function serve(asked: IncomingMessage, answer: ServerResponse): Promise<vo
       answer.writeHead(told.statusCode!, told.headers);
       told.pipe(answer);
     });
-    // Whoever leaves here leaves there too.
+    // A client that leaves here leaves there too.
     answer.on("close", () => onward.destroy());
     onward.on("error", () => answer.destroy());
     asked.pipe(onward);

@@ -28,7 +28,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test("whoever prints a client does not print its token", () => {
+test("a printed client does not show its token", () => {
   const printed = inspect(new Client("http://127.0.0.1:7717", { token: "id.secret" }), { depth: 10, showHidden: true });
   assert.match(printed, /127\.0\.0\.1:7717/);
   assert.doesNotMatch(printed, /secret/);

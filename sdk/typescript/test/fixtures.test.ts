@@ -14,7 +14,7 @@ interface Asked {
   path: string;
   headers?: Record<string, string>;
   body?: any;
-  /** So many events of a stream that has no end. */
+  /** The first events of a stream that has no end. */
   take?: number;
 }
 interface Exchange {

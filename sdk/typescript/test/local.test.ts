@@ -57,7 +57,7 @@ test("a file store keeps what was accepted", async () => {
   assert.deepEqual((await queue.client().task(task)).payload, { n: 1 });
 });
 
-test("what is wrong is told", async () => {
+test("a broken configuration is reported", async () => {
   await assert.rejects(Laneway.local({ binary: "/nothing/here" }), LocalFailed);
   await assert.rejects(Laneway.local({ config: { lane: { main: { max_concurency: 3 } } } }), /max_concurrency/);
 });

@@ -1,4 +1,4 @@
-// Aborted, unheard, behind a gateway: at odd moments nothing is lost, and nobody waits for a lease to end.
+// Aborted, unheard, behind a gateway: at odd moments nothing is lost, and no caller waits for a lease to end.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -85,7 +85,7 @@ test("an answer that stops in the middle is late, not waited for without end", a
   await assert.rejects(impatient.status(), Unreachable);
 });
 
-test("something that is no server is told as such", async () => {
+test("an address without a server is reported as such", async () => {
   for (const nonsense of ["localhost:7717", "ftp://host", "http://", ""]) {
     assert.throws(() => new Client(nonsense), /http:\/\/127\.0\.0\.1:7717/);
   }
@@ -142,13 +142,13 @@ test("an interrupted program still has its server while it comes to its end, and
   while (existsSync(home)) await setTimeout(20);
 });
 
-test("whoever watches over a server leaves with it", async () => {
+test("the watcher of a server ends with it", async () => {
   const queue = await Laneway.local();
   queue.process.ref();
   queue.watcher.ref();
   const left = once(queue.watcher, "exit");
   queue.process.kill("SIGKILL");
-  // Nobody is left who would end another process that has the same number by then.
+  // No process is left that would end another one with the same number.
   assert.deepEqual(await left, [0, null]);
   await queue.close();
 });

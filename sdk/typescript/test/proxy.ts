@@ -1,4 +1,4 @@
-// Somebody between a client and the server, who can be told what to do to answers.
+// A proxy between a client and the server that can change answers.
 
 import { once } from "node:events";
 import { createServer, request as forward } from "node:http";

@@ -138,7 +138,7 @@ test("a turn whose server is killed is lost, and says so", async () => {
   await restarting.running.close();
 });
 
-test("the length of a lease is told by the server's clock, and rather too short", () => {
+test("the length of a lease follows the server's clock, and is rather too short", () => {
   const headers = new Headers({ date: "Sun, 15 Nov 2026 12:00:00 GMT" });
   assert.equal(leaseLength(undefined, "2026-11-15T12:00:30.500Z", headers), 29_500);
   assert.equal(leaseLength(5000, "2026-11-15T12:00:30.500Z", headers), 5000);

@@ -74,9 +74,9 @@ test("failures are retried unless the handler says not to", async (t) => {
   await running;
 });
 
-test("progress is told and a cancelled task is stopped", async (t) => {
+test("progress is published and a cancelled task is stopped", async (t) => {
   const worker = new Worker(client, { pollMs: 100, leaseMs: 3000 }).handler("long", async (task) => {
-    // Again and again: progress is told to whoever watches at that moment.
+    // Again and again: only clients that watch at that moment get the progress.
     for (;;) {
       task.progress({ percent: 40 });
       await setTimeout(50, undefined, { signal: task.signal });
@@ -263,7 +263,7 @@ test("polled tasks are claimed by being completed", async () => {
   assert.ok(!pending[0]!.isTimedOut() && pending[0]!.remainingMs! <= 60_000);
   assert.equal((await mine.queueStats(session)).external_pending, 3);
   assert.ok((await mine.queueStats()).external_pending >= 3);
-  // Exactly the one that is meant: the one before it is nobody's, and another client can have it.
+  // Exactly the one that is meant: the one before it is unclaimed, and another client can have it.
   assert.equal((await mine.completeExternalTask(ids[1]!, { success: true, result: 1 })).status, "completed");
   const left = await mine.pendingExternalTasks({ session });
   assert.deepEqual(left.map(({ id, claimed }) => [id, claimed]), [[ids[0], false], [ids[2], false]]);

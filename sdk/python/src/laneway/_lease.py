@@ -25,7 +25,7 @@ def lease_length(lease_ms: Optional[int], lease_until: str, headers: Mapping[str
 
 
 class LeaseClock:
-    """Counts down a lease that signs of life begin anew."""
+    """Counts down a lease that heartbeats renew."""
 
     def __init__(self, length: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.length = length

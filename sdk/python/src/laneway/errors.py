@@ -24,11 +24,11 @@ class UnexpectedAnswer(LanewayError):
         self.status = status
         self.body = body[:2000]
         self.retry_after = float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
-        """When to come back, in seconds, if whoever answered said so."""
+        """When to come back, in seconds, if the answer said so."""
 
     @property
     def is_of_gateway(self) -> bool:
-        """Whether somebody answered who stands before the server and could not reach it."""
+        """Whether a proxy answered that could not reach the server."""
         return self.status in (502, 503, 504)
 
 
@@ -37,7 +37,7 @@ class LeaseLost(LanewayError):
 
 
 class NotClaimable(LanewayError):
-    """The task is not there to be claimed: others stand before it, its lanes are full, somebody has it, or it has ended."""
+    """The task is not there to be claimed: others are ahead of it, its lanes are full, a worker has it, or it has ended."""
 
     def __init__(self, task: str, status: str) -> None:
         super().__init__(f"task {task} is {status} and cannot be claimed now; explain() says what holds it up")
@@ -158,7 +158,7 @@ class RunFailed(Refusal):
 
 
 class Lost(Refusal):
-    """Whoever ran it is gone."""
+    """The process that ran it is gone."""
 
 
 class Cancelled(Refusal):

@@ -59,7 +59,7 @@ class Notice(Event):
 
 @dataclass(frozen=True)
 class Typing(Event):
-    """A message was accepted; somebody will answer."""
+    """A message was accepted; an answer will follow."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Steered(Event):
 
 @dataclass(frozen=True)
 class Boosted(Event):
-    """Waiting, its deadline or somebody raised its priority."""
+    """Waiting, its deadline or an operator raised its priority."""
 
     levels: Optional[int] = None
     priority: Optional[int] = None
@@ -192,7 +192,7 @@ class Group(Event):
 
 @dataclass(frozen=True)
 class Gap(Event):
-    """Events are missing here; `missed` is `None` when nobody can say how many."""
+    """Events are missing here; `missed` is `None` when the number is unknown."""
 
     missed: Optional[int] = None
 

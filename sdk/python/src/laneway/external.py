@@ -10,7 +10,7 @@ from .types import ClaimedTask, ExternalTask, LaneNumbers
 
 
 class PendingTask:
-    """A task that waits for somebody outside, or that this client has claimed and not completed yet."""
+    """A task that waits for a worker, or that this client has claimed and not completed yet."""
 
     def __init__(self, task: ExternalTask | ClaimedTask, claimed: bool) -> None:
         self.id: str = task.id

@@ -138,7 +138,7 @@ class Local:
                 self._watcher.stdin.write(b"done\n")
                 self._watcher.stdin.close()
             except OSError:
-                # Somebody has ended it.
+                # Another process has ended it.
                 pass
 
     def _wait_until_ready(self, until: float) -> None:

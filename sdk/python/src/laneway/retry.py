@@ -43,7 +43,7 @@ class Retry:
         return pause if spent + pause <= self.limit else None
 
     def own_pause(self, tries: int, chance: float) -> float:
-        """How long to wait after so many tries where nobody has said how long."""
+        """How long to wait after this many tries when the server gave no time."""
         return self._spread(min(self.most, self.first * 2.0 ** min(tries - 1, 30)), chance)
 
     def _spread(self, pause: float, chance: float) -> float:

@@ -36,7 +36,7 @@ class TaskRun:
         self._stop = threading.Event()
 
     def progress(self, value: Any) -> None:
-        """Tells whoever watches how far it is, in JSON. Of several in a row the newest is told."""
+        """Publishes the progress, in JSON. Of several in a row, watchers get the newest."""
         json.dumps(value, allow_nan=False)
         with self._lock:
             self._progress, self._has_progress = value, True

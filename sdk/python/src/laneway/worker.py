@@ -166,7 +166,7 @@ class Worker:
     async def _heard(self, claim: asyncio.Future[int], draining: asyncio.Future[Any]) -> None:
         """Waits for a claim's answer, also when the worker is drained meanwhile.
 
-        What was handed out by then would be nobody's until its lease is over.
+        Tasks handed out by then would be lost until their leases end.
         """
         try:
             await asyncio.wait({draining, claim}, return_when=asyncio.FIRST_COMPLETED)

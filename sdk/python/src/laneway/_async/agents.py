@@ -50,7 +50,7 @@ class AsyncTurn:
 
 
 class AsyncAgent:
-    """Somebody who can run a turn."""
+    """What can run a turn."""
 
     def __init__(self, transport: AsyncTransport, name: str) -> None:
         self._transport = transport
@@ -82,7 +82,7 @@ class AsyncAgent:
         return await self._turn("chat", message, how).accepted()
 
     async def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-        """One stateless task, beside all others; returns the answer."""
+        """One stateless task, parallel to all others; returns the answer."""
         return await self._turn("task", message, how).answer()
 
     async def get(self) -> AgentView:

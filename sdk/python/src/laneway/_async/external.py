@@ -50,7 +50,7 @@ class AsyncExternal:
         return view
 
     async def _claim(self, task: str) -> ClaimedTask:
-        """Claims this task and no other, whoever stands before it."""
+        """Claims this task and no other, even if other tasks are ahead of it."""
         async with self._claiming:
             held = self._held.get(task)
             if held is not None:

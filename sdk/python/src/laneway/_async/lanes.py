@@ -28,7 +28,7 @@ class AsyncLane:
         return await self._transport.read(LaneNumbers, "PATCH", path_of("lanes", self.name), body=settings)
 
     async def pause(self) -> LaneNumbers:
-        """Nothing starts any more; what runs goes on."""
+        """Nothing starts from now on; what runs goes on."""
         return await self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "pause"))
 
     async def resume(self) -> LaneNumbers:

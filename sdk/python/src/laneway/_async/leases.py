@@ -91,13 +91,13 @@ class AsyncLeases:
         self._transport = transport
         self._kept: dict[str, _Kept] = {}
         self._later: set[asyncio.Task[None]] = set()
-        # How many slots are being given back, and who waits until none is.
+        # How many slots are being given back, and the waiters until none is.
         self._leaving = 0
         self._none_leaving: Optional[asyncio.Event] = None
 
     @contextmanager
     def leaving(self) -> Generator[None, None, None]:
-        """While a slot is being given back: whoever closes the client meanwhile waits for it."""
+        """While a slot is being given back: closing the client waits for it."""
         self._leaving += 1
         try:
             yield
@@ -135,7 +135,7 @@ class AsyncLeases:
             kept.drop()
 
     def say_later(self, path: str, body: Mapping[str, Any], clock: LeaseClock) -> None:
-        """Says something until it is heard, or until nobody needs to hear it because the lease is over."""
+        """Reports something until it arrives, or until the lease is over."""
         saying = asyncio.get_running_loop().create_task(self._say(path, body, clock))
         self._later.add(saying)
         saying.add_done_callback(self._later.discard)

@@ -84,7 +84,7 @@ class AsyncSlot:
     async def _end_of_cancellation(self, block: Optional[asyncio.Task[Any]], is_felt: bool) -> bool:
         """Takes back the cancellation that the loss of the lease caused, whether or not the block has felt it.
 
-        Returns whether somebody else has cancelled the block too, whose will it is that counts then. Before Python 3.11 nobody can
+        Returns whether another task has cancelled the block too, whose will then counts. Before Python 3.11 no task can
         tell.
         """
         if not is_felt:
@@ -109,7 +109,7 @@ class AsyncSlot:
             except StaleLease as stale:
                 return stale
             except (LanewayError, asyncio.CancelledError) as gone:
-                # Whoever waited for this to be heard goes on; it is said until it is heard.
+                # The caller goes on; the report is repeated until it arrives.
                 self._leases.say_later(path, body, self._clock)
                 if isinstance(gone, asyncio.CancelledError):
                     raise
@@ -117,6 +117,6 @@ class AsyncSlot:
 
 
 def _cancellations(task: Optional[asyncio.Task[Any]]) -> int:
-    """How often somebody has asked to cancel this."""
+    """How often a caller has asked to cancel this."""
     count = getattr(task, "cancelling", None)
     return 0 if count is None else int(count())

@@ -44,7 +44,7 @@ class Turn:
 
 
 class Agent:
-    """Somebody who can run a turn."""
+    """What can run a turn."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         self._transport = transport
@@ -67,7 +67,7 @@ class Agent:
         return self._turn("chat", message, how).accepted()
 
     def task(self, message: str, **how: Unpack[TurnOptions]) -> ChatAnswer:
-        """One stateless task, beside all others; returns the answer."""
+        """One stateless task, parallel to all others; returns the answer."""
         return self._turn("task", message, how).answer()
 
     def get(self) -> AgentView:

@@ -168,7 +168,7 @@ class Client:
                 for _ in self.task_events(task):
                     pass
             except NotFound:
-                # One that ends at this moment may have no stream any more; the task itself has the last word.
+                # A task that just ended may no longer have a stream; the task itself has the last word.
                 pass
             view = self.task(task)
             if view.ended_at is not None:
@@ -242,7 +242,7 @@ class Client:
     def pending_external_tasks(
         self, *, session: Optional[str] = None, lane: Optional[str] = None
     ) -> list[PendingTask]:
-        """The tasks that wait for somebody outside, in the order of the line; first those that this client has claimed."""
+        """The tasks that wait for a worker, in order; first those that this client has claimed."""
         return self._external.pending(session, lane)
 
     def complete_external_task(
@@ -254,7 +254,7 @@ class Client:
         error: Optional[str] = None,
         retryable: Optional[bool] = None,
     ) -> TaskView:
-        """Says how a task went that was done outside. Claims it first, and no other, whoever stands before it in the line.
+        """Says how a task went that was done outside. Claims it first, and no other, even if other tasks are ahead of it.
 
         When the server could not be reached to hear of it, the task stays this client's, and saying it again does.
         """

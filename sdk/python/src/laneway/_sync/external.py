@@ -52,7 +52,7 @@ class External:
         return view
 
     def _claim(self, task: str) -> ClaimedTask:
-        """Claims this task and no other, whoever stands before it."""
+        """Claims this task and no other, even if other tasks are ahead of it."""
         with self._claiming:
             held = self._held.get(task)
             if held is not None:

@@ -30,7 +30,7 @@ class Lane:
         return self._transport.read(LaneNumbers, "PATCH", path_of("lanes", self.name), body=settings)
 
     def pause(self) -> LaneNumbers:
-        """Nothing starts any more; what runs goes on."""
+        """Nothing starts from now on; what runs goes on."""
         return self._transport.read(LaneNumbers, "POST", path_of("lanes", self.name, "pause"))
 
     def resume(self) -> LaneNumbers:

@@ -93,7 +93,7 @@ class Transport:
     ) -> httpx2.Response:
         """Sends a request, again where that is safe, and returns the answer if it is a good one.
 
-        `waits`: the answer may take any time. `within`: it may take so many seconds, and no more. `once`: it is not sent again,
+        `waits`: the answer may take any time. `within`: it may take this many seconds, and no more. `once`: it is not sent again,
         although it could be; the caller sees to that.
         """
         timeout: Any = self._patient if waits else httpx2.USE_CLIENT_DEFAULT if within is None else within

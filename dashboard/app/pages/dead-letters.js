@@ -57,7 +57,7 @@ async function chosenBy(query) {
 }
 
 function Bulk({ shown, query, after }) {
-  // What was asked about is what is done, although the page may be drawn anew meanwhile.
+  // The action applies to what the question named, even if the page is redrawn meanwhile.
   const asked = useRef(null);
   if (!may("admin") || shown.length === 0) return null;
   const about = (words) => async () => {
