@@ -102,7 +102,7 @@ impl Engine {
     fn answer(&mut self, reply_to: ReplyTo, reply: Result<Reply, Error>, events: &[Event]) {
         let told = match (reply_to, reply) {
             (ReplyTo::Restored(task), Err(_)) => return self.on_restore_refused(task),
-            (ReplyTo::Nobody | ReplyTo::Restored(_), _) => return,
+            (ReplyTo::NoCaller | ReplyTo::Restored(_), _) => return,
             (ReplyTo::Reply(answer), reply) => Delivery::Reply(answer, reply),
             (reply_to, Err(error)) => Delivery::Refusal(reply_to, error),
             (ReplyTo::Slot(answer), Ok(reply)) => {

@@ -204,7 +204,7 @@ impl Engine {
         // A shutdown that begins defers something.
         requests.append(&mut self.storage.deferred);
         let renewals = self.runs.renewals(now);
-        requests.extend(renewals.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+        requests.extend(renewals.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
     }
 
     /// Answers a question about the state, or says why nothing is known of it.
@@ -244,7 +244,7 @@ impl Engine {
     /// The command that a report stands for.
     pub(crate) fn on_report(&mut self, report: Report) -> Option<Request> {
         match report {
-            Report::Leave { task } => Some(Request::new(Command::Leave { task }, ReplyTo::Nobody)),
+            Report::Leave { task } => Some(Request::new(Command::Leave { task }, ReplyTo::NoCaller)),
             Report::Finish { task, fence, outcome, result, work } => {
                 let is_shutdown = |run: &Run| run.stop.reason() == Some(Stopped::Shutdown);
                 // It ends with the program and was not stopped: the lane's rule decides, as after a crash.
@@ -254,7 +254,7 @@ impl Engine {
                     }
                     outcome => Command::Finish { task, fence, outcome },
                 };
-                let mut request = Request::new(command, ReplyTo::Nobody);
+                let mut request = Request::new(command, ReplyTo::NoCaller);
                 (request.result, request.work) = (result, work);
                 Some(request)
             }

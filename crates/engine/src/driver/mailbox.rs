@@ -182,7 +182,7 @@ pub(crate) struct Request {
 /// Who gets which answer to a command.
 pub(crate) enum ReplyTo {
     /// No caller: it is decided again after an outage.
-    Nobody,
+    NoCaller,
     /// The callers of this task, which the log has lost and the engine restores.
     Restored(TaskId),
     Reply(oneshot::Sender<Result<Reply, Error>>),
@@ -242,7 +242,7 @@ impl ReplyTo {
     pub(crate) fn refuse(self, error: Error) {
         // A caller that has gone needs no answer.
         let _gone = match self {
-            ReplyTo::Nobody | ReplyTo::Restored(_) => Ok(()),
+            ReplyTo::NoCaller | ReplyTo::Restored(_) => Ok(()),
             ReplyTo::Reply(answer) => answer.send(Err(error)).map_err(drop),
             ReplyTo::Slot(answer) => answer.send(Err(error.into())).map_err(drop),
             ReplyTo::Task(answer) | ReplyTo::Acceptance(answer) => answer.send(Err(error)).map_err(drop),

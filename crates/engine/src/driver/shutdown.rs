@@ -33,7 +33,7 @@ impl Engine {
         if let (None, Some(home)) = (&self.closing, &self.resources.runner) {
             // Tasks whose callers are connected here may run elsewhere from now on.
             let command = Command::Unbind { home: home.clone() };
-            self.storage.deferred.push(Request::new(command, ReplyTo::Nobody));
+            self.storage.deferred.push(Request::new(command, ReplyTo::NoCaller));
         }
         let closing = self.closing.get_or_insert(Closing { deadline, give_up: None, done: Vec::new() });
         closing.deadline = closing.deadline.min(deadline);
@@ -59,7 +59,7 @@ impl Engine {
     /// Closes the store. Callers that still wait get an error from their dropped senders.
     pub(crate) async fn end(mut self) {
         std::mem::take(&mut self.callers.outbox).send();
-        // Workers that wait for an offer hear that there is none any more.
+        // Workers that wait for an offer find the queue closed.
         self.resources.offers.notify_waiters();
         self.runs.tell_all(Stopped::Shutdown);
         let is_sound = self.storage.outage.is_none() && self.storage.broken.is_none();

@@ -86,7 +86,7 @@ impl Engine {
         let now = self.clock.now();
         self.gather(now, inbox, &mut requests, &mut queries);
         let reaped = self.reap_dead(now).await;
-        requests.extend(reaped.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+        requests.extend(reaped.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
         self.decide_and_store(&mut requests).await;
         self.buffers.requests = requests;
         if !queries.is_empty() {

@@ -1,4 +1,4 @@
-//! Notes: short texts that programs keep beside the work.
+//! Notes: short texts that programs keep with the work.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::driver::engine::Engine;
 use crate::handle::task::is_slot;
 
 impl Engine {
-    /// What is kept of a turn beside its events.
+    /// What is stored of a batch with its events.
     pub(crate) fn entry(&mut self, batch: &Batch) -> Entry {
         let chance = self.resources.ids.batch();
         let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));

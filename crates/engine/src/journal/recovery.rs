@@ -79,7 +79,7 @@ impl Engine {
         let (answer, mut settled) = oneshot::channel();
         let configure = Command::Configure(changes.unwrap_or_default());
         let mut requests = vec![Request::new(configure, ReplyTo::Reply(answer))];
-        requests.extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+        requests.extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
         self.decide_and_store(&mut requests).await;
         std::mem::take(&mut self.callers.outbox).send();
         self.trouble().map_or(Ok(()), Err)?;
@@ -214,8 +214,8 @@ impl Engine {
         for request in requests {
             match (&request.reply_to, &request.command) {
                 // The next one comes anyway.
-                (ReplyTo::Nobody, Command::Heartbeat { .. } | Command::Tick) => {}
-                (ReplyTo::Nobody | ReplyTo::Restored(_), _) => self.storage.deferred.push(request),
+                (ReplyTo::NoCaller, Command::Heartbeat { .. } | Command::Tick) => {}
+                (ReplyTo::NoCaller | ReplyTo::Restored(_), _) => self.storage.deferred.push(request),
                 _ => request.reply_to.refuse(error.clone().into()),
             }
         }
@@ -275,7 +275,7 @@ impl Engine {
             if at >= now || signs.is_empty() && requests.is_empty() {
                 break;
             }
-            requests.extend(signs.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+            requests.extend(signs.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
             self.clock.hold(Some(at));
             self.decide_and_store(&mut requests).await;
             self.clock.hold(None);

@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// The log holds no batches any more that follow our head: loads the snapshot.
+    /// The log no longer holds the batches that follow our head: loads the snapshot.
     async fn start_over(&mut self) -> Result<(), StoreError> {
         self.reload_from_store().await?;
         self.start_missed();
@@ -326,7 +326,7 @@ impl Engine {
         {
             let which = Selector { kind: Some(kind), ..Selector::default() };
             let command = Command::CancelWaiting { which, reason: CancelReason::Caller };
-            self.decide_and_store(&mut vec![Request::new(command, ReplyTo::Nobody)]).await;
+            self.decide_and_store(&mut vec![Request::new(command, ReplyTo::NoCaller)]).await;
         }
     }
 

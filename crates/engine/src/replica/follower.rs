@@ -15,7 +15,7 @@ pub(crate) struct Follower {
     store: Arc<dyn Store>,
     /// How far the loop has read; `None`: it has not begun.
     read: Option<Version>,
-    /// How far the loop was told that the log goes: it is told nothing more until it has read that.
+    /// The version that the last news named. There is no more news until the loop has read that far.
     told: Option<Version>,
     /// What the store was asked and has not answered.
     asked: Option<Answer<'static, Version>>,

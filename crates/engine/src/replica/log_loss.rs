@@ -61,7 +61,7 @@ impl Accepted {
     fn into_ask(self) -> Request {
         let reply_to = match self.command {
             Command::Submit { task, .. } | Command::Recount { task, .. } => ReplyTo::Restored(task),
-            _ => ReplyTo::Nobody,
+            _ => ReplyTo::NoCaller,
         };
         let Accepted { payloads, result, work, .. } = self;
         Request { payloads, result, work, ..Request::new(self.command, reply_to) }
@@ -209,7 +209,7 @@ impl Engine {
         }
         self.storage
             .deferred
-            .extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::Nobody)));
+            .extend(commands.into_iter().map(|command| Request::new(command, ReplyTo::NoCaller)));
         self.storage.deferred.extend(requests);
         lost_work
     }

@@ -17,7 +17,7 @@ pub enum ToolCalls {
     Lanes {
         /// Whether these lanes are counted in [`Handle::stats`](crate::Handle::stats).
         metrics: bool,
-        /// Where tools belong, beside what [`ToolLane::of_tool`] says.
+        /// Where tools belong, in addition to what [`ToolLane::of_tool`] says.
         tools: BTreeMap<String, ToolLane>,
     },
 }
@@ -41,7 +41,7 @@ pub struct ToolLanes {
     pub alerts: bool,
     /// How long an attempt may take. Default `None`: any time.
     pub timeout: Option<Duration>,
-    /// Where tools belong, beside what [`ToolLane::of_tool`] says.
+    /// Where tools belong, in addition to what [`ToolLane::of_tool`] says.
     pub tools: BTreeMap<String, ToolLane>,
 }
 
