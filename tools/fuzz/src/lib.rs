@@ -12,7 +12,7 @@ pub use targets::{TARGETS, read};
 
 /// What became of an input that kept every promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum FuzzOutcome {
     /// The reader understood it.
     Understood,
     /// The reader refused it in words.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use laneway_fuzz::{TARGETS, Verdict, read};
+use laneway_fuzz::{FuzzOutcome, TARGETS, read};
 
 /// An input that takes longer than this hangs its reader.
 const HANG: Duration = Duration::from_secs(60);
@@ -30,14 +30,14 @@ fn every_kept_input_is_understood_or_refused() {
     let seen = replayed.unwrap_or_else(|problem| panic!("{problem}"));
     // A corpus whose inputs all end the same way shows little.
     for (target, _) in TARGETS {
-        for outcome in [Verdict::Understood, Verdict::Refused] {
+        for outcome in [FuzzOutcome::Understood, FuzzOutcome::Refused] {
             assert!(seen.contains(&(target, outcome)), "{target}: no input is {outcome:?}");
         }
     }
 }
 
 /// Every target with the outcomes of its inputs, or the first input that breaks a promise.
-fn replay() -> Result<BTreeSet<(&'static str, Verdict)>, String> {
+fn replay() -> Result<BTreeSet<(&'static str, FuzzOutcome)>, String> {
     let (sender, inputs) = channel();
     thread::spawn(move || {
         for (target, _) in TARGETS {

@@ -2,12 +2,12 @@
 
 use laneway_config::{Profile, parse, parse_worker};
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 const FORMATS: [&str; 3] = ["hcl", "json5", "toml"];
 const ENVIRONMENT: [(&str, &str); 0] = [];
 
-pub(super) fn read(input: &[u8]) -> Verdict {
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
     let text = String::from_utf8_lossy(input);
     let (first, text) = text.split_once('\n').unwrap_or((&text, ""));
     let format = FORMATS.into_iter().find(|format| *format == first.trim()).unwrap_or("hcl");
@@ -22,11 +22,11 @@ pub(super) fn read(input: &[u8]) -> Verdict {
                 assert!(is_checked, "accepted settings that the scheduler refuses");
             }
             assert!(!config.effective().to_string().is_empty(), "the effective configuration prints");
-            Verdict::Understood
+            FuzzOutcome::Understood
         }
         Err(errors) => {
             check_refusal(&file, errors.iter().count(), &errors.to_string());
-            Verdict::Refused
+            FuzzOutcome::Refused
         }
     }
 }

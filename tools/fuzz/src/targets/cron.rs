@@ -4,11 +4,11 @@ use laneway_config::{Profile, parse};
 use laneway_server::check_schedules;
 use serde_json::json;
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 const ENVIRONMENT: [(&str, &str); 0] = [];
 
-pub(super) fn read(input: &[u8]) -> Verdict {
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
     let text = String::from_utf8_lossy(input);
     let (cron, timezone) = text.split_once('\n').unwrap_or((&text, "UTC"));
     let config = json!({
@@ -16,15 +16,15 @@ pub(super) fn read(input: &[u8]) -> Verdict {
         "schedule": { "standup": { "cron": cron, "timezone": timezone, "agent": "coder", "message": "now" } },
     });
     let Ok(config) = parse("a.json5", &config.to_string(), Profile::SERVER, ENVIRONMENT) else {
-        return Verdict::Refused;
+        return FuzzOutcome::Refused;
     };
     match check_schedules(&config) {
-        Ok(()) => Verdict::Understood,
+        Ok(()) => FuzzOutcome::Understood,
         Err(error) => {
             let error = error.to_string();
             assert!(error.contains("standup"), "a refusal that does not name the schedule: {error:?}");
             assert!(!error.chars().any(char::is_control), "a refusal that cannot be printed: {error:?}");
-            Verdict::Refused
+            FuzzOutcome::Refused
         }
     }
 }

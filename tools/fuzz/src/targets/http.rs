@@ -7,18 +7,18 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::served::{Answer, ask, with_server};
-use crate::Verdict;
+use crate::FuzzOutcome;
 
-pub(super) fn read(input: &[u8]) -> Verdict {
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
     let request = request(input);
     with_server(async |address| match ask(address, &request).await {
         Some(answer) => {
             check(&answer);
             // An input may have created a token, which later inputs do not have.
             let is_locked = matches!(answer.status, 401 | 403);
-            (if answer.status < 400 { Verdict::Understood } else { Verdict::Refused }, !is_locked)
+            (if answer.status < 400 { FuzzOutcome::Understood } else { FuzzOutcome::Refused }, !is_locked)
         }
-        None => (Verdict::Understood, true),
+        None => (FuzzOutcome::Understood, true),
     })
 }
 

@@ -10,10 +10,10 @@ mod served;
 mod socket;
 mod texts;
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 /// Reads one input and panics when a promise is broken.
-type Target = fn(&[u8]) -> Verdict;
+type Target = fn(&[u8]) -> FuzzOutcome;
 
 /// Every target by its name, which is also its folder in the corpus.
 pub const TARGETS: [(&str, Target); 9] = [
@@ -33,7 +33,7 @@ pub const TARGETS: [(&str, Target); 9] = [
 /// # Panics
 ///
 /// When the target breaks a promise, or when no target has this name.
-pub fn read(target: &str, input: &[u8]) -> Verdict {
+pub fn read(target: &str, input: &[u8]) -> FuzzOutcome {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
     let (_, read) = found.expect("the name of a target");
     read(input)

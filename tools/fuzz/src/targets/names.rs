@@ -2,15 +2,15 @@
 
 use laneway_core::{LaneName, NAME_CHARS_MAX, Name, Pattern};
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
-pub(super) fn read(input: &[u8]) -> Verdict {
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
     let text = String::from_utf8_lossy(input);
     let (pattern, name) = text.split_once('\n').unwrap_or((&text, ""));
     check_session(name);
     drop(Name::new(name));
     let (Ok(name), Ok(pattern)) = (LaneName::new(name), Pattern::new(pattern)) else {
-        return Verdict::Refused;
+        return FuzzOutcome::Refused;
     };
     assert!(name.as_str().chars().count() <= NAME_CHARS_MAX, "a long name: {name:?}");
     assert_eq!(LaneName::new(name.as_str()).as_ref(), Ok(&name), "a name that is not its own text");
@@ -20,7 +20,7 @@ pub(super) fn read(input: &[u8]) -> Verdict {
     if let Some(exact) = pattern.exact() {
         assert_eq!(fits, exact == name, "{pattern:?} is one name");
     }
-    Verdict::Understood
+    FuzzOutcome::Understood
 }
 
 /// Every valid key is the lane of one conversation, and that lane's name holds the key.

@@ -14,15 +14,15 @@ use laneway_store::{
     StoredFinished, StoredSnapshot, decode_tries, encode_tries,
 };
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 /// The frame's header, whose layout never changes.
 const HEADER: usize = 8;
 const FORMAT_AT: usize = 3;
 const TASK: TaskId = TaskId(1 << 90);
 
-pub(super) fn read(input: &[u8]) -> Verdict {
-    let Some((kind, record)) = input.split_first() else { return Verdict::Refused };
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
+    let Some((kind, record)) = input.split_first() else { return FuzzOutcome::Refused };
     let place = match kind.to_ascii_uppercase() {
         b'B' => Record::Batch(Head::EMPTY.version.next()),
         b'S' => Record::Snapshot(Head::EMPTY.version.next()),
@@ -38,19 +38,19 @@ pub(super) fn read(input: &[u8]) -> Verdict {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(store_and_read(place, record)) {
-        Ok(()) => Verdict::Understood,
+        Ok(()) => FuzzOutcome::Understood,
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "damage under another name: {error}");
-            Verdict::Refused
+            FuzzOutcome::Refused
         }
     }
 }
 
-fn check_tries(bytes: &[u8]) -> Verdict {
-    let Some(tries) = decode_tries(bytes) else { return Verdict::Refused };
+fn check_tries(bytes: &[u8]) -> FuzzOutcome {
+    let Some(tries) = decode_tries(bytes) else { return FuzzOutcome::Refused };
     let again = encode_tries(&tries).and_then(|bytes| decode_tries(&bytes));
     assert_eq!(again.as_ref(), Some(&tries), "another value after a round trip");
-    Verdict::Understood
+    FuzzOutcome::Understood
 }
 
 /// Stores the record where it belongs and reads it back; what is read can be written again.

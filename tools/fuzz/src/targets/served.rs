@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 /// A request without an answer after this time waits for an event; that may be right.
 const WAIT: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ pub(super) struct Answer {
 }
 
 /// Runs `read` against a server. The server is kept for the next input if `read` also returns true.
-pub(super) fn with_server(read: impl AsyncFnOnce(SocketAddr) -> (Verdict, bool)) -> Verdict {
+pub(super) fn with_server(read: impl AsyncFnOnce(SocketAddr) -> (FuzzOutcome, bool)) -> FuzzOutcome {
     SERVED.with_borrow_mut(|kept| {
         let mut served = kept.take().unwrap_or_else(start);
         let (outcome, keep) = served.runtime.block_on(read(served.address));

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::served::{check_health, with_server};
-use crate::Verdict;
+use crate::FuzzOutcome;
 
 const BETWEEN: &[u8] = b"\n%%\n";
 /// The payload of the last frame: a ping, answered after all frames before it.
@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const HANDSHAKE: &str = "GET /api/ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-pub(super) fn read(input: &[u8]) -> Verdict {
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
     with_server(async |address| (talk(address, input).await, true))
 }
 
-async fn talk(address: SocketAddr, input: &[u8]) -> Verdict {
+async fn talk(address: SocketAddr, input: &[u8]) -> FuzzOutcome {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(HANDSHAKE.as_bytes()).await.expect("a handshake");
     let (bytes, is_whole) = frames(input);
@@ -37,7 +37,7 @@ async fn talk(address: SocketAddr, input: &[u8]) -> Verdict {
             // A server rightly waits for the rest of half a frame.
             assert!(!is_whole, "the last ping was not answered");
             check_health(address).await;
-            Verdict::Understood
+            FuzzOutcome::Understood
         }
     }
 }
@@ -85,8 +85,8 @@ fn frame(first: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads frames until the last ping is answered or the server hangs up; each text is JSON with an event.
-async fn read_frames(stream: &mut TcpStream) -> Verdict {
-    let mut outcome = Verdict::Understood;
+async fn read_frames(stream: &mut TcpStream) -> FuzzOutcome {
+    let mut outcome = FuzzOutcome::Understood;
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     let mut is_open = false;
@@ -101,7 +101,7 @@ async fn read_frames(stream: &mut TcpStream) -> Verdict {
             match opcode {
                 1 => outcome = outcome.max(check_text(&payload)),
                 10 if payload == LAST => return outcome,
-                8 => return Verdict::Refused,
+                8 => return FuzzOutcome::Refused,
                 _ => {}
             }
         }
@@ -109,7 +109,7 @@ async fn read_frames(stream: &mut TcpStream) -> Verdict {
             Ok(read) if read > 0 => bytes.extend_from_slice(&buffer[..read]),
             _ => {
                 assert!(is_open, "the server hung up before the upgrade");
-                return Verdict::Refused;
+                return FuzzOutcome::Refused;
             }
         }
     }
@@ -127,13 +127,13 @@ fn take_frame(bytes: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
     Some((opcode, payload))
 }
 
-fn check_text(payload: &[u8]) -> Verdict {
+fn check_text(payload: &[u8]) -> FuzzOutcome {
     let frame: Value = serde_json::from_slice(payload).expect("a frame in JSON");
     let event = frame["event"].as_str().unwrap_or_else(|| panic!("a frame without an event: {frame}"));
     if event != "error" {
-        return Verdict::Understood;
+        return FuzzOutcome::Understood;
     }
     assert_ne!(frame["data"]["code"], "INTERNAL", "answered {frame}");
     assert!(frame["data"]["detail"].is_string(), "an error without a detail: {frame}");
-    Verdict::Refused
+    FuzzOutcome::Refused
 }

@@ -3,20 +3,20 @@
 
 use laneway_core::{Overflow, Part, summary, turn_text};
 
-use crate::Verdict;
+use crate::FuzzOutcome;
 
-pub(super) fn read(input: &[u8]) -> Verdict {
-    let Some((dropped, rest)) = input.split_first() else { return Verdict::Refused };
+pub(super) fn read(input: &[u8]) -> FuzzOutcome {
+    let Some((dropped, rest)) = input.split_first() else { return FuzzOutcome::Refused };
     let text = String::from_utf8_lossy(rest);
     let parts: Vec<Part<'_>> = text.lines().map(part).collect();
     let lines = ["a dropped message", "another"];
     let overflow = (*dropped > 0)
         .then_some(Overflow { dropped: u64::from(*dropped), lines: &lines[..usize::from(*dropped).min(2)] });
     if parts.is_empty() {
-        return Verdict::Refused;
+        return FuzzOutcome::Refused;
     }
     check(&parts, overflow, &turn_text(&parts, overflow));
-    Verdict::Understood
+    FuzzOutcome::Understood
 }
 
 fn part(line: &str) -> Part<'_> {
