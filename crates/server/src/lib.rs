@@ -23,6 +23,7 @@
 mod admin;
 mod agents;
 mod app;
+mod error;
 mod events;
 mod http;
 mod mcp;
@@ -31,8 +32,10 @@ mod server;
 mod service;
 mod telemetry;
 
-pub use admin::audit::verify as verify_audit;
-pub use admin::tokens::Tokens;
+pub use admin::audit::{AuditError, Damage, verify as verify_audit};
+pub use admin::tokens::{TokenError, Tokens};
+pub use error::{FileError, ServerError};
 pub use http::router::openapi_json;
 pub use schedules::check_schedules;
+pub use schedules::cron::CronError;
 pub use server::{Parts, Reloader, Server, audit_file, state_dir, threads, tokens_file, with_echo};

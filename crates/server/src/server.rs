@@ -20,6 +20,7 @@ use crate::admin::config_drift::{differences, in_words};
 use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
 use crate::app::{App, LAST_WORDS};
+use crate::error::ServerError;
 use crate::events::hub::{Bus, Wishes};
 use crate::events::pump::Reader;
 use crate::events::signal::Signal;
@@ -145,7 +146,7 @@ fn traces_to(
     handle: &Handle,
     is_shared: bool,
     closing: &Signal,
-) -> Result<(Traces, Option<JoinHandle<()>>), String> {
+) -> Result<(Traces, Option<JoinHandle<()>>), ServerError> {
     let variable = std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
     let Some(endpoint) = crate::telemetry::otlp::endpoint(config.server.otlp.as_deref(), variable) else {
         return Ok((Traces::default(), None));
@@ -175,7 +176,7 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
 
 impl Server {
     /// Opens the store and everything beside it; nothing is served yet.
-    pub async fn open(parts: Parts) -> Result<Server, String> {
+    pub async fn open(parts: Parts) -> Result<Server, ServerError> {
         let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
         let lock = match &state_dir {
@@ -185,11 +186,7 @@ impl Server {
         let tokens = Tokens::open(state_dir.as_deref().map(tokens_file))?;
         let audit = Audit::open(state_dir.as_deref().map(audit_file))?;
         if !config.listen.is_loopback() && tokens.is_empty() {
-            return Err(format!(
-                "{} can be reached from elsewhere, and there is no token; make one with `laneway token create`, or \
-                 listen on 127.0.0.1",
-                config.listen
-            ));
+            return Err(ServerError::NoToken(config.listen.clone()));
         }
         let is_loopback = config.listen.is_loopback();
         let live_config = Arc::new(ArcSwap::from_pointee(config));
@@ -204,17 +201,17 @@ impl Server {
         // Work whose agent is gone from the configuration fails by itself, and can be run again.
         options.unknown_kinds = UnknownKinds::Fail;
         options.settings = Some(lane_blocks(&config));
-        let options = runners.into_options(options).map_err(|error| error.to_string())?;
+        let options = runners.into_options(options)?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let handle = match store {
             None => Handle::in_memory(options),
-            Some(store) => Handle::open(store, options).await.map_err(|error| error.to_string())?,
+            Some(store) => Handle::open(store, options).await?,
         };
         tell_replaced(&config, &handle);
-        handle.configure(lane_blocks(&config)).await.map_err(|error| error.to_string())?;
+        handle.configure(lane_blocks(&config)).await?;
         handle.set_tool_calls(tool_calls(&config));
         let messages = handle.configure_messages(config.messages.settings()).await;
-        messages.map_err(|error| error.to_string())?;
+        messages?;
         let closing = Signal::default();
         let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
         let (bus, wishes) = Bus::new(laneway_engine::Clock::now(&clock));
@@ -333,30 +330,30 @@ pub struct Reloader(Arc<App>);
 
 impl Reloader {
     /// All of the file takes effect, or, with the error, none of it.
-    pub async fn reload(&self) -> Result<(), String> {
+    pub async fn reload(&self) -> Result<(), ServerError> {
         let app = &self.0;
         let Some(path) = &app.config_file else {
-            return Err("the server was started without a configuration file".to_owned());
+            return Err(ServerError::NoConfigFile);
         };
         let options = app.variables.iter().map(|(option, value)| (option.as_str(), value.as_str()));
         let environment = laneway_config::with_options(std::env::vars(), options);
         let loaded = laneway_config::load(path, laneway_config::Profile::SERVER, environment);
-        let mut new = loaded.map_err(|errors| errors.to_string())?;
+        let mut new = loaded?;
         crate::server::with_echo(&mut new);
         check_schedules(&new)?;
         let old = app.config();
         if new.listen != old.listen || new.store != old.store {
-            return Err("listen and store take effect with a restart only; nothing was changed".to_owned());
+            return Err(ServerError::NeedsRestart);
         }
         let held = new.hold_until_restart(&old);
         // What was changed by calls, here or at another server, gives way to the file.
         app.overrides.forget();
-        app.handle.settle(lane_blocks(&new)).await.map_err(|error| error.to_string())?;
+        app.handle.settle(lane_blocks(&new)).await?;
         app.handle.set_tool_calls(tool_calls(&new));
         let messages = app.handle.configure_messages(new.messages.settings()).await;
-        messages.map_err(|error| error.to_string())?;
+        messages?;
         app.config.store(Arc::new(new));
-        app.runners.register(&app.handle).map_err(|error| error.to_string())?;
+        app.runners.register(&app.handle)?;
         app.schedules.changed.notify_one();
         if !held.is_empty() {
             let keys = held.join(", ");
@@ -364,7 +361,10 @@ impl Reloader {
         }
         let details = serde_json::json!({ "needs_restart": held });
         let record = AuditRecord::new("config", "reload", path.display().to_string(), details);
-        app.audit.record(app.now(), "signal", record).await.map_err(|error| error.problem.detail.clone())
+        app.audit
+            .record(app.now(), "signal", record)
+            .await
+            .map_err(|error| ServerError::Unrecorded(error.to_string()))
     }
 }
 

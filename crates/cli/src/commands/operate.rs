@@ -22,7 +22,7 @@ fn state(place: &Place) -> Result<PathBuf, Trouble> {
 }
 
 fn tokens(place: &Place) -> Result<Tokens, Trouble> {
-    Tokens::open(Some(tokens_file(&state(place)?))).map_err(Trouble::Failure)
+    Tokens::open(Some(tokens_file(&state(place)?))).map_err(|error| Trouble::Failure(error.to_string()))
 }
 
 /// Makes a token and prints it.
@@ -33,7 +33,7 @@ pub(crate) fn create_token(new: NewToken) -> Result<(), Trouble> {
         scopes: new.scopes,
         speaks_for_others: new.speaks_for_others,
     };
-    let created = tokens.create(&asked, format::now()).map_err(Trouble::Input)?;
+    let created = tokens.create(&asked, format::now()).map_err(|error| Trouble::Input(error.to_string()))?;
     match new.place.json {
         true => output::json(&created),
         false => output::line(&created.token),
@@ -56,7 +56,7 @@ pub(crate) fn list_tokens(place: &Place) -> Result<(), Trouble> {
 
 /// Takes a token away.
 pub(crate) fn remove_token(id: &str, place: &Place) -> Result<(), Trouble> {
-    match tokens(place)?.remove(id).map_err(Trouble::Failure)? {
+    match tokens(place)?.remove(id).map_err(|error| Trouble::Failure(error.to_string()))? {
         true if place.json => output::json(&serde_json::json!({ "removed": id })),
         true => output::line("Removed."),
         false => Err(Trouble::Input("there is no such token; `laneway token list` shows all".to_owned())),
@@ -105,7 +105,7 @@ pub(crate) fn verify_audit(
         Some(file) => file,
         None => audit_file(&state(&Place { config, json: is_json })?),
     };
-    let lines = laneway_server::verify_audit(&file).map_err(Trouble::Failure)?;
+    let lines = laneway_server::verify_audit(&file).map_err(|error| Trouble::Failure(error.to_string()))?;
     match is_json {
         true => output::json(&serde_json::json!({ "lines": lines, "whole": true })),
         false => output::line(&format!("{lines} lines, none changed")),

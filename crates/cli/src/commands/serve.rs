@@ -32,7 +32,7 @@ pub(crate) fn configuration(
     };
     let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
     with_echo(&mut config);
-    laneway_server::check_schedules(&config).map_err(Trouble::Input)?;
+    laneway_server::check_schedules(&config).map_err(|error| Trouble::Input(error.to_string()))?;
     Ok((config, file))
 }
 
@@ -62,7 +62,7 @@ async fn run(
     let store = open_store(&config.store).await?;
     let (listen, to_try) = (config.listen.clone(), agent_to_try(&config));
     let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
-    let server = Server::open(parts).await.map_err(Trouble::Failure)?;
+    let server = Server::open(parts).await.map_err(|error| Trouble::Failure(error.to_string()))?;
     let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
     let listener = TcpListener::bind(listen.to_string()).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
@@ -72,7 +72,7 @@ async fn run(
         while hangup.recv().await.is_some() {
             match reloader.reload().await {
                 Ok(()) => tracing::info!("the configuration was read again"),
-                Err(error) => tracing::error!(error, "the configuration stays as it was"),
+                Err(error) => tracing::error!(%error, "the configuration stays as it was"),
             }
         }
     });

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::admin::files;
 use crate::admin::tokens::hex;
 use crate::app::App;
+use crate::error::FileError;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -22,6 +23,59 @@ const LISTED_MAX: usize = 10_000;
 
 /// What comes before the first line.
 const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Why an audit log cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is no log.
+    #[error("there is no audit log {}", .0.display())]
+    Missing(PathBuf),
+    /// A line breaks the chain.
+    #[error("{}, line {line}: {damage}", path.display())]
+    Line {
+        /// Which log.
+        path: PathBuf,
+        /// Which line, counted from one.
+        line: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// The file that says how long the log is makes no sense.
+    #[error("{} cannot be read", .0.display())]
+    End(PathBuf),
+    /// The log is shorter than it was.
+    #[error("{} has {lines} lines and had {had}: its end was taken out", path.display())]
+    Cut {
+        /// Which log.
+        path: PathBuf,
+        /// How many lines it has.
+        lines: usize,
+        /// How many lines it had.
+        had: u64,
+    },
+}
+
+/// What is wrong with a line of an audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// It is no entry.
+    #[error("cannot be read")]
+    Unreadable,
+    /// It has the number of another line.
+    #[error("has number {0}: a line is missing or too many")]
+    Number(u64),
+    /// Its hash is not that of the line before.
+    #[error("does not follow the line before it: something was changed or taken out")]
+    Order,
+    /// Its own hash does not fit.
+    #[error("was changed")]
+    Changed,
+}
 
 /// The audit log. Clones are the same log.
 #[derive(Clone)]
@@ -70,7 +124,7 @@ impl App {
 
 impl Audit {
     /// The log in a file, which need not be there yet; `None`: it is forgotten with the process.
-    pub(crate) fn open(path: Option<PathBuf>) -> Result<Audit, String> {
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Audit, AuditError> {
         let mut log = Log {
             file: None,
             end: path.as_deref().map(end_of).unwrap_or_default(),
@@ -79,8 +133,8 @@ impl Audit {
             listed: VecDeque::new(),
         };
         if let Some(path) = path {
-            let cannot = |error: std::io::Error| format!("cannot open {}: {error}", path.display());
-            let good = mend(&path).map_err(cannot)?;
+            let cannot = FileError::of("open", &path);
+            let good = mend(&path).map_err(&cannot)?;
             for entry in verify_text(&path, &good)? {
                 log.last.clone_from(&entry.hash);
                 log.next = entry.id + 1;
@@ -194,30 +248,29 @@ fn end_of(log: &Path) -> PathBuf {
 }
 
 /// Checks the chain of a log and returns how many lines it has.
-pub fn verify(path: &Path) -> Result<u64, String> {
-    let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+pub fn verify(path: &Path) -> Result<u64, AuditError> {
+    let text = files::read(path).map_err(FileError::of("read", path))?;
     match text {
         Some(text) => verify_text(path, &text).map(|entries| entries.len() as u64),
-        None => Err(format!("there is no audit log {}", path.display())),
+        None => Err(AuditError::Missing(path.to_owned())),
     }
 }
 
-fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, String> {
-    let name = path.display();
+fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, AuditError> {
     let mut last = BEGINNING.to_owned();
     let mut entries = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let place = number as u64 + 1;
-        let broken = |what: &str| format!("{name}, line {place}: {what}");
-        let entry: AuditEntry = serde_json::from_str(line).map_err(|_| broken("cannot be read"))?;
+        let broken = |damage| AuditError::Line { path: path.to_owned(), line: place, damage };
+        let entry: AuditEntry = serde_json::from_str(line).map_err(|_| broken(Damage::Unreadable))?;
         if entry.id != place {
-            return Err(broken(&format!("has number {}: a line is missing or too many", entry.id)));
+            return Err(broken(Damage::Number(entry.id)));
         }
         if entry.prev != last {
-            return Err(broken("does not follow the line before it: something was changed or taken out"));
+            return Err(broken(Damage::Order));
         }
         if entry.hash != hash_of(&entry) {
-            return Err(broken("was changed"));
+            return Err(broken(Damage::Changed));
         }
         last.clone_from(&entry.hash);
         entries.push(entry);
@@ -227,22 +280,18 @@ fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, String> {
 }
 
 /// A log that was cut off at a line is a whole chain: only how far it went tells.
-fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), String> {
+fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), AuditError> {
     let end = end_of(path);
-    let said = files::read(&end).map_err(|error| format!("cannot read {}: {error}", end.display()))?;
+    let said = files::read(&end).map_err(FileError::of("read", &end))?;
     // A log of an older program has none until something is added.
     let Some(said) = said else { return Ok(()) };
     let (count, hash) = said.trim().split_once(' ').unwrap_or_default();
-    let count: u64 = count.parse().map_err(|_| format!("{} cannot be read", end.display()))?;
+    let count: u64 = count.parse().map_err(|_| AuditError::End(end.clone()))?;
     // The line is written first, so that there may be one more after a crash.
     match entries.iter().find(|entry| entry.id == count) {
         Some(entry) if entry.hash == hash => Ok(()),
-        Some(_) => Err(format!("{}, line {count}: was changed", path.display())),
-        None => Err(format!(
-            "{} has {} lines and had {count}: its end was taken out",
-            path.display(),
-            entries.len()
-        )),
+        Some(_) => Err(AuditError::Line { path: path.to_owned(), line: count, damage: Damage::Changed }),
+        None => Err(AuditError::Cut { path: path.to_owned(), lines: entries.len(), had: count }),
     }
 }
 
@@ -262,7 +311,7 @@ mod tests {
         for target in ["a", "b", "c"] {
             audit.record(Timestamp(7), "ann", cleared(target)).await.unwrap();
         }
-        assert_eq!(verify(&path), Ok(3));
+        assert_eq!(verify(&path).unwrap(), 3);
         let good = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = good.lines().collect();
         let edits = [
@@ -283,7 +332,7 @@ mod tests {
         std::fs::write(&path, format!("{good}{{\"id\":4,\"at")).unwrap();
         let audit = Audit::open(Some(path.clone())).unwrap();
         audit.record(Timestamp(8), "ann", cleared("d")).await.unwrap();
-        assert_eq!(verify(&path), Ok(4));
+        assert_eq!(verify(&path).unwrap(), 4);
         assert_eq!(audit.list(Some(4), 2).iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2]);
     }
 }

@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::error::{FileError, ServerError};
+
 /// Puts `bytes` in the place of whatever the file held. Readable only by the owner: there may be secrets in it.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
@@ -36,11 +38,11 @@ pub(crate) fn append_to(path: &Path) -> io::Result<File> {
 const LOCKED_MAX: Duration = Duration::from_secs(3);
 
 /// Takes a directory for one server, as long as the file is open. Two that write the same files would lose what the other wrote.
-pub(crate) async fn lock(dir: &Path) -> Result<File, String> {
+pub(crate) async fn lock(dir: &Path) -> Result<File, ServerError> {
     let path = dir.join("lock");
-    let cannot = |error: io::Error| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(dir).map_err(cannot)?;
-    let file = owner_only().write(true).create(true).truncate(false).open(&path).map_err(cannot)?;
+    let cannot = FileError::of("lock", &path);
+    std::fs::create_dir_all(dir).map_err(&cannot)?;
+    let file = owner_only().write(true).create(true).truncate(false).open(&path).map_err(&cannot)?;
     let begun = tokio::time::Instant::now();
     loop {
         match file.try_lock() {
@@ -49,12 +51,9 @@ pub(crate) async fn lock(dir: &Path) -> Result<File, String> {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(format!(
-                    "{} is in use by another server: give each a directory of its own, with `state` in its server block",
-                    dir.display()
-                ));
+                return Err(ServerError::InUse(dir.to_owned()));
             }
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::Error(error)) => return Err(cannot(error).into()),
         }
     }
 }

@@ -14,11 +14,52 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::admin::files;
+use crate::error::FileError;
 
 /// How many tokens there can be.
 const TOKENS_MAX: usize = 10_000;
 /// How often to look whether the file has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Why tokens cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// The subject is no name.
+    #[error("subject: {0}")]
+    Subject(#[from] laneway_core::NameError),
+    /// A new token may do nothing.
+    #[error("scopes must name at least one of read, submit, worker, admin")]
+    NoScopes,
+    /// There are too many tokens.
+    #[error("there can be {TOKENS_MAX} tokens at most")]
+    TooMany,
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file holds no tokens.
+    #[error("{} cannot be read as tokens (line {})", path.display(), source.line())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Where it makes no sense.
+        source: serde_json::Error,
+    },
+    /// Another version of the program wrote the file.
+    #[error("{} has version {version}; this program knows 1", path.display())]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// Which version.
+        version: u32,
+    },
+    /// The tokens cannot be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
 
 /// All tokens.
 pub struct Tokens {
@@ -63,7 +104,7 @@ pub(crate) struct Bearer {
 
 impl Tokens {
     /// The tokens in a file, which need not be there yet; `None`: tokens are forgotten with the process.
-    pub fn open(path: Option<PathBuf>) -> Result<Tokens, String> {
+    pub fn open(path: Option<PathBuf>) -> Result<Tokens, TokenError> {
         let tokens = Tokens { path, state: Mutex::default() };
         tokens.reload(&mut tokens.lock())?;
         Ok(tokens)
@@ -73,7 +114,7 @@ impl Tokens {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reload(&self, state: &mut State) -> Result<(), String> {
+    fn reload(&self, state: &mut State) -> Result<(), TokenError> {
         let Some(path) = &self.path else { return Ok(()) };
         state.looked = Some(Instant::now());
         let changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
@@ -91,7 +132,7 @@ impl Tokens {
         if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY)
             && let Err(error) = self.reload(&mut state)
         {
-            tracing::error!(error, "the tokens stay as they were");
+            tracing::error!(%error, "the tokens stay as they were");
         }
         state
     }
@@ -122,10 +163,10 @@ impl Tokens {
     }
 
     /// Makes a token. Its secret is told here and never again.
-    pub fn create(&self, new: &NewToken, now: Timestamp) -> Result<CreatedToken, String> {
-        laneway_core::Name::new(new.subject.as_str()).map_err(|error| format!("subject: {error}"))?;
+    pub fn create(&self, new: &NewToken, now: Timestamp) -> Result<CreatedToken, TokenError> {
+        laneway_core::Name::new(new.subject.as_str())?;
         if new.scopes.is_empty() {
-            return Err("scopes must name at least one of read, submit, worker, admin".to_owned());
+            return Err(TokenError::NoScopes);
         }
         let (id, secret) = (random_hex(8)?, random_hex(32)?);
         let mut scopes = new.scopes.clone();
@@ -140,18 +181,18 @@ impl Tokens {
             hash: hash(&secret),
         };
         let view = token.view();
-        self.change(|tokens| match tokens.len() < TOKENS_MAX {
-            true => {
-                tokens.push(token);
-                Ok(())
+        self.change(|tokens| {
+            if tokens.len() >= TOKENS_MAX {
+                return Err(TokenError::TooMany);
             }
-            false => Err(format!("there can be {TOKENS_MAX} tokens at most")),
+            tokens.push(token);
+            Ok(())
         })?;
         Ok(CreatedToken { token: format!("{}.{secret}", view.id), view })
     }
 
     /// Takes a token away; says whether there was one.
-    pub fn remove(&self, id: &str) -> Result<bool, String> {
+    pub fn remove(&self, id: &str) -> Result<bool, TokenError> {
         let mut found = false;
         self.change(|tokens| {
             let before = tokens.len();
@@ -167,16 +208,18 @@ impl Tokens {
         self.fresh().tokens.iter().map(Token::view).collect()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Token>) -> Result<(), String>) -> Result<(), String> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<Token>) -> Result<(), TokenError>,
+    ) -> Result<(), TokenError> {
         let mut state = self.lock();
         self.reload(&mut state)?;
         let mut tokens = state.tokens.clone();
         change(&mut tokens)?;
         if let Some(path) = &self.path {
             let kept = Kept { version: 1, tokens: tokens.clone() };
-            let text = serde_json::to_vec_pretty(&kept).map_err(|error| error.to_string())?;
-            files::replace(path, &text)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            let text = serde_json::to_vec_pretty(&kept)?;
+            files::replace(path, &text).map_err(FileError::of("write", path))?;
             state.changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
         }
         state.tokens = tokens;
@@ -196,14 +239,14 @@ impl Token {
     }
 }
 
-fn load(path: &Path) -> Result<Vec<Token>, String> {
-    let text = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+fn load(path: &Path) -> Result<Vec<Token>, TokenError> {
+    let text = files::read(path).map_err(FileError::of("read", path))?;
     let Some(text) = text else { return Ok(Vec::new()) };
     let kept: Kept = serde_json::from_str(&text)
-        .map_err(|error| format!("{} cannot be read as tokens (line {})", path.display(), error.line()))?;
+        .map_err(|source| TokenError::Damaged { path: path.to_owned(), source })?;
     match kept.version {
         1 => Ok(kept.tokens),
-        version => Err(format!("{} has version {version}; this program knows 1", path.display())),
+        version => Err(TokenError::Version { path: path.to_owned(), version }),
     }
 }
 
@@ -215,9 +258,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn random_hex(bytes: usize) -> Result<String, String> {
+fn random_hex(bytes: usize) -> Result<String, TokenError> {
     let mut random = vec![0; bytes];
-    getrandom::fill(&mut random).map_err(|error| format!("no random numbers: {error}"))?;
+    getrandom::fill(&mut random)?;
     Ok(hex(&random))
 }
 

@@ -47,7 +47,7 @@ enum Who {
 }
 
 impl Runners {
-    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Result<Runners, String> {
+    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Result<Runners, reqwest::Error> {
         Ok(Runners { config, upstream: Upstream::new()?, listens: RwLock::new(String::new()) })
     }
 

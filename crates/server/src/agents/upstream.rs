@@ -17,14 +17,14 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) struct Upstream(reqwest::Client);
 
 impl Upstream {
-    pub(crate) fn new() -> Result<Upstream, String> {
+    pub(crate) fn new() -> Result<Upstream, reqwest::Error> {
         // Another part of the program may have chosen already; either choice will do.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("laneway/", env!("CARGO_PKG_VERSION")));
-        client.build().map(Upstream).map_err(|error| format!("cannot make an HTTP client: {error}"))
+        client.build().map(Upstream)
     }
 
     /// Asks. Dropping the future closes the connection, which is how the upstream learns that nobody waits; the run's

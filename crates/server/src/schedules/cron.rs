@@ -5,6 +5,21 @@ use croner::parser::{CronParser, Seconds};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
+/// What is wrong with the times of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CronError {
+    /// There is no such time zone.
+    #[error("timezone must be a name such as Europe/Berlin or UTC")]
+    TimeZone,
+    /// The fields make no sense.
+    #[error("cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly")]
+    Fields,
+    /// It would never fire.
+    #[error("cron names a moment that never comes")]
+    Never,
+}
+
 /// The moments at which something is due.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
@@ -14,21 +29,21 @@ pub(crate) struct Times {
 
 impl Times {
     /// Reads five or six fields, or `@daily` and the like. What would never fire is refused.
-    pub(crate) fn read(cron: &str, zone: &str) -> Result<Times, String> {
-        let zone = TimeZone::get(zone)
-            .map_err(|_| "timezone must be a name such as Europe/Berlin or UTC".to_owned())?;
+    pub(crate) fn read(cron: &str, zone: &str) -> Result<Times, CronError> {
+        let zone = TimeZone::get(zone).map_err(|_| CronError::TimeZone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
         // The parser takes a list of nothing for a field that nothing fits, and would look for that for seconds.
         let has_gap = cron.split_whitespace().flat_map(|field| field.split(',')).any(str::is_empty);
         // A seventh field would be years.
         let is_long = cron.split_whitespace().count() > 6;
-        let cron = Some(cron).filter(|_| !has_gap && !is_long).and_then(|cron| parser.parse(cron).ok()).ok_or(
-            "cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly",
-        )?;
+        let cron = Some(cron)
+            .filter(|_| !has_gap && !is_long)
+            .and_then(|cron| parser.parse(cron).ok())
+            .ok_or(CronError::Fields)?;
         let times = Times { cron, zone };
         match times.after(Timestamp::now()) {
             Some(_) => Ok(times),
-            None => Err("cron names a moment that never comes".to_owned()),
+            None => Err(CronError::Never),
         }
     }
 

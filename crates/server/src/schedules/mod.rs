@@ -18,6 +18,7 @@ use laneway_protocol::{At, ChatRequest, Code, ScheduleRun, end_word};
 use tokio::sync::Notify;
 
 use crate::app::App;
+use crate::error::ServerError;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::schedules::cron::{Times, millis, moment};
@@ -66,11 +67,13 @@ impl Trigger {
 }
 
 /// What is wrong with the schedules of a configuration, each with its name.
-pub fn check_schedules(config: &Config) -> Result<(), String> {
+pub fn check_schedules(config: &Config) -> Result<(), ServerError> {
     for schedule in &config.schedules {
-        let source = config.source(&format!("schedule \"{}\"", schedule.name), "cron");
-        Times::read(&schedule.cron, &schedule.timezone)
-            .map_err(|error| format!("{source}: schedule \"{}\": {error}", schedule.name))?;
+        Times::read(&schedule.cron, &schedule.timezone).map_err(|source| ServerError::Schedule {
+            place: config.source(&format!("schedule \"{}\"", schedule.name), "cron").to_string(),
+            schedule: schedule.name.to_string(),
+            source,
+        })?;
     }
     Ok(())
 }

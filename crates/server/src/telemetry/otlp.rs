@@ -17,6 +17,7 @@ use laneway_engine::{Handle, TaskRecord};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ServerError;
 use crate::service::envelope::Envelope;
 use crate::telemetry::otlp_spans::{Parent, request, spans};
 
@@ -63,18 +64,18 @@ pub(crate) fn endpoint(configured: Option<&str>, variable: Option<String>) -> Op
 
 impl Traces {
     /// Traces to the collector at this address, and what sends them there.
-    pub(crate) fn to(endpoint: &str, handle: Handle, is_shared: bool) -> Result<(Traces, Exporter), String> {
+    pub(crate) fn to(
+        endpoint: &str,
+        handle: Handle,
+        is_shared: bool,
+    ) -> Result<(Traces, Exporter), ServerError> {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let parsed: Result<axum::http::Uri, _> = url.parse();
         if !parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
         {
-            return Err(format!(
-                "the address for traces (server.otlp or OTEL_EXPORTER_OTLP_ENDPOINT) must be like \
-                 http://127.0.0.1:4318, not {endpoint}"
-            ));
+            return Err(ServerError::TracesAddress(endpoint.to_owned()));
         }
-        let client =
-            reqwest::Client::builder().timeout(TIMEOUT).build().map_err(|error| error.to_string())?;
+        let client = reqwest::Client::builder().timeout(TIMEOUT).build()?;
         let (sender, ended) = mpsc::channel(ENDED_MAX);
         let inner = Inner { ended: sender, notes: Mutex::default(), is_shared, untold: AtomicU64::new(0) };
         let traces = Arc::new(inner);
@@ -204,7 +205,7 @@ impl Exporter {
                     tracing::warn!(status, "the collector refuses traces; they are dropped");
                     return;
                 }
-                Err(problem) => problem,
+                Err(error) => error.to_string(),
             };
             if attempt == tries {
                 tracing::warn!(problem, "the collector cannot be reached; traces are dropped");
@@ -215,10 +216,10 @@ impl Exporter {
         }
     }
 
-    async fn post(&self, body: String) -> Result<u16, String> {
+    async fn post(&self, body: String) -> Result<u16, reqwest::Error> {
         let request = self.client.post(&self.url).header("content-type", "application/json").body(body);
         // The address may hold a password, and is in the error's text.
-        let answer = request.send().await.map_err(|error| error.without_url().to_string())?;
+        let answer = request.send().await.map_err(reqwest::Error::without_url)?;
         Ok(answer.status().as_u16())
     }
 }

@@ -42,7 +42,7 @@ async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), Trouble> {
     let listen = config.listen.to_string();
     let parts =
         Parts { state_dir: state_dir(&config), config_file: None, overrides: Vec::new(), store, config };
-    let server = Server::open(parts).await.map_err(Trouble::Failure)?;
+    let server = Server::open(parts).await.map_err(|error| Trouble::Failure(error.to_string()))?;
     let listener = TcpListener::bind(&listen).await;
     let listener =
         listener.map_err(|error| Trouble::Failure(format!("cannot listen on {listen}: {error}")))?;

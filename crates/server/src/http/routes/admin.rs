@@ -40,7 +40,7 @@ pub(crate) async fn create_token(
     caller: Caller,
     Body(new): Body<NewToken>,
 ) -> ApiResult<(StatusCode, Json<CreatedToken>)> {
-    let created = app.tokens.create(&new, app.now()).map_err(ApiError::invalid)?;
+    let created = app.tokens.create(&new, app.now()).map_err(|error| ApiError::invalid(error.to_string()))?;
     let scopes: Vec<&str> = created.view.scopes.iter().map(|scope| scope.as_str()).collect();
     let details = json!({ "subject": created.view.subject, "scopes": scopes });
     app.record(
@@ -74,7 +74,7 @@ pub(crate) async fn remove_token(
     if is_last && !app.tokens.is_empty() && !app.config().listen.is_loopback() {
         return Err(ApiError::invalid("the last token stays while the server can be reached from elsewhere"));
     }
-    match app.tokens.remove(&query.id).map_err(ApiError::invalid)? {
+    match app.tokens.remove(&query.id).map_err(|error| ApiError::invalid(error.to_string()))? {
         false => Err(ApiError::not_found("token")),
         true => {
             app.record(

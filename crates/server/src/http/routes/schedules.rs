@@ -110,7 +110,7 @@ fn catch_up(word: Option<&str>) -> ApiResult<Option<bool>> {
 }
 
 fn check(app: &App, made: &Made) -> ApiResult<()> {
-    Times::read(&made.cron, &made.timezone).map_err(ApiError::invalid)?;
+    Times::read(&made.cron, &made.timezone).map_err(|error| ApiError::invalid(error.to_string()))?;
     agent_named(app, &made.agent).map_err(|_| ApiError::invalid("agent must be the name of an agent"))?;
     if made.message.trim().is_empty() {
         return Err(ApiError::invalid("message must not be empty"));
