@@ -1,24 +1,19 @@
 //! The server: HTTP, SSE, WebSocket and MCP in front of one queue.
 //!
-//! Every request is decoded, asked of the [`Handle`](laneway_engine::Handle), and the answer encoded. No rule of the
-//! queue is here, and no state but that of connections. The order is always the same: who asks, does it make sense, is
-//! there room.
+//! A route decodes a request, calls [`service`] and encodes the answer. The rules of the queue live in the core; the server
+//! holds connections, tokens and the audit log.
 //!
-//! | question | file |
+//! | question | folder |
 //! |---|---|
-//! | opening, serving, stopping | `server.rs`, `timed.rs`, `alarm.rs`, `signal.rs` |
-//! | which routes are there, and who may use them? | `routes.rs`, `front.rs`, `auth.rs`, `tokens.rs`, `limits.rs` |
-//! | reading requests, refusing them | `extract.rs`, `problem.rs` |
-//! | from a request to a task | `asks.rs`, `envelope.rs`, `chat.rs`, `tasks.rs`, `slots.rs` |
-//! | who runs turns | `runners.rs`, `command.rs`, `upstream.rs`, `workers.rs` |
-//! | events | `watching.rs`, `bus.rs`, `board.rs`, `happening.rs`, `streams.rs`, `socket.rs` |
-//! | MCP | `mcp/` |
-//! | sessions and their messages | `sessions.rs`, `messages.rs` |
-//! | lists, lanes, status, charts, metrics | `tasks_list.rs`, `attempts.rs`, `tasks_groups.rs`, `lanes.rs`, `status.rs`, `charts.rs`, `charts_route.rs`, `metrics.rs` |
-//! | traces for a collector | `otlp.rs`, `otlp_spans.rs` |
-//! | the dashboard's files | `dashboard.rs` |
-//! | schedules | `cron.rs`, `schedules.rs`, `schedule_notes.rs`, `schedule_routes.rs` |
-//! | what is kept beside the store | `files.rs`, `tokens.rs`, `audit.rs` |
+//! | open, serve, stop, reload | `server.rs`, `reload.rs`, `net/` |
+//! | routes, authentication, limits, errors | `http/` |
+//! | ask an agent, submit a task, send a message, hold a slot | `service/` |
+//! | who runs turns and tasks | `agents/` |
+//! | SSE, WebSocket | `events/` |
+//! | tools for models | `mcp/` |
+//! | work by the clock | `schedules/` |
+//! | metrics, charts, traces | `telemetry/` |
+//! | tokens, audit log, configuration drift | `admin/` |
 
 mod admin;
 mod agents;
@@ -27,6 +22,8 @@ mod error;
 mod events;
 mod http;
 mod mcp;
+mod net;
+mod reload;
 mod schedules;
 mod server;
 mod service;
@@ -36,6 +33,7 @@ pub use admin::audit::{AuditError, Damage, verify as verify_audit};
 pub use admin::tokens::{TokenError, Tokens};
 pub use error::{FileError, ServerError};
 pub use http::router::openapi_json;
+pub use reload::Reloader;
 pub use schedules::check_schedules;
 pub use schedules::cron::CronError;
-pub use server::{Parts, Reloader, Server, audit_file, state_dir, threads, tokens_file, with_echo};
+pub use server::{Parts, Server, audit_file, state_dir, threads, tokens_file, with_echo};

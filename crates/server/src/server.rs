@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use laneway_config::{Config, Store as StorePlace};
 use laneway_core::{Block, LaneSettings, Pattern};
 use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::admin::audit::{Audit, AuditRecord};
+use crate::admin::audit::Audit;
 use crate::admin::config_drift::{differences, in_words};
 use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
@@ -25,16 +23,12 @@ use crate::events::hub::{Bus, Wishes};
 use crate::events::pump::Reader;
 use crate::events::signal::Signal;
 use crate::http::limits::Callers;
-use crate::http::read_timeout::Alarms;
-use crate::http::write_timeout::Timed;
+use crate::net::connections;
+use crate::reload::Reloader;
 use crate::schedules::{Schedules, check_schedules};
 use crate::telemetry::charts::Charts;
 use crate::telemetry::otlp::Traces;
 
-/// How much of a request's head there may be.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// How long a client may take to read what was written to it before it is cut off.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many updates of the engine may wait for the one reader that passes them on.
 const UPDATES_MAX: usize = 65_536;
 /// What a finished task was asked is remembered with it if it is no longer than so many bytes.
@@ -133,7 +127,7 @@ fn tell_replaced(config: &Config, handle: &Handle) {
 }
 
 /// Without a `queue` block tool calls run one after another, directly.
-fn tool_calls(config: &Config) -> ToolCalls {
+pub(crate) fn tool_calls(config: &Config) -> ToolCalls {
     match &config.tools {
         None => ToolCalls::Direct,
         Some(lanes) => ToolCalls::Lanes { metrics: lanes.metrics, tools: lanes.tools.clone() },
@@ -247,7 +241,7 @@ impl Server {
 
     /// A way to have the configuration file read again.
     pub fn reloader(&self) -> Reloader {
-        Reloader(Arc::clone(&self.app))
+        Reloader::new(Arc::clone(&self.app))
     }
 
     /// Serves until `stop` is over, then drains: readiness fails first, new work is refused, what runs may end, what
@@ -258,7 +252,7 @@ impl Server {
         app.runners.set_listens(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
         let router = crate::http::router::router(Arc::clone(&app));
-        let accepting = accept(listener, Arc::clone(&app), router);
+        let accepting = connections::accept(listener, Arc::clone(&app), router);
         let accepting = tokio::spawn(accepting);
         stop.await;
         tracing::info!("draining: no new work is taken");
@@ -277,94 +271,6 @@ impl Server {
         drop(lock);
         tracing::info!("stopped");
         Ok(())
-    }
-}
-
-/// Takes connections as long as there is room for them.
-async fn accept(listener: TcpListener, app: Arc<App>, router: axum::Router) {
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // No file descriptor left, say: there will be one when somebody goes.
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        // A connection beyond the bound is closed at once: one that waits would only wait longer.
-        if app.connections.len() >= app.limits().connections_max {
-            continue;
-        }
-        app.connections.spawn(connection(stream, Arc::clone(&app), router.clone()));
-    }
-}
-
-async fn connection(stream: TcpStream, app: Arc<App>, router: axum::Router) {
-    // Small answers go out at once.
-    drop(stream.set_nodelay(true));
-    let io = TokioIo::new(Timed::new(stream, WRITE_TIMEOUT));
-    let service = TowerToHyperService::new(router);
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder
-        .timer(Alarms::default())
-        .header_read_timeout(app.limits().header_timeout)
-        .max_buf_size(HEAD_BYTES_MAX);
-    let serving = builder.serve_connection(io, service).with_upgrades();
-    let mut serving = std::pin::pin!(serving);
-    let ended = match app.closing.unless_given(serving.as_mut()).await {
-        Some(ended) => ended,
-        None => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::trace!(%error, "a connection broke off");
-    }
-}
-
-/// Reads the configuration file again.
-#[derive(Clone)]
-pub struct Reloader(Arc<App>);
-
-impl Reloader {
-    /// All of the file takes effect, or, with the error, none of it.
-    pub async fn reload(&self) -> Result<(), ServerError> {
-        let app = &self.0;
-        let Some(path) = &app.config_file else {
-            return Err(ServerError::NoConfigFile);
-        };
-        let options = app.variables.iter().map(|(option, value)| (option.as_str(), value.as_str()));
-        let environment = laneway_config::with_options(std::env::vars(), options);
-        let loaded = laneway_config::load(path, laneway_config::Profile::SERVER, environment);
-        let mut new = loaded?;
-        crate::server::with_echo(&mut new);
-        check_schedules(&new)?;
-        let old = app.config();
-        if new.listen != old.listen || new.store != old.store {
-            return Err(ServerError::NeedsRestart);
-        }
-        let held = new.hold_until_restart(&old);
-        // What was changed by calls, here or at another server, gives way to the file.
-        app.overrides.forget();
-        app.handle.settle(lane_blocks(&new)).await?;
-        app.handle.set_tool_calls(tool_calls(&new));
-        let messages = app.handle.configure_messages(new.messages.settings()).await;
-        messages?;
-        app.config.store(Arc::new(new));
-        app.runners.register(&app.handle)?;
-        app.schedules.changed.notify_one();
-        if !held.is_empty() {
-            let keys = held.join(", ");
-            tracing::warn!(keys, "these take effect with a restart only; they stay as they were");
-        }
-        let details = serde_json::json!({ "needs_restart": held });
-        let record = AuditRecord::new("config", "reload", path.display().to_string(), details);
-        app.audit
-            .record(app.now(), "signal", record)
-            .await
-            .map_err(|error| ServerError::Unrecorded(error.to_string()))
     }
 }
 

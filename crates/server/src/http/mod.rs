@@ -5,7 +5,5 @@ pub(crate) mod error;
 pub(crate) mod extract;
 pub(crate) mod limits;
 pub(crate) mod middleware;
-pub(crate) mod read_timeout;
 pub(crate) mod router;
 pub(crate) mod routes;
-pub(crate) mod write_timeout;

@@ -158,7 +158,7 @@ async fn a_changed_file_takes_effect_whole_or_not_at_all() {
     assert_eq!(server.get("/api/lanes/agent:b").await.json()["max_queued"], 9);
     std::fs::write(&file, "agent \"c\" { echo = true }\nlane \"main\" { max_concurrency = 0 }").unwrap();
     let error = server.reloader.reload().await.unwrap_err();
-    assert!(error.contains("max_concurrency"), "{error}");
+    assert!(error.to_string().contains("max_concurrency"), "{error}");
     assert_eq!(server.get("/api/agents/c").await.status, 404);
     assert_eq!(server.get("/api/agents/b").await.status, 200);
 }

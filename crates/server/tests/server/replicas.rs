@@ -178,7 +178,7 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
         state_dir: None,
     };
     let refused = laneway_server::Server::open(parts).await.err().unwrap();
-    assert!(refused.contains(&newer), "{refused}");
+    assert!(refused.to_string().contains(&newer), "{refused}");
 }
 
 #[tokio::test]
@@ -302,7 +302,10 @@ async fn two_servers_do_not_share_a_directory_for_their_state() {
         state_dir: state_dir.clone(),
     };
     let refused = laneway_server::Server::open(parts()).await.err().unwrap();
-    assert!(refused.contains("is in use by another server: give each a directory of its own"), "{refused}");
+    assert!(
+        refused.to_string().contains("is in use by another server: give each a directory of its own"),
+        "{refused}"
+    );
     first.stop();
     first.stopped().await;
     laneway_server::Server::open(parts()).await.unwrap();

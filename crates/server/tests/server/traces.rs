@@ -121,5 +121,8 @@ async fn an_address_that_is_none_is_an_error_that_says_so() {
     let parts =
         laneway_server::Parts { config, config_file: None, overrides: vec![], store: None, state_dir: None };
     let Err(error) = laneway_server::Server::open(parts).await else { panic!("it opened") };
-    assert!(error.contains("server.otlp") && error.contains("http://127.0.0.1:4318"), "{error}");
+    assert!(
+        error.to_string().contains("server.otlp") && error.to_string().contains("http://127.0.0.1:4318"),
+        "{error}"
+    );
 }

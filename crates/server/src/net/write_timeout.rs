@@ -1,4 +1,4 @@
-//! A connection whose other end must take what is written within some time: whoever does not read is cut off.
+//! The time limit on writing: a client that does not read is disconnected.
 
 use std::io;
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A connection with a time limit on writing.
-pub(crate) struct Timed {
+pub(crate) struct WriteTimeout {
     stream: TcpStream,
     limit: Duration,
-    /// Runs while a write waits for the other end.
+    /// Runs while a write waits for the client.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Timed {
-    pub(crate) fn new(stream: TcpStream, limit: Duration) -> Timed {
-        Timed { stream, limit, stalled: None }
+impl WriteTimeout {
+    pub(crate) fn new(stream: TcpStream, limit: Duration) -> WriteTimeout {
+        WriteTimeout { stream, limit, stalled: None }
     }
 
-    fn watched<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn limit<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalled = None;
             return poll;
@@ -36,7 +36,7 @@ impl Timed {
     }
 }
 
-impl AsyncRead for Timed {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,14 +46,14 @@ impl AsyncRead for Timed {
     }
 }
 
-impl AsyncWrite for Timed {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watched(context, poll)
+        self.limit(context, poll)
     }
 
     fn poll_write_vectored(
@@ -62,7 +62,7 @@ impl AsyncWrite for Timed {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.watched(context, poll)
+        self.limit(context, poll)
     }
 
     fn is_write_vectored(&self) -> bool {

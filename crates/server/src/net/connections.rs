@@ -1,0 +1,62 @@
+//! Accepts connections and serves HTTP on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::app::App;
+use crate::net::read_timeout::ConnectionTimer;
+use crate::net::write_timeout::WriteTimeout;
+
+/// The longest head of a request.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// How long a client may take to read what the server wrote.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause after a failed accept: a file descriptor becomes free when another connection ends.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts connections until it is dropped. A connection beyond the bound is closed at once: it would only wait longer.
+pub(crate) async fn accept(listener: TcpListener, app: Arc<App>, router: Router) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        if app.connections.len() < app.limits().connections_max {
+            app.connections.spawn(serve(stream, Arc::clone(&app), router.clone()));
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, app: Arc<App>, router: Router) {
+    // Small answers go out at once.
+    drop(stream.set_nodelay(true));
+    let io = TokioIo::new(WriteTimeout::new(stream, WRITE_TIMEOUT));
+    let service = TowerToHyperService::new(router);
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(ConnectionTimer::default())
+        .header_read_timeout(app.limits().header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
+    let serving = builder.serve_connection(io, service).with_upgrades();
+    let mut serving = std::pin::pin!(serving);
+    let ended = match app.closing.unless_given(serving.as_mut()).await {
+        Some(ended) => ended,
+        None => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection ended early");
+    }
+}
