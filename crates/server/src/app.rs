@@ -1,4 +1,4 @@
-//! What all requests share. The state of the queue is not here: it is behind the [`Handle`].
+//! What all requests share. The state of the queue is behind the [`Handle`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl App {
         self.clock.now()
     }
 
-    /// Why nobody can wait for the end of a task any more.
+    /// The error of a wait for a task that the engine cannot go on with.
     pub(crate) fn unfinished(&self, task: TaskId, error: laneway_engine::Error) -> ApiError {
         ApiError::unfinished(task, error, self.handle.durability())
     }

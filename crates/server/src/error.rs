@@ -13,7 +13,7 @@ use crate::schedules::cron::CronError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// A file or directory beside the store cannot be used.
+    /// A file of the state directory cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
     /// Another server uses the state directory.
@@ -70,7 +70,7 @@ pub enum ServerError {
     Engine(#[from] laneway_engine::Error),
 }
 
-/// A file or directory beside the store that cannot be used.
+/// A file of the state directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct FileError {

@@ -29,7 +29,7 @@ mod server;
 mod service;
 mod telemetry;
 
-pub use admin::audit::{AuditError, Damage, verify as verify_audit};
+pub use admin::audit::{AuditDamage, AuditError, verify as verify_audit};
 pub use admin::tokens::{TokenError, Tokens};
 pub use error::{FileError, ServerError};
 pub use http::router::openapi_json;

@@ -31,9 +31,9 @@ use crate::telemetry::otlp::Traces;
 
 /// How many updates of the engine may wait for the one reader that passes them on.
 const UPDATES_MAX: usize = 65_536;
-/// What a finished task was asked is remembered with it if it is no longer than so many bytes.
+/// The history keeps payloads up to this length.
 const PAYLOADS_KEPT_MAX: usize = 16 * 1024;
-/// A run that was told to stop may go on for so long: a little longer than a program's own grace.
+/// How long a run may take to stop: a little longer than a program's own grace.
 const STOP_GRACE: Duration = Duration::from_millis(4_800);
 
 /// What a server is made of.
@@ -69,7 +69,7 @@ pub fn threads(store: &StorePlace) -> usize {
     }
 }
 
-/// Where a configuration keeps what the server needs beside the store; `None`: in memory.
+/// The directory of tokens and audit log; `None`: they are kept in memory.
 pub fn state_dir(config: &Config) -> Option<PathBuf> {
     match (&config.server.state, &config.store) {
         (Some(dir), _) => Some(dir.clone()),
@@ -149,7 +149,7 @@ fn traces_to(
     Ok((traces, Some(tokio::spawn(exporter.run(closing.token())))))
 }
 
-/// Starts what goes on beside the calls: telling those who watch, comparing configurations, drawing charts.
+/// Starts the background tasks: events, configuration drift, charts.
 fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
     let reader = Reader {
@@ -169,7 +169,7 @@ fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
 }
 
 impl Server {
-    /// Opens the store and everything beside it; nothing is served yet.
+    /// Opens the store, the tokens and the audit log. Nothing is served yet.
     pub async fn open(parts: Parts) -> Result<Server, ServerError> {
         let Parts { config, config_file, overrides, store, state_dir } = parts;
         check_schedules(&config)?;
@@ -234,7 +234,7 @@ impl Server {
         Ok(Server { app, exporting, lock })
     }
 
-    /// Whether nobody needs a token.
+    /// Whether requests need no token.
     pub fn is_open(&self) -> bool {
         self.app.is_open()
     }
@@ -258,12 +258,12 @@ impl Server {
         tracing::info!("draining: no new work is taken");
         app.draining.give();
         app.handle.shutdown(app.limits().drain_grace).await;
-        // Whoever watches hears of the last ends too.
+        // Watchers receive the last ends too.
         drop(tokio::time::timeout(LAST_WORDS, app.bus.caught_up()).await);
         app.closing.give();
         accepting.abort();
         app.connections.close();
-        // Whoever does not take the last answer in time is cut off.
+        // A client that does not read the last answer in time is disconnected.
         drop(tokio::time::timeout(LAST_WORDS, app.connections.wait()).await);
         if let Some(exporting) = exporting {
             drop(tokio::time::timeout(LAST_WORDS, exporting).await);

@@ -42,7 +42,7 @@ pub enum AuditError {
         /// Which line, counted from one.
         line: u64,
         /// What is wrong with it.
-        damage: Damage,
+        damage: AuditDamage,
     },
     /// The file that says how long the log is makes no sense.
     #[error("{} cannot be read", .0.display())]
@@ -62,7 +62,7 @@ pub enum AuditError {
 /// What is wrong with a line of an audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Damage {
+pub enum AuditDamage {
     /// It is no entry.
     #[error("cannot be read")]
     Unreadable,
@@ -262,15 +262,15 @@ fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, AuditError> {
     for (number, line) in text.lines().enumerate() {
         let place = number as u64 + 1;
         let broken = |damage| AuditError::Line { path: path.to_owned(), line: place, damage };
-        let entry: AuditEntry = serde_json::from_str(line).map_err(|_| broken(Damage::Unreadable))?;
+        let entry: AuditEntry = serde_json::from_str(line).map_err(|_| broken(AuditDamage::Unreadable))?;
         if entry.id != place {
-            return Err(broken(Damage::Number(entry.id)));
+            return Err(broken(AuditDamage::Number(entry.id)));
         }
         if entry.prev != last {
-            return Err(broken(Damage::Order));
+            return Err(broken(AuditDamage::Order));
         }
         if entry.hash != hash_of(&entry) {
-            return Err(broken(Damage::Changed));
+            return Err(broken(AuditDamage::Changed));
         }
         last.clone_from(&entry.hash);
         entries.push(entry);
@@ -290,7 +290,7 @@ fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), AuditError> {
     // The line is written first, so that there may be one more after a crash.
     match entries.iter().find(|entry| entry.id == count) {
         Some(entry) if entry.hash == hash => Ok(()),
-        Some(_) => Err(AuditError::Line { path: path.to_owned(), line: count, damage: Damage::Changed }),
+        Some(_) => Err(AuditError::Line { path: path.to_owned(), line: count, damage: AuditDamage::Changed }),
         None => Err(AuditError::Cut { path: path.to_owned(), lines: entries.len(), had: count }),
     }
 }

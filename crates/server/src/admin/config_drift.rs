@@ -154,7 +154,7 @@ pub(crate) async fn watch(app: Arc<App>, reconfigured: Arc<Notify>) {
         }
         tokio::select! {
             () = reconfigured.notified() => {}
-            // A log that cannot be read any more makes no event.
+            // A log that became unreadable makes no event.
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = app.closing.given() => return,
         }

@@ -1,4 +1,4 @@
-//! Small files beside the store that survive a crash at any moment: written whole under another name, flushed, renamed.
+//! Small files that survive a crash at any moment: written whole under another name, flushed, renamed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

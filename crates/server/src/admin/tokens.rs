@@ -162,7 +162,7 @@ impl Tokens {
         })
     }
 
-    /// Makes a token. Its secret is told here and never again.
+    /// Makes a token. Only this answer holds its secret.
     pub fn create(&self, new: &NewToken, now: Timestamp) -> Result<CreatedToken, TokenError> {
         laneway_core::Name::new(new.subject.as_str())?;
         if new.scopes.is_empty() {

@@ -161,7 +161,7 @@ impl Runners {
     }
 }
 
-/// One attempt, as whoever runs it sees it.
+/// One attempt, as its runner sees it.
 pub(crate) struct Run {
     pub(crate) context: Context,
     pub(crate) envelope: Envelope,

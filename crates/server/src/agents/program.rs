@@ -62,7 +62,7 @@ pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Fai
     Ok(run.output(answer))
 }
 
-/// Writes what goes in and closes, beside the reading: a program may answer before it has read all.
+/// Writes the input and closes it in a task of its own: a program may answer before it has read all.
 fn feed(running: &mut Running, bytes: Vec<u8>) {
     if let Some(mut input) = running.input() {
         tokio::spawn(async move {
@@ -72,7 +72,7 @@ fn feed(running: &mut Running, bytes: Vec<u8>) {
     }
 }
 
-/// What the program does next; one that was told to stop is asked to.
+/// The next news of the program. A run that must stop ends its program first.
 async fn next(running: &mut Running, run: &Run) -> News {
     if run.context.stop().reason().is_some() {
         running.stop();
@@ -87,7 +87,7 @@ async fn next(running: &mut Running, run: &Run) -> News {
     running.next().await
 }
 
-/// What a program says on stderr goes to the log of whoever looks for it, never to callers.
+/// The log notes how much a program wrote to stderr. Callers never see it.
 fn told(exit: Exit, stderr: &str, run: &Run) -> Exit {
     if !stderr.is_empty() {
         tracing::debug!(task = %run.context.task(), bytes = stderr.len(), "the program wrote to stderr");

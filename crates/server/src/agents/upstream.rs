@@ -27,7 +27,7 @@ impl Upstream {
         client.build().map(Upstream)
     }
 
-    /// Asks. Dropping the future closes the connection, which is how the upstream learns that nobody waits; the run's
+    /// Asks. Dropping the future closes the connection, which is how the upstream learns that the caller left; the run's
     /// own timeout does the same.
     pub(crate) async fn ask(&self, url: &str, run: Run) -> Result<Value, Failure> {
         let stop = run.context.stop().clone();

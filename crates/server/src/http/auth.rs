@@ -1,4 +1,4 @@
-//! Who asks, and may they? Decided before anything else of a request is looked at.
+//! Identifies the caller and checks its scope, before anything else of a request.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -129,7 +129,7 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> ApiResult<Ca
 /// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
 /// own.
 fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> ApiResult<()> {
-    // Whoever stands before us may have gone by another of them.
+    // A proxy in front of the server may have checked another of them.
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
         return Err(ApiError::invalid("the request has more than one Host header: send one"));
     }
@@ -156,7 +156,7 @@ fn is_known_host(app: &App, host: &str) -> bool {
     let config = app.config();
     let is_named = config.server.hosts.iter().any(|known| known.eq_ignore_ascii_case(bare))
         || config.listen.host.eq_ignore_ascii_case(host);
-    // An address cannot be made to mean another server by whoever owns a name; a token guards the rest.
+    // No owner of a name can make an address mean another server; a token guards the rest.
     let is_remote = !config.listen.is_loopback() && config.server.hosts.is_empty();
     is_named || is_remote
 }
@@ -185,7 +185,7 @@ impl App {
         self.is_loopback && self.tokens.is_empty()
     }
 
-    /// Whether whoever was let in with this token, or with none, still would be.
+    /// Whether a caller that was admitted with this token, or with none, would be admitted now.
     pub(crate) fn is_welcome(&self, token: Option<&str>) -> bool {
         match token {
             Some(id) => self.tokens.holds(id),

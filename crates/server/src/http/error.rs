@@ -71,10 +71,10 @@ impl ApiError {
         self
     }
 
-    /// Says which agent was asked.
+    /// Names the agent, also in the sentence of a full queue.
     pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
         self.problem.agent = Some(agent.to_owned());
-        // What a token has waiting says nothing of an agent.
+        // The limit of a token says nothing about the agent.
         let is_callers = self
             .problem
             .lane
@@ -98,7 +98,7 @@ impl ApiError {
         self
     }
 
-    /// Says which task it would have been, or is.
+    /// Names the task.
     pub(crate) fn of_task(mut self, task: laneway_core::TaskId) -> ApiError {
         *self.problem = self.problem.task(task.to_string());
         self
@@ -130,7 +130,7 @@ impl ApiError {
         problem.into()
     }
 
-    /// Why nobody can wait for the end of a task any more. One that is kept must not be asked for again.
+    /// The error of a wait for a task that the engine cannot go on with. The caller must not submit a kept task again.
     pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> ApiError {
         if error != Error::Closed || durability == Durability::Memory {
             return ApiError::from(error).of_task(task);

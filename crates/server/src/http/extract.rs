@@ -1,4 +1,4 @@
-//! Reading requests. What does not fit is told without repeating it.
+//! Reads requests. Errors never echo the input.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -117,7 +117,7 @@ fn blame(error: &serde_json::Error) -> String {
     }
 }
 
-/// What is expected, in words of JSON: a name of a type of ours says nothing to whoever wrote the body.
+/// The expected type in words of JSON: names of Rust types say nothing to the caller.
 fn in_json(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below 0 and not too large",

@@ -1,4 +1,4 @@
-//! Bounds on callers, so that one cannot starve the others.
+//! Limits per token, so that one caller cannot starve the others.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -91,7 +91,7 @@ where
     }
 }
 
-/// The trace that a request belongs to, as it is told back.
+/// The trace of a request, as the answer repeats it.
 fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
     let is_shaped = request_options::traceparent(headers).is_some();
     headers.get(TRACEPARENT).filter(|_| is_shaped).cloned()
@@ -151,7 +151,7 @@ struct Note {
 }
 
 impl Note {
-    /// Nothing is noted where nobody reads it.
+    /// `None` unless the log takes debug lines.
     fn of(request: &Request) -> Option<Note> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| Note {
             method: request.method().clone(),

@@ -128,7 +128,7 @@ pub(crate) fn access_of(method: &Method, path: &str) -> Access {
     let is_known = of_path.peek().is_some();
     match of_path.find(|(known, _, _)| *known == method) {
         Some((_, _, access)) => *access,
-        // The path is known and the method is not: whoever has a token is told so.
+        // The path is known and the method is not: every token may learn that.
         None if is_known => Access::Known,
         None => Access::Scope(Scope::Admin),
     }

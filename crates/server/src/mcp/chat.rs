@@ -136,7 +136,7 @@ impl Progress {
         Progress { token, telling, peer: context.peer.clone() }
     }
 
-    /// Until the task is over, or the client does not listen any more.
+    /// Runs until the task ends or the client disconnects.
     async fn run(mut self) {
         let mut steps = 0.0;
         while let Some(told) = self.telling.next().await {
@@ -150,7 +150,7 @@ impl Progress {
     }
 }
 
-/// What an event of a task means to whoever waits for it; `None`: nothing new.
+/// The progress message of an event; `None`: the event says nothing new.
 fn sentence(told: &Told) -> Option<String> {
     let number = |key: &str| told.data.get(key).and_then(Value::as_u64);
     match told.name {

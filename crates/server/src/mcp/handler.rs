@@ -64,7 +64,7 @@ impl Tools {
         self.listed.iter().find(|listed| listed.tool.name == name)
     }
 
-    /// Tells a refusal and counts it, as every transport does.
+    /// Counts an error, as every transport does.
     pub(crate) async fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
         if let Err(error) = &answer {
             self.app.count_rejection(error.labels()).await;
@@ -114,7 +114,7 @@ impl Tools {
     }
 }
 
-/// Reads the arguments of a tool. What does not fit is told without repeating it.
+/// Reads the arguments of a tool. Errors never echo the input.
 pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
     let arguments = arguments.unwrap_or_default();
     serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| {

@@ -43,7 +43,7 @@ use crate::mcp::handler::Tools;
 
 /// How many sessions of older clients there may be at once.
 const SESSIONS_MAX: usize = 1024;
-/// After how long a session that nobody uses is over.
+/// After how long an unused session ends.
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
 /// When to come back if there is no room for another session.
 const SESSION_RETRY_MS: u64 = 5000;

@@ -1,8 +1,8 @@
 //! Schedules: what is asked of agents by the clock, and what came of it.
 //!
-//! One firing for each moment, however many servers share the queue: whoever writes first that a moment is taken fires it.
-//! If it dies before what the schedule asks for is accepted, another asks, with the schedule's name and the moment as the
-//! key, so that nothing is asked for twice.
+//! Each moment fires once, however many replicas share the queue: the replica that first writes a note for the moment
+//! fires it. If that replica dies before its task is accepted, another submits the task. The schedule's name and the
+//! moment are the idempotency key, so that only one task exists.
 
 pub(crate) mod cron;
 pub(crate) mod notes;
@@ -26,19 +26,19 @@ use crate::schedules::notes::Open;
 use crate::service::ask_agent::{AgentCall, Form, agent_named, ask_agent};
 use crate::service::request_options::RequestOptions;
 
-/// How many schedules there can be beside those of the file.
+/// How many schedules the API can make.
 pub(crate) const MADE_MAX: usize = 1000;
 const ERROR_CHARS_MAX: usize = 200;
 /// How long to sleep at most: a clock that was set is noticed then, and what became of firings of servers that died.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// After so long, what is left undone will not be done by whoever began it.
+/// After this time another replica goes on with a firing that was begun.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After so long, a moment that nobody has taken will not be taken by any other server.
+/// After this time no other replica takes a moment that is still free.
 const OTHERS_WITHIN: Duration = Duration::from_secs(5);
 /// How soon to try again what the store did not take.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What this server knows of schedules beside what is kept.
+/// What this replica knows of schedules in addition to the notes in the log.
 pub(crate) struct Schedules {
     /// Something has changed that matters for when they fire.
     pub(crate) changed: Arc<Notify>,
@@ -169,7 +169,7 @@ impl Rounds {
             self.missed.entry(name.to_owned()).or_insert_with(|| times.latest(moment(last), started));
         let mut wake = times.after(now);
         if let Some(due) = *missed {
-            // Somebody who was there may be about to fire it.
+            // A replica that was running at that moment may be about to fire it.
             let ready = if self.app.schedules.is_shared { due + OTHERS_WITHIN } else { due };
             if now < ready {
                 wake = wake.map(|wake| wake.min(ready));
@@ -182,7 +182,7 @@ impl Rounds {
         }
         let since = moment(last).max(started);
         let Some(due) = times.latest(since, now) else { return Ok(wake) };
-        // Of a moment that nobody takes in time the refusal is recorded.
+        // If no replica takes a moment in time, its refusal is recorded.
         let others_had_time = times.after(since).unwrap_or(due) + OTHERS_WITHIN;
         let is_known = agent_named(&self.app, schedule.agent.as_str()).is_ok();
         if self.app.schedules.is_shared && !is_known && now < others_had_time {
@@ -273,7 +273,7 @@ fn short(error: &str) -> String {
     error.chars().take(ERROR_CHARS_MAX).collect()
 }
 
-/// Fires because somebody asks for it.
+/// Fires now, for a caller.
 pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> ApiResult<ScheduleRun> {
     let (name, now) = (schedule.name.as_str(), Timestamp::now());
     let mut run = begun(now, Trigger::Manual);
@@ -333,7 +333,7 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     let run = ScheduleRun { status: status.to_owned(), error, ..open.run };
     let ended = notes::run(&open.note.0, &run);
     if let Err(ApiError { problem, .. }) = notes::change(&handle, vec![open.note], vec![ended]).await {
-        // Whoever looks at what is left undone writes it.
+        // The next round of `settle` writes it.
         tracing::warn!(
             schedule = open.schedule,
             error = problem.detail,

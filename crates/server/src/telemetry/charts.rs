@@ -47,7 +47,7 @@ impl Range {
         }
     }
 
-    /// Every so many samples there is a point: each 10 s, each minute, each 5 min.
+    /// How many samples make a point: one each 10 s, each minute, each 5 min.
     fn every(self) -> u64 {
         match self {
             Range::Minutes5 => 1,
@@ -201,7 +201,7 @@ impl Ring {
     fn of_block(&self, label: &str, reading: &Reading) -> Numbers {
         let refused = reading.refused.get(label).cloned().unwrap_or_default();
         let Some(seen) = reading.blocks.get(label) else { return Numbers { refused, ..Numbers::default() } };
-        // A block that is new has seen nothing before; of the first sample nobody knows since when.
+        // A block that is new has seen nothing before; the first sample has no beginning.
         let nothing = Histogram::default();
         let before = self.waits.get(label).or((!self.samples.is_empty()).then_some(&nothing));
         let since = before.map(|before| seen.wait.since(before));
@@ -254,7 +254,7 @@ mod tests {
             self.next += 1;
         }
 
-        /// Lets whoever runs end after so long.
+        /// Ends the running task after this time.
         fn end(&mut self, after: Millis) {
             self.now += after.0;
             let running = self.lanes.tasks().find_map(|task| Some((task.id, task.running?.fence)));

@@ -1,4 +1,4 @@
-//! What Prometheus reads. Everything but refusals is what the scheduler itself has counted.
+//! Metrics for Prometheus. The scheduler counts everything except rejections.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::http::error::{ApiResult, ErrorLabels};
 #[derive(Clone, Default)]
 pub(crate) struct RejectionCounts(Arc<Mutex<BTreeMap<(Arc<str>, Code), u64>>>);
 
-/// How many labels there can be, so that nobody fills the memory by being refused.
+/// How many labels there can be, so that refused callers cannot fill the memory.
 const LABELS_MAX: usize = 10_000;
 
 impl RejectionCounts {

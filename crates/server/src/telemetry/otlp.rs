@@ -25,7 +25,7 @@ use crate::telemetry::otlp_spans::{Parent, request, spans};
 const ENDED_MAX: usize = 8192;
 /// Of how many live tasks the trace is remembered.
 const NOTES_MAX: usize = 200_000;
-/// The spans of so many tasks are sent together.
+/// How many tasks' spans are sent together.
 const TOGETHER_MAX: usize = 512;
 /// How long they wait for others, once or twice.
 const GATHER: Duration = Duration::from_millis(500);
@@ -42,7 +42,7 @@ pub(crate) struct Traces(Option<Arc<Inner>>);
 struct Inner {
     ended: mpsc::Sender<TaskId>,
     notes: Mutex<HashMap<TaskId, Option<Parent>>>,
-    /// Whether others tell of their tasks: then only those that were accepted here are told of.
+    /// Whether other replicas export their own tasks: then this one exports only those that it accepted.
     is_shared: bool,
     untold: AtomicU64,
 }
@@ -83,7 +83,7 @@ impl Traces {
         Ok((Traces(Some(traces)), exporter))
     }
 
-    /// Whether a collector is told of what ends.
+    /// Whether a collector is configured.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }

@@ -24,7 +24,7 @@ impl Parent {
     }
 }
 
-/// One span's id: made from the task's, so that whoever tells of the task again tells of the same spans.
+/// One span's id: made from the task's, so that a repeated export has the same spans.
 fn span_id(task: TaskId, number: u64) -> String {
     // An odd factor keeps all numbers apart.
     let id = (task.0 as u64) ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

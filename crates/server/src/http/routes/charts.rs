@@ -74,7 +74,7 @@ pub(crate) async fn history(
     let is_gauge = ["running", "waiting"].contains(&metric);
     let value = |numbers: &Option<Numbers>| match numbers {
         Some(numbers) => measure(numbers),
-        // A lane that is not there is empty, and nobody knows its counters.
+        // A lane that does not exist is empty, and its counters are unknown.
         None => is_gauge.then_some(0.0),
     };
     let by_code = if metric == "refused" { by_code(&points) } else { BTreeMap::new() };
@@ -112,7 +112,7 @@ fn named(word: &str) -> ApiResult<Range> {
     range.ok_or_else(|| ApiError::invalid("range must be 5m, 1h or 24h"))
 }
 
-/// The finest that reaches back so many milliseconds.
+/// The finest range that reaches this many milliseconds back.
 fn reaching(back: u64) -> Range {
     Range::ALL.into_iter().find(|range| range.length() >= back).unwrap_or(Range::Day)
 }

@@ -155,7 +155,7 @@ pub(crate) async fn discard_many(
     for letter in letters {
         match app.handle.discard(letter).await {
             Ok(()) => count += 1,
-            // Somebody else was faster.
+            // Another caller was faster.
             Err(error) if error.code() == "NOT_FOUND" => {}
             Err(error) => return Err(error.into()),
         }
@@ -201,7 +201,7 @@ async fn redrive_all(app: &App, letters: Vec<TaskId>) -> ApiResult<RedriveAnswer
             }
             Err(error) if error.code() == "NOT_FOUND" && !is_one => {}
             Err(Error::NotForClosures(_)) if !is_one => {}
-            // A line that is full stops a redrive of many where it is; what was redriven is told.
+            // A full lane ends a redrive of many; the answer names those that were redriven.
             Err(_) if !tasks.is_empty() => break,
             Err(error) => return Err(error.into()),
         }

@@ -136,7 +136,7 @@ fn keeps_calls(app: &App) -> bool {
     app.handle.durability() > Durability::Memory && !matches!(*app.handle.tool_calls(), ToolCalls::Direct)
 }
 
-/// What became of a call, whose id nobody was told.
+/// The end of a call. The caller does not know its id.
 fn ended(end: &End) -> Problem {
     let mut problem = *ApiError::ended(laneway_core::TaskId(0), end).problem;
     (problem.task_id, problem.task_id_camel) = (None, None);

@@ -24,9 +24,9 @@ use crate::schedules::{MADE_MAX, fire_now};
 use crate::service::ask_agent::agent_named;
 use crate::service::parse;
 
-/// As many as there can be fit into what may be kept of all, beside their firings.
+/// All schedules with messages of this length, and their firings, fit into the notes of the log.
 const MESSAGE_BYTES_MAX: usize = 32 * 1024;
-/// How often a change is tried again that somebody else was faster than.
+/// How often a change is tried again after a concurrent one.
 const CHANGE_TRIES: usize = 10;
 /// How many of the next firings are shown.
 const NEXT_SHOWN: usize = 3;
@@ -129,7 +129,7 @@ fn check(app: &App, made: &Made) -> ApiResult<()> {
     Ok(())
 }
 
-/// Somebody else, here or at another server, was faster.
+/// A concurrent request, here or at another replica, was faster.
 fn is_taken() -> ApiError {
     ApiError::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT)
 }
@@ -224,7 +224,7 @@ pub(crate) async fn change(
     shown(&app, &name).await
 }
 
-/// Changes a schedule as it is now; `false`: somebody else was faster.
+/// Changes a schedule as it is now; `false`: a concurrent change was faster.
 async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<bool> {
     let (schedule, origin) = find(app, name).await?;
     let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;

@@ -38,7 +38,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> ApiResult<Json<Status
     Ok(Json(StatusView { running, waiting, max_concurrent, line, dead_letters }))
 }
 
-/// How long whoever asks for health waits for a look at the state: they seldom wait for longer than a second.
+/// How long a health check waits for the state: most checks time out after a second.
 const LOOK_WITHIN: Duration = Duration::from_millis(500);
 
 /// Whether the server is alive. A full server is.

@@ -239,7 +239,7 @@ pub(crate) async fn events(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let watch = app.bus.watch(Filter { task: Some(task), lane: None }, from);
-    // One that is over and of which nothing is kept any more ends with what is remembered.
+    // Without kept events, the stream of an ended task ends with the recorded end.
     let is_over = !app.handle.read(move |lanes| lanes.has(task)).await?;
     let telling = Telling::new(Arc::clone(&app), watch).of_task(task, Vec::new());
     let telling = if is_over { telling.then_ends_with(story) } else { telling };
