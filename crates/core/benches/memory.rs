@@ -21,7 +21,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TASKS: u128 = 1_000_000;
 const SESSIONS: u128 = 100_000;
-const BYTES_MAX: usize = 300;
+const BYTES_MAX: usize = 320;
 /// What the settings, the counters and the ids of the last runs may take.
 const KEPT_MAX: usize = 256 * 1024;
 

@@ -20,34 +20,35 @@ use crate::step::Step;
 /// # How a decision is made
 ///
 /// [`step`](Scheduler::step) takes the time and a [`Command`]. It first lets the time pass (leases lapse,
-/// waits time out, waiting work ages), then decides the command, then grants whatever may run. Each decision
-/// is an [`Event`], and each event goes through [`apply`](Scheduler::apply) at once, which is the only code
-/// that changes the state. So replaying the events gives the state, on any machine, without
-/// deciding anything again. A command that is refused leaves no event, beside those of the time that passed.
+/// waits time out, waiting work ages), then decides the command, then grants every task that may run. A decision reads
+/// the scheduler and emits [`Event`]s. Each event is applied at once, by the same code that replays it, and no
+/// other code changes the state. So replaying the events gives the state, on any machine, without deciding again. A
+/// rejected command leaves no event, except those of the time that passed.
 ///
 /// # How to drive it
 ///
 /// Call `step` for each command, and with [`Command::Tick`] at [`next_wakeup`](Scheduler::next_wakeup); keep
-/// the events; then tell the world. Run what [`Event::Granted`] says, end runs that [`Event::Stopping`]
-/// names, and report each run's end with [`Command::Finish`] under its fence. End also a run whose task got
-/// [`Event::Ended`] while it ran, as a force release does: its slots are another's already, nobody asks it to
-/// stop first, and whatever it reports is refused.
+/// the events; then tell the world. Run what [`Event::Granted`] says, stop attempts that [`Event::Stopping`]
+/// names, and report the end of each attempt with [`Command::Finish`] under its fence. Stop also an attempt whose task got
+/// [`Event::Ended`] while it ran, as after a force release: its slots belong to another task already, and its
+/// report is refused.
 ///
 /// # Where to look
 ///
 /// | question | file |
 /// |---|---|
-/// | may this be accepted? | `submit.rs` |
-/// | who is next? | `grant.rs`, over the tree in `line.rs` |
-/// | what follows a failure, a timeout, a silent worker? | `attempts.rs` |
-/// | cancel, pause, configure, redrive | `control.rs` |
-/// | what the clock brings | `clock.rs` |
-/// | what each event does to the state | `apply.rs` |
-/// | parents lend slots to children | `lending.rs` |
-/// | why does it wait, and for how long? | `explain.rs` |
-/// | what must always hold | `violation.rs` |
-/// | what programs keep beside the work | `notes.rs` |
-/// | what becomes of a message to a busy session? | `send.rs`, `turns.rs`, `steering.rs` |
+/// | may this be accepted? | `decide/submit.rs` |
+/// | which task is next? | `decide/dispatch.rs`, over the tree in `state/ready_tree/` |
+/// | what follows a failure, a timeout, a silent worker? | `decide/outcome.rs` |
+/// | cancel, pause, configure, redrive | `decide/control.rs` |
+/// | what follows from the time | `decide/expire.rs`, `apply/clock.rs` |
+/// | what may a decision do? | `step.rs` |
+/// | what does each event do to the state? | `apply/` |
+/// | parents lend slots to children | `decide/lending.rs`, `apply/lending.rs` |
+/// | why does a task wait, and for how long? | `query/explain.rs`, `query/estimate.rs` |
+/// | what must always hold | `invariants.rs` |
+/// | what programs keep beside the work | `decide/notes.rs` |
+/// | what becomes of a message to a busy session? | `sessions/send.rs`, `sessions/turns.rs`, `sessions/steering.rs` |
 pub struct Scheduler {
     pub(crate) state: State,
     pub(crate) indexes: Indexes,
