@@ -3,17 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use laneway_protocol::{EventFrame, EventName};
+use laneway_protocol::{EventFrame, EventName, SseEvent, SseReader};
 use reqwest::{Method, Response};
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::client::Client;
 use crate::error::Error;
-use crate::frames::Frames;
 use crate::patience::{doubled, jittered};
 
 /// A quiet stream shows every 15 s that it is alive; one that is silent for this long is dead.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
+/// The longest event that a client reads.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const RECONNECT_FIRST: Duration = Duration::from_millis(200);
 const RECONNECT_MAX: Duration = Duration::from_secs(10);
 
@@ -92,7 +94,7 @@ pub struct Events {
     /// `None`: it cannot be opened a second time.
     watch: Option<Watch>,
     response: Option<Response>,
-    frames: Frames,
+    reader: SseReader,
     /// Bounded by what one piece of the stream holds.
     ready: VecDeque<EventFrame>,
     is_over: bool,
@@ -100,8 +102,8 @@ pub struct Events {
 
 impl Events {
     pub(crate) fn new(client: Client, watch: Option<Watch>, response: Response) -> Events {
-        let (frames, ready) = (Frames::default(), VecDeque::new());
-        Events { client, watch, response: Some(response), frames, ready, is_over: false }
+        let (reader, ready) = (SseReader::new(EVENT_BYTES_MAX), VecDeque::new());
+        Events { client, watch, response: Some(response), reader, ready, is_over: false }
     }
 
     /// The task that the stream is about, where the server named one.
@@ -151,7 +153,7 @@ impl Events {
             tried += 1;
             match open(watch.call(&self.client)).await {
                 Ok(response) => {
-                    self.frames = Frames::default();
+                    self.reader = SseReader::new(EVENT_BYTES_MAX);
                     self.response = Some(response);
                 }
                 Err(error) if error.is_away() => {}
@@ -165,8 +167,8 @@ impl Events {
 
     fn take(&mut self, piece: &[u8]) -> Result<(), Error> {
         let mut whole = Vec::new();
-        let taken = self.frames.push(piece, &mut whole);
-        self.ready.extend(whole);
+        let taken = self.reader.push(piece, &mut whole);
+        self.ready.extend(whole.into_iter().filter_map(frame));
         taken.map_err(|_| {
             self.is_over = true;
             Error::NotUnderstood { status: 200, why: "an event is longer than any may be".to_owned() }
@@ -180,6 +182,14 @@ impl Events {
         }
         self.is_over |= watch.task.is_some() && frame.event == EventName::Done.as_str();
     }
+}
+
+fn frame(event: SseEvent) -> Option<EventFrame> {
+    let SseEvent { name, data, id } = event;
+    let data = data?;
+    let event = if name.is_empty() { "message".to_owned() } else { name };
+    let data = serde_json::from_str(&data).unwrap_or(Value::String(data));
+    Some(EventFrame { event, data, id })
 }
 
 async fn more(url: &str, response: &mut Response) -> Result<Option<Vec<u8>>, Error> {

@@ -5,7 +5,7 @@
 //! | where is the server, and how is it asked? | `client.rs`, `call.rs` |
 //! | what can go wrong, and what does that mean? | `error.rs` |
 //! | when is a call repeated by itself? | `patience.rs` |
-//! | following events | `events.rs`, `frames.rs` |
+//! | following events | `events.rs` |
 //! | doing work: the loop, an attempt, its lease, its outcome | `worker.rs`, `crew.rs`, `attempt.rs`, `attempting.rs`, `lease.rs`, `outcome.rs` |
 //! | asking an agent | `agents.rs` |
 //! | tasks, groups, batches, slots | `tasks.rs` |
@@ -32,7 +32,6 @@ mod client;
 mod crew;
 mod error;
 mod events;
-mod frames;
 mod lanes;
 mod lease;
 mod letters;

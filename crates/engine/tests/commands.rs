@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{block, lanes};
 use laneway_core::{End, TaskId};
 use laneway_engine::{
-    Context, Error, Failure, Filter, Handle, Program, RunError, Task, ToolCalls, ToolResult, ToolUse, Update,
-    Updates,
+    Context, Error, Failure, Filter, Handle, Program, RunError, Subscription, Task, ToolCalls, ToolResult,
+    ToolUse, Update,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 /// The next text that a task writes.
-async fn delta(updates: &mut Updates, of: TaskId) -> String {
+async fn delta(updates: &mut Subscription, of: TaskId) -> String {
     loop {
         match updates.next().await.unwrap() {
             Update::Delta { task, text, .. } if task == of => return text.to_string(),

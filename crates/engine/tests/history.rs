@@ -213,7 +213,7 @@ async fn work_that_never_ran_is_remembered_with_what_it_was_to_do() {
         lanes.clear(lane("away")).await.unwrap();
         let left = submit(json!({"n": 3})).await;
         let left_id = left.id();
-        let mut updates = lanes.subscribe(laneway_engine::Filter { task: Some(left_id), lane: None });
+        let mut updates = lanes.subscribe(laneway_engine::Filter::task(left_id));
         drop(left.on_drop(laneway_engine::OnDrop::Cancel));
         while lanes.task(left_id).await.unwrap().is_some() {
             updates.next().await.unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{lane, replica_options as options};
 use laneway_core::Event;
-use laneway_engine::{Context, Failure, Filter, Handle, Task, Update, Updates};
+use laneway_engine::{Context, Failure, Filter, Handle, Subscription, Task, Update};
 use laneway_store::{MemoryStore, Store};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn two() -> [Handle; 2] {
 }
 
 /// What is said until a task ends.
-async fn said(updates: &mut Updates) -> Vec<String> {
+async fn said(updates: &mut Subscription) -> Vec<String> {
     let mut said = Vec::new();
     while let Some(update) = updates.next().await {
         match update {
@@ -45,10 +45,9 @@ async fn said(updates: &mut Updates) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
     let [a, b] = two().await;
-    let filter = |name: &str| Filter { task: None, lane: Some(lane(name)) };
-    let [mut here, mut there] = [a.subscribe(filter("work")), b.subscribe(filter("work"))];
+    let filter = |name: &str| Filter::lane(lane(name));
+    let [mut here, mut there] = [a.subscribe(filter("work")), b.subscribe(filter("work").everywhere())];
     let mut elsewhere = b.subscribe(filter("elsewhere"));
-    b.overhear(true);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let all = ["one", "two", "three", "{\"left\":0}"];
     for _ in 0..20 {
@@ -59,7 +58,8 @@ async fn who_wants_to_hear_another_hears_it_in_order_and_before_the_end() {
         );
     }
     assert!(elsewhere.try_next().is_none());
-    b.overhear(false);
+    drop(there);
+    let mut there = b.subscribe(filter("work"));
     tokio::time::sleep(Duration::from_millis(50)).await;
     a.submit(Task::new("work").kind("talk")).await.unwrap().wait().await.unwrap();
     assert_eq!(said(&mut there).await, Vec::<String>::new());

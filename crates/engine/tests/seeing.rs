@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use common::{block, lane, lanes, numbers, secs};
 use laneway_core::{Blocker, Event};
-use laneway_engine::{Context, Filter, Handle, Options, Stopped, Task, Update, Updates};
+use laneway_engine::{Context, Filter, Handle, Options, Stopped, Subscription, Task, Update};
 use serde_json::{Value, json};
 
 /// Everything that was told so far, as short words.
-fn told(updates: &mut Updates) -> Vec<String> {
+fn told(updates: &mut Subscription) -> Vec<String> {
     std::iter::from_fn(|| updates.try_next()).map(|update| word(&update)).collect()
 }
 
@@ -28,7 +28,7 @@ fn word(update: &Update) -> String {
         }
         Update::Progress { value, .. } => format!("progress {value}"),
         Update::Delta { text, .. } => format!("delta {text}"),
-        Update::Missed(count) => format!("missed {count}"),
+        Update::Gap { missed } => format!("gap {missed:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -45,9 +45,9 @@ async fn a_watcher_sees_everything_in_order_down_to_the_last_release() {
             Ok(())
         })
         .unwrap();
-    let mut all = lanes.subscribe(Filter { task: None, lane: Some(lane("cron")) });
+    let mut all = lanes.subscribe(Filter::lane(lane("cron")));
     let task = lanes.submit(Task::new("cron").kind("work")).await.unwrap();
-    let mut own = lanes.subscribe(Filter { task: Some(task.id()), lane: None });
+    let mut own = lanes.subscribe(Filter::task(task.id()));
     task.wait().await.unwrap();
     assert_eq!(
         told(&mut all),
@@ -64,7 +64,7 @@ async fn a_run_is_heard_only_after_its_start() {
         Ok(())
     };
     lanes.handler("eager", eager).unwrap();
-    let mut all = lanes.subscribe(Filter { task: None, lane: Some(lane("cron")) });
+    let mut all = lanes.subscribe(Filter::lane(lane("cron")));
     for round in 0..2000 {
         lanes.submit(Task::new("cron").kind("eager")).await.unwrap().wait().await.unwrap();
         let heard = told(&mut all);
@@ -87,7 +87,7 @@ async fn a_reader_that_lags_is_told_how_many_it_missed() {
     let mut first = Vec::new();
     while let Some(update) = updates.try_next() {
         match update {
-            Update::Missed(count) => missed += count,
+            Update::Gap { missed: count } => missed += count.unwrap(),
             _ => {
                 read += 1;
                 first.push(missed);
@@ -183,7 +183,7 @@ async fn a_notice_comes_while_it_waits() {
 
 /// When a watched task is told its place, and which.
 async fn places(lanes: &Handle, task: laneway_core::TaskId, length: u64) -> Vec<(u128, usize)> {
-    let mut updates = lanes.subscribe(Filter { task: Some(task), lane: None });
+    let mut updates = lanes.subscribe(Filter::task(task));
     let start = tokio::time::Instant::now();
     let mut places = Vec::new();
     while let Ok(Some(update)) = tokio::time::timeout_at(start + secs(length), updates.next()).await {

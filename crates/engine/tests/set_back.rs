@@ -25,7 +25,7 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     // What may have been done is not done again, unless it may be.
     let lost = a.submit(Task::new("work").kind("work")).await.unwrap().id();
     let again = a.submit(Task::new("others").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
-    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("elsewhere")) });
+    let mut updates = a.subscribe(Filter::lane(lane("elsewhere")));
     let waits = tokio::spawn({
         let a = a.clone();
         async move { a.wait_for(lost).await }
@@ -66,7 +66,7 @@ async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
     });
     until(&a, "work", 1, 4).await;
     let fence = held.fence();
-    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
+    let mut updates = a.subscribe(Filter::lane(lane("nowhere")));
     memory.go_back(0).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
     let Some(Update::SetBack { lost, put_back, .. }) = updates.next().await else { panic!("it is told") };
@@ -123,7 +123,7 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
     go.send_replace(true);
     tasks.push(task(4).await);
     until(&a, "work", 0, 0).await;
-    let mut updates = a.subscribe(Filter { task: None, lane: Some(lane("nowhere")) });
+    let mut updates = a.subscribe(Filter::lane(lane("nowhere")));
     memory.go_back(kept).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
     let Some(Update::SetBack { lost, put_back, recounted, .. }) = updates.next().await else {
@@ -156,7 +156,7 @@ async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
     let task = a.submit(Task::new("work").kind("work").retry(Retry::STANDARD)).await.unwrap();
     let id = task.id();
     assert_eq!(task.wait().await.unwrap(), 2);
-    let mut updates = a.subscribe(Filter { task: Some(id), lane: None });
+    let mut updates = a.subscribe(Filter::task(id));
     memory.go_back(kept).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
     until(&a, "work", 0, 0).await;

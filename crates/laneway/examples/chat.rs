@@ -15,7 +15,8 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use laneway::{
-    Context, Error, Event, Failure, Laneway, Message, MessageEnd, SessionChange, TurnPayload, Update, Updates,
+    Context, Error, Event, Failure, Laneway, Message, MessageEnd, SessionChange, Subscription, TurnPayload,
+    Update,
 };
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -111,7 +112,7 @@ fn tell(update: Option<Update>) {
 }
 
 /// Goes on telling for a while.
-async fn wait(updates: &mut Updates, length: Duration) {
+async fn wait(updates: &mut Subscription, length: Duration) {
     let pause = tokio::time::sleep(length);
     tokio::pin!(pause);
     loop {

@@ -4,9 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What happened.
+use crate::event_data::{
+    AcceptedEvent, AlertEvent, BoostedEvent, CancelledEvent, ChangedEvent, CompletedEvent, ConfiguredEvent,
+    DeadLetteredEvent, DeltaEvent, EndedEvent, ExternalCompletedEvent, ExternalPendingEvent, FailedEvent,
+    GapEvent, GroupEvent, LaneEvent, MessageEvent, NoticeEvent, PlaceEvent, PressureEvent, ProgressEvent,
+    RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent,
+};
+use crate::problem::Problem;
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident($data:ty) = $text:literal,)*) => {
+        /// The name of an event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum EventName {
@@ -24,88 +32,109 @@ macro_rules! names {
                 match text { $($text => Some(EventName::$name),)* _ => None }
             }
         }
+
+        /// An event as the server sends it. Over SSE, `event` is the name of the event and `data` its data; a WebSocket
+        /// frame holds both. A newer server may send events that are not listed here.
+        #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+        #[serde(tag = "event", content = "data")]
+        #[non_exhaustive]
+        pub enum ClientEvent {
+            $($(#[$doc])* #[serde(rename = $text)] $name($data),)*
+        }
+
+        impl ClientEvent {
+            /// Its name.
+            pub fn name(&self) -> EventName {
+                match self { $(ClientEvent::$name(_) => EventName::$name,)* }
+            }
+
+            /// Its data.
+            pub fn data(&self) -> Value {
+                match self { $(ClientEvent::$name(data) => serde_json::to_value(data),)* }.unwrap_or_default()
+            }
+        }
     };
 }
 
-names! {
+events! {
     /// A task was accepted.
-    Accepted = "accepted",
-    /// It waits: `{position, eta_ms}`.
-    Queued = "queued",
-    /// Its place in line changed: `{position, eta_ms}`.
-    Position = "position",
-    /// It has waited for a while: `{waited_ms, ahead}`.
-    Notice = "notice",
-    /// A message was accepted; somebody will answer.
-    Typing = "typing",
-    /// An attempt starts: `{attempt}`.
-    Started = "started",
-    /// More of what it says: `{text}`.
-    Delta = "delta",
-    /// How far it is.
-    Progress = "progress",
-    /// Something was said to the running turn.
-    Steered = "steered",
-    /// Waiting or its deadline raised its priority.
-    Boosted = "boosted",
-    /// Another attempt follows the one that is over: `{attempt, delay_ms, error}`.
-    Retrying = "retrying",
-    /// It succeeded: `{result}`.
-    Completed = "completed",
-    /// It did not succeed: `{error}`.
-    Failed = "failed",
-    /// It took too long, or waited too long.
-    TimedOut = "timed_out",
-    /// It was cancelled: `{reason}`.
-    Cancelled = "cancelled",
-    /// Its deadline passed while it waited.
-    Expired = "expired",
+    Accepted(AcceptedEvent) = "accepted",
+    /// A task waits in line.
+    Queued(PlaceEvent) = "queued",
+    /// The place of a waiting task has changed.
+    Position(PlaceEvent) = "position",
+    /// A task has waited for a while.
+    Notice(NoticeEvent) = "notice",
+    /// The turn that answers these messages begins.
+    Typing(TurnEvent) = "typing",
+    /// An attempt starts.
+    Started(StartedEvent) = "started",
+    /// More of the text that an attempt produces.
+    Delta(DeltaEvent) = "delta",
+    /// The progress that an attempt reports.
+    Progress(ProgressEvent) = "progress",
+    /// The running turn has taken up these messages.
+    Steered(TurnEvent) = "steered",
+    /// The priority of a task has changed.
+    Boosted(BoostedEvent) = "boosted",
+    /// An attempt is over and another follows.
+    Retrying(RetryingEvent) = "retrying",
+    /// The task succeeded.
+    Completed(CompletedEvent) = "completed",
+    /// The task failed.
+    Failed(FailedEvent) = "failed",
+    /// The task ran or waited for too long: `code` says which.
+    TimedOut(EndedEvent) = "timed_out",
+    /// The task was cancelled.
+    Cancelled(CancelledEvent) = "cancelled",
+    /// The deadline of the task passed while it waited.
+    Expired(EndedEvent) = "expired",
     /// The last event of a task.
-    Done = "done",
-    /// A lane's numbers: `{lane, running, waiting, max_concurrent}`.
-    Changed = "changed",
+    Done(TaskEvent) = "done",
+    /// The numbers of a lane have changed.
+    Changed(ChangedEvent) = "changed",
     /// A lane is under pressure.
-    Pressure = "pressure",
-    /// Nothing waits any more in a lane that was under pressure.
-    Idle = "idle",
-    /// A line grew over a threshold: `{level, waiting}`.
-    Alert = "alert",
+    Pressure(PressureEvent) = "pressure",
+    /// Nothing waits in a lane that was under pressure.
+    Idle(LaneEvent) = "idle",
+    /// The line of a lane has grown over a threshold.
+    Alert(AlertEvent) = "alert",
     /// A lane was paused.
-    Paused = "paused",
-    /// A pause or a drain is over.
-    Resumed = "resumed",
+    Paused(LaneEvent) = "paused",
+    /// The pause or the drain of a lane is over.
+    Resumed(LaneEvent) = "resumed",
     /// A lane takes no new work.
-    Draining = "draining",
+    Draining(LaneEvent) = "draining",
     /// The last task of a draining lane has ended.
-    Drained = "drained",
+    Drained(LaneEvent) = "drained",
     /// A task waits for a worker.
-    ExternalTaskPending = "external_task_pending",
+    ExternalTaskPending(ExternalPendingEvent) = "external_task_pending",
     /// A worker has finished a task.
-    ExternalTaskCompleted = "external_task_completed",
-    /// A task could not be done and is kept as a dead letter.
-    DeadLettered = "dead_lettered",
-    /// A message to a session: `{outcome}`.
-    Message = "message",
+    ExternalTaskCompleted(ExternalCompletedEvent) = "external_task_completed",
+    /// A task failed for good and is kept as a dead letter.
+    DeadLettered(DeadLetteredEvent) = "dead_lettered",
+    /// A message to a session was accepted or has come to its end.
+    Message(MessageEvent) = "message",
     /// A schedule fired.
-    ScheduleFired = "schedule_fired",
-    /// Tasks that belong together moved: `{group, done, total, failed}`.
-    Group = "group",
+    ScheduleFired(ScheduleFiredEvent) = "schedule_fired",
+    /// A task of a group was accepted or has ended.
+    Group(GroupEvent) = "group",
     /// Settings changed.
-    Configured = "configured",
-    /// Events are missing here: `{missed}`, or `null` when nobody can say how many.
-    Gap = "gap",
-    /// Something was refused: a problem.
-    Error = "error",
+    Configured(ConfiguredEvent) = "configured",
+    /// Events are missing here.
+    Gap(GapEvent) = "gap",
+    /// A request on a WebSocket was refused, or the stream ends before its task.
+    Error(Box<Problem>) = "error",
 }
 
-/// An event on a WebSocket.
+/// An event as a client receives it: one on a WebSocket, or one of a stream put into the same form.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventFrame {
-    /// Which event.
+    /// The name of the event.
     pub event: String,
-    /// What there is to tell of it.
+    /// Its data: see `ClientEvent`.
     pub data: Value,
-    /// Where it stands in the stream.
+    /// Its id, to resume after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }

@@ -12,17 +12,19 @@
 //! | lanes, status, charts, configuration | `lanes.rs` |
 //! | sessions and their messages | `sessions.rs` |
 //! | schedules, tokens, audit | `operations.rs` |
-//! | events | `events.rs` |
+//! | events | `events.rs`, `event_data.rs` |
 //! | the tools of MCP | `mcp.rs` |
 
 mod agents;
 mod code;
+mod event_data;
 mod events;
 mod lanes;
 mod mcp;
 mod operations;
 mod problem;
 mod sessions;
+mod sse;
 mod tasks;
 mod time;
 mod words;
@@ -33,7 +35,8 @@ pub use agents::{
     ExecutionSummary, QueueView, ReleasedQueue, UserRef,
 };
 pub use code::Code;
-pub use events::{EventFrame, EventName};
+pub use event_data::*;
+pub use events::{ClientEvent, EventFrame, EventName};
 pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
@@ -48,6 +51,7 @@ pub use sessions::{
     MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
     SessionSummary, SteerRequest, ToolLaneStats,
 };
+pub use sse::{EventTooLong, SseEvent, SseReader};
 pub use tasks::{
     AcceptedTask, AttemptView, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
     CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,

@@ -13,7 +13,6 @@ use tokio_util::task::TaskTracker;
 use crate::admin::audit::Audit;
 use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
-use crate::events::hub::Bus;
 use crate::events::signal::Signal;
 use crate::http::error::ApiError;
 use crate::http::limits::{Callers, Limits};
@@ -25,7 +24,6 @@ pub(crate) struct App {
     pub(crate) handle: Handle,
     pub(crate) config: Arc<ArcSwap<Config>>,
     pub(crate) runners: Arc<Runners>,
-    pub(crate) bus: Bus,
     pub(crate) tokens: Tokens,
     pub(crate) callers: Callers,
     pub(crate) audit: Audit,

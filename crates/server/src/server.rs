@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use laneway_config::{Config, Store as StorePlace};
 use laneway_core::{Block, LaneSettings, Pattern};
-use laneway_engine::{Filter, Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
+use laneway_engine::{Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -19,8 +19,7 @@ use crate::admin::tokens::Tokens;
 use crate::agents::handlers::Runners;
 use crate::app::{App, LAST_WORDS};
 use crate::error::ServerError;
-use crate::events::hub::{Bus, Wishes};
-use crate::events::pump::Reader;
+use crate::events::observer::ServerObserver;
 use crate::events::signal::Signal;
 use crate::http::limits::Callers;
 use crate::net::connections;
@@ -29,8 +28,8 @@ use crate::schedules::{Schedules, check_schedules};
 use crate::telemetry::charts::Charts;
 use crate::telemetry::otlp::Traces;
 
-/// How many updates of the engine may wait for the one reader that passes them on.
-const UPDATES_MAX: usize = 65_536;
+/// How many events a client may be behind before it misses some.
+const BEHIND_MAX: usize = 512;
 /// The history keeps payloads up to this length.
 const PAYLOADS_KEPT_MAX: usize = 16 * 1024;
 /// How long a run may take to stop: a little longer than a program's own grace.
@@ -150,18 +149,19 @@ fn traces_to(
 }
 
 /// Starts the background tasks: events, configuration drift, charts.
-fn keep_watch(app: &Arc<App>, wishes: Wishes, is_shared: bool) {
+fn start_background(app: &Arc<App>, is_shared: bool) {
     let reconfigured = Arc::new(tokio::sync::Notify::new());
-    let reader = Reader {
-        handle: app.handle.clone(),
-        updates: app.handle.subscribe(Filter::default()),
-        bus: app.bus.clone(),
-        wishes,
+    app.handle.hub().observe(Arc::new(ServerObserver {
         traces: app.traces.clone(),
         reconfigured: Arc::clone(&reconfigured),
         rescheduled: Arc::clone(&app.schedules.changed),
-    };
-    tokio::spawn(reader.run());
+    }));
+    let handle = app.handle.clone();
+    tokio::spawn(async move {
+        if let Err(error) = handle.restore_groups().await {
+            tracing::warn!(%error, "the counts of groups could not be read");
+        }
+    });
     if is_shared {
         tokio::spawn(crate::admin::config_drift::watch(Arc::clone(app), reconfigured));
     }
@@ -190,7 +190,7 @@ impl Server {
         let mut options = Options::default();
         options.history_max = u64::from(config.server.history_max);
         options.payloads_kept_max = PAYLOADS_KEPT_MAX;
-        options.updates_max = UPDATES_MAX;
+        options.updates_max = BEHIND_MAX;
         options.stop_grace = STOP_GRACE;
         // Work whose agent is gone from the configuration fails by itself, and can be run again.
         options.unknown_kinds = UnknownKinds::Fail;
@@ -208,9 +208,7 @@ impl Server {
         messages?;
         let closing = Signal::default();
         let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
-        let (bus, wishes) = Bus::new(laneway_engine::Clock::now(&clock));
         let app = Arc::new(App {
-            bus,
             handle,
             config: live_config,
             runners,
@@ -230,7 +228,7 @@ impl Server {
             config_file,
             variables: overrides,
         });
-        keep_watch(&app, wishes, is_shared);
+        start_background(&app, is_shared);
         Ok(Server { app, exporting, lock })
     }
 
@@ -258,8 +256,6 @@ impl Server {
         tracing::info!("draining: no new work is taken");
         app.draining.give();
         app.handle.shutdown(app.limits().drain_grace).await;
-        // Watchers receive the last ends too.
-        drop(tokio::time::timeout(LAST_WORDS, app.bus.caught_up()).await);
         app.closing.give();
         accepting.abort();
         app.connections.close();

@@ -37,7 +37,7 @@ impl Engine {
         let at = now.max(self.scheduler.now());
         let mut batch = self.buffers.batch.take().unwrap_or_default();
         batch.at = at;
-        self.is_watched = !self.resources.watchers.is_empty();
+        self.is_watched = self.resources.hub.is_listening();
         if requests.is_empty() {
             // Nothing was asked, so the time has come for something.
             let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);

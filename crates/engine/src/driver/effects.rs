@@ -14,7 +14,6 @@ use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Report, Request, Waiter};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
-use crate::events::watch::{Update, lane_of_event, task_of_event};
 use crate::handle::task::is_slot;
 use crate::handle::workers::Claim;
 use crate::runs::context::Context;
@@ -72,22 +71,19 @@ impl Engine {
         if !is_claim_in_vain {
             self.resources.offers.notify_waiters();
         }
-        if self.resources.watchers.is_empty() {
-            self.positions.forget();
+        if self.skips_events(&batch) {
             let events = &mut batch.events;
             self.remember(batch.at, || std::mem::take(events));
         } else {
-            let has_changed = !batch.events.is_empty();
             self.remember(batch.at, || batch.events.clone());
-            self.tell_watchers(&mut batch);
-            self.tell_positions(has_changed);
+            self.publish_events(&mut batch);
         }
         batch.clear();
         self.buffers.batch = Some(batch);
         self.begin_runs();
     }
 
-    /// Starts the handlers, after watchers got the grants: what the runs say comes next.
+    /// Starts the handlers, after the grants were published: the output of the runs comes next.
     pub(crate) fn begin_runs(&mut self) {
         if self.starts.is_empty() {
             return;
@@ -293,26 +289,6 @@ impl Engine {
             self.run_options.stop_grace,
             kept_max,
         ));
-    }
-
-    fn tell_watchers(&self, batch: &mut Batch) {
-        let at = batch.at;
-        for event in batch.events.drain(..) {
-            let (task, lane) = (task_of_event(&event), lane_of_event(&event).cloned());
-            let own_lanes = |task: TaskId| {
-                let ended = batch.departed.iter().find(|view| view.id == task);
-                ended.map(|view| view.lanes.clone()).or_else(|| Some(self.scheduler.task(task)?.lanes))
-            };
-            let update = Update::Event { at, event: Arc::new(event) };
-            self.resources.watchers.tell(&update, |name| {
-                lane.as_ref() == Some(name)
-                    || task.and_then(own_lanes).is_some_and(|lanes| lanes.contains(name))
-            });
-        }
-        for change in batch.changes.drain(..) {
-            let lane = change.lane.clone();
-            self.resources.watchers.tell(&Update::Lane { at, change }, |name| *name == lane);
-        }
     }
 }
 

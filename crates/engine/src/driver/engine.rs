@@ -17,15 +17,15 @@ use crate::driver::outbox::{Delivery, Outbox};
 use crate::driver::shutdown::Closing;
 use crate::driver::spawner::Spawner;
 use crate::error::{Error, RunError};
+use crate::events::hub::Hub;
 use crate::events::positions::Positions;
-use crate::events::watch::Watchers;
 use crate::handle::{Handle, Resources, Shared};
 use crate::journal::Journal;
 use crate::journal::recovery::Outage;
 use crate::journal::snapshotter::Snapshotter;
 use crate::options::{Options, UnknownKinds};
 use crate::replica::Replica;
-use crate::replica::broadcast::Voice;
+use crate::replica::broadcast::Broadcast;
 use crate::replica::follower::Follower;
 use crate::runs::slot::Slot;
 use crate::runs::stop::Stopped;
@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     pub(crate) storage: Storage,
     pub(crate) runs: Runs,
     pub(crate) run_options: RunOptions,
-    /// Granted attempts whose handlers start after the watchers have heard of the grant.
+    /// Granted attempts whose handlers start after the grant was published.
     pub(crate) starts: Vec<Start>,
     /// There was a watcher when the last batch was decided.
     pub(crate) is_watched: bool,
@@ -132,11 +132,11 @@ impl Engine {
         scheduler.keep_departed();
         scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
-        let watchers: Arc<Watchers> = Arc::default();
-        let voice = options.shares.as_ref().map(|store| {
-            let (voice, ears) = Voice::new(ids.replica().0, store, Arc::clone(&watchers));
-            spawner.spawn(ears.run());
-            voice
+        let hub = Hub::new(options.clock.now(), options.updates_max);
+        let broadcast = options.shares.as_ref().map(|store| {
+            let (broadcast, relay) = Broadcast::new(ids.replica().0, store, hub.clone());
+            spawner.spawn(relay.run());
+            broadcast
         });
         let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
         let resources = Resources {
@@ -144,17 +144,17 @@ impl Engine {
             runner: runner.clone().filter(|_| replica.is_some()),
             ids: Arc::new(ids),
             handlers: options.handlers,
-            watchers,
+            hub,
             journal: Arc::new(Mutex::new(Some(journal.clone()))),
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
             refusals: Arc::default(),
             appends: Arc::default(),
-            voice,
+            broadcast,
             faults: options.faults,
         };
-        let handle = Handle::new(mailbox, resources.clone(), options.updates_max, durability);
+        let handle = Handle::new(mailbox, resources.clone(), durability);
         let snapshotter = Snapshotter::new(
             options.snapshot_every,
             options.history_max,

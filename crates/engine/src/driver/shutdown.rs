@@ -72,7 +72,7 @@ impl Engine {
             .snapshotter
             .finish(&self.storage.journal, self.storage.head, last, self.scheduler.now())
             .await;
-        self.resources.watchers.close();
+        self.resources.hub.close();
         drop(self.resources.journal.lock().unwrap_or_else(PoisonError::into_inner).take());
         let done = self.closing.take().map(|closing| closing.done).unwrap_or_default();
         // Closing a store may block. The join fails only when the runtime ends, and the store with it.

@@ -1,5 +1,10 @@
-//! What watchers see: updates, places in line, refusals.
+//! The event hub: one place that numbers events, keeps the newest and passes them to subscriptions.
 
+pub(crate) mod groups;
+pub(crate) mod hub;
 pub(crate) mod positions;
+mod publishing;
 pub(crate) mod refusals;
-pub(crate) mod watch;
+mod ring;
+pub(crate) mod subscription;
+pub(crate) mod update;

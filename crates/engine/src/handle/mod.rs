@@ -26,11 +26,12 @@ use crate::driver::ids::Ids;
 use crate::driver::in_memory::InMemory;
 use crate::driver::mailbox::{Call, Mailbox, Query, ReplyTo, Report, Request};
 use crate::error::Error;
+use crate::events::hub::Hub;
 use crate::events::refusals::{Counts, Refusals};
-use crate::events::watch::{Filter, Updates, Watchers};
+use crate::events::subscription::{Filter, Since, Subscription};
 use crate::journal::Journal;
 use crate::replica::append_counts::{Appends, Tally};
-use crate::replica::broadcast::Voice;
+use crate::replica::broadcast::Broadcast;
 use crate::runs::handler::Handlers;
 use crate::runs::tool_lanes::ToolCalls;
 use crate::runs::tools::Tools;
@@ -47,7 +48,6 @@ pub struct Handle(pub(crate) Arc<Shared>);
 pub(crate) struct Shared {
     mailbox: Mailbox,
     pub(crate) resources: Resources,
-    pub(crate) updates_max: usize,
     pub(crate) durability: Durability,
     /// The settings that held before this engine began with others.
     found: OnceLock<Vec<(Pattern, LaneSettings)>>,
@@ -67,7 +67,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if self.in_memory().is_some() {
             // The engine goes with this, so nothing more happens.
-            self.resources.watchers.close();
+            self.resources.hub.close();
         }
     }
 }
@@ -77,7 +77,7 @@ impl Drop for Shared {
 pub(crate) struct Resources {
     pub(crate) ids: Arc<Ids>,
     pub(crate) handlers: Arc<Handlers>,
-    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) hub: Hub,
     /// Taken at the end, so that the store is closed although handles are left.
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
     /// The kind of this engine's slots, and its name as a runner, where several engines share the log.
@@ -94,7 +94,7 @@ pub(crate) struct Resources {
     /// How appending went.
     pub(crate) appends: Arc<Tally>,
     /// Where several engines share the log.
-    pub(crate) voice: Option<Voice>,
+    pub(crate) broadcast: Option<Broadcast>,
     /// Only in a simulation.
     pub(crate) faults: Option<Arc<dyn Faults>>,
 }
@@ -136,17 +136,14 @@ impl Handle {
         self.0.resources.appends.read()
     }
 
-    /// Says whether watchers here also get the deltas and progress of runs at other engines that share the log
-    /// ([`Update::Delta`](crate::Update), [`Update::Progress`](crate::Update)). It costs a connection to the store.
-    pub fn overhear(&self, is_wanted: bool) {
-        if let Some(voice) = &self.0.resources.voice {
-            voice.overhear(is_wanted);
-        }
+    /// The hub that numbers and passes on all events of this engine.
+    pub fn hub(&self) -> &Hub {
+        &self.0.resources.hub
     }
 
-    /// Everything that happens from now on and fits the filter.
-    pub fn subscribe(&self, filter: Filter) -> Updates {
-        self.0.resources.watchers.subscribe(filter, self.0.updates_max)
+    /// Events that match the filter, from now on.
+    pub fn subscribe(&self, filter: Filter) -> Subscription {
+        self.hub().subscribe(filter, Since::Now)
     }
 
     /// Answers a question about the state, after everything that was asked before. The question should be quick: nothing is
@@ -190,10 +187,6 @@ impl Handle {
 
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
         self.0.resources.journal().ok_or(Error::Closed)
-    }
-
-    pub(crate) fn watchers(&self) -> &Watchers {
-        &self.0.resources.watchers
     }
 
     pub(crate) fn offered(&self) -> Notified<'_> {

@@ -72,13 +72,8 @@ impl Handle {
         Ok(handle)
     }
 
-    pub(crate) fn new(
-        mailbox: Mailbox,
-        resources: Resources,
-        updates_max: usize,
-        durability: Durability,
-    ) -> Handle {
-        Handle(Arc::new(Shared { mailbox, resources, updates_max, durability, found: OnceLock::new() }))
+    pub(crate) fn new(mailbox: Mailbox, resources: Resources, durability: Durability) -> Handle {
+        Handle(Arc::new(Shared { mailbox, resources, durability, found: OnceLock::new() }))
     }
 
     fn keep_found(&self, found: Option<Vec<(Pattern, LaneSettings)>>) {

@@ -9,7 +9,7 @@ use laneway_core::{
 };
 
 use crate::error::Error;
-use crate::events::watch::{Filter, Updates};
+use crate::events::subscription::{Filter, Subscription};
 use crate::handle::Handle;
 use crate::handle::message::Message;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
@@ -60,7 +60,7 @@ impl Handle {
 
     /// Waits for a message to come to its end.
     pub async fn message_ended(&self, message: MessageId) -> Result<MessageEnd, Error> {
-        let mut session: Option<Updates> = None;
+        let mut session: Option<Subscription> = None;
         loop {
             let (status, key) =
                 self.read(move |lanes| (lanes.message(message), lanes.session_of(message))).await?;
@@ -82,9 +82,9 @@ impl Handle {
     }
 
     /// Everything that happens in a session from now on.
-    pub fn session_events(&self, session: &str) -> Result<Updates, Error> {
+    pub fn session_events(&self, session: &str) -> Result<Subscription, Error> {
         let lane = LaneName::session(session)?;
-        Ok(self.subscribe(Filter { task: None, lane: Some(lane) }))
+        Ok(self.subscribe(Filter::lane(lane)))
     }
 
     /// A session of which there is something to remember, or in which a turn is live.

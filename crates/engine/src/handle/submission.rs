@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::driver::mailbox::{Accepted, ReplyTo, Request};
 use crate::error::Error;
-use crate::events::watch::Update;
+use crate::events::update::Update;
 use crate::handle::Handle;
 use crate::handle::task::SLOT_KIND;
 use crate::handle::task_handle::TaskHandle;
@@ -93,14 +93,14 @@ impl Handle {
         Ok((Command::Submit { task, spec }, payloads))
     }
 
-    /// Sends watchers how far an attempt of a worker is. Not stored; of an attempt that is over nothing is sent.
+    /// Publishes how far an attempt of a worker is. Not stored; of an attempt that is over nothing is sent.
     pub async fn tell_progress(&self, task: TaskId, fence: Fence, value: Value) -> Result<(), Error> {
         let Some(view) = self.task(task).await? else { return Ok(()) };
         if view.running.as_ref().is_some_and(|running| running.fence == fence) {
             let update = Update::Progress { task, fence, value: std::sync::Arc::new(value) };
-            self.watchers().tell(&update, |lane| view.lanes.contains(lane));
-            if let Some(voice) = &self.resources().voice {
-                voice.say(&update, &view.lanes);
+            self.hub().publish_output(&update, &view.lanes);
+            if let Some(broadcast) = &self.resources().broadcast {
+                broadcast.publish(&update, &view.lanes);
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Ending, ReplyTo, Request};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
-use crate::events::watch::Update;
+use crate::events::update::Update;
 use crate::handle::task::{SLOT_KIND, is_slot};
 use crate::options::UnknownKinds;
 use crate::runs::stop::Stopped;
@@ -220,7 +220,7 @@ impl Engine {
             }
         }
         if self.storage.outage.is_none() && self.storage.broken.is_none() {
-            self.resources.watchers.tell(&Update::StoreAway { reason: error.to_string().into() }, |_| false);
+            self.resources.hub.publish_store(Update::StoreAway { reason: error.to_string().into() });
         }
         match error.kind() {
             ErrorKind::Corrupt => self.storage.broken = Some(error),
@@ -242,7 +242,7 @@ impl Engine {
         match self.reload().await {
             Ok(()) => {
                 self.storage.outage = None;
-                self.resources.watchers.tell(&Update::StoreBack, |_| false);
+                self.resources.hub.publish_store(Update::StoreBack);
                 if let Some(replica) = &mut self.replica {
                     replica.reset_liveness();
                 }

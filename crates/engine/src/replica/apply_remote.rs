@@ -16,7 +16,7 @@ use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Ending, ReplyTo, Request, Waiters};
 use crate::driver::outbox::Delivery;
 use crate::error::Error;
-use crate::events::watch::Update;
+use crate::events::update::Update;
 use crate::handle::task::is_slot;
 use crate::journal::recovery::Found;
 use crate::replica::follower::News;
@@ -131,7 +131,7 @@ impl Engine {
     fn apply_remote(&mut self, head: Head, stored: StoredBatch) {
         let author = ReplicaId::of_batch(stored.id);
         let mut batch = Box::new(Batch { at: stored.at, ..Batch::default() });
-        let is_watched = !self.resources.watchers.is_empty();
+        let is_watched = self.resources.hub.is_listening();
         for event in &stored.events {
             self.scheduler.apply(stored.at, event);
             batch.take_changes(&mut self.scheduler, is_watched);
@@ -257,7 +257,7 @@ impl Engine {
     }
 
     /// The log does not hold what we have read from it: it lost writes, or was restored from a backup. Restores what was accepted
-    /// here, and tells all watchers what is gone.
+    /// here, and publishes what is gone.
     pub(crate) async fn on_log_loss(&mut self) -> Result<(), StoreError> {
         // First, because nothing has changed yet if the store does not answer.
         self.forget_kept().await?;
@@ -280,7 +280,7 @@ impl Engine {
         let (lost_work, recounted) = (sorted(&asked), sorted(&ended));
         let (known, found) = (known.version, self.storage.head.version);
         let update = Update::SetBack { known, found, lost, put_back: lost_work, recounted };
-        self.resources.watchers.tell(&update, |_| true);
+        self.resources.hub.publish_store(update);
         drop(before);
         self.tell_missed_ends(&asked.union(&ended).copied().collect()).await
     }

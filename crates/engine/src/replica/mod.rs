@@ -26,6 +26,7 @@ pub(crate) mod apply_remote;
 pub(crate) mod broadcast;
 pub(crate) mod follower;
 pub(crate) mod log_loss;
+mod output;
 pub(crate) mod rollback;
 pub(crate) mod store_clock;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use laneway_core::{Fence, LaneName, Scheduler, TaskId, Timestamp};
 
 use crate::error::{Error, RunError};
-use crate::events::watch::{Filter, Update};
+use crate::events::subscription::Filter;
+use crate::events::update::Update;
 use crate::handle::Handle;
 use crate::handle::task::Task;
 use crate::handle::task_handle::TaskHandle;
@@ -70,21 +71,21 @@ impl Context {
         &self.handle
     }
 
-    /// Sends watchers how far it is. Not stored.
+    /// Publishes how far it is. Not stored.
     pub fn progress(&self, value: serde_json::Value) {
         let update = Update::Progress { task: self.task, fence: self.fence, value: Arc::new(value) };
         self.tell(&update);
     }
 
-    /// Sends watchers a piece of the text that it produces. Not stored.
+    /// Publishes a piece of the text that it produces. Not stored.
     pub fn delta(&self, text: impl Into<Arc<str>>) {
         self.tell(&Update::Delta { task: self.task, fence: self.fence, text: text.into() });
     }
 
     fn tell(&self, update: &Update) {
-        self.handle.watchers().tell(update, |lane| self.lanes.contains(lane));
-        if let Some(voice) = self.handle.resources().voice.as_ref().filter(|_| self.is_task) {
-            voice.say_of_run(update, &self.lanes);
+        self.handle.hub().publish_output(update, &self.lanes);
+        if let Some(broadcast) = self.handle.resources().broadcast.as_ref().filter(|_| self.is_task) {
+            broadcast.publish_of_run(update, &self.lanes);
         }
     }
 
@@ -140,7 +141,7 @@ impl Context {
     /// Waits for messages for this turn and takes them. Only a turn that takes steering gets any. May be dropped at any
     /// time, in a `select!`, say: nothing is lost with it.
     pub async fn next_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
-        let mut updates = self.handle.subscribe(Filter { task: Some(self.task), lane: None });
+        let mut updates = self.handle.subscribe(Filter::task(self.task));
         loop {
             let taken = self.take_steering().await?;
             if !taken.is_empty() {

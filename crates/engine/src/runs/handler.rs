@@ -135,8 +135,8 @@ pub(crate) async fn run(
             Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
         }
     };
-    if let Some(voice) = &handle.resources().voice {
-        voice.has_ended(task).await;
+    if let Some(broadcast) = &handle.resources().broadcast {
+        broadcast.flush(task).await;
     }
     handle.report(Report::Finish { task, fence, outcome, result, work: kept.into_inner() });
 }

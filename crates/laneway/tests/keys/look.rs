@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use laneway::{
-    ClaimRequest, Configured, End, Event, Filter, LaneName, Source, Task, TaskHandle, ToolUse, Update,
-    Updates,
+    ClaimRequest, Configured, End, Event, Filter, LaneName, Source, Subscription, Task, TaskHandle, ToolUse,
+    Update,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -120,7 +120,7 @@ impl IsGlobal for LaneName {
 
 /// Everything that happens, with the time since the beginning.
 struct Watch {
-    updates: Updates,
+    updates: Subscription,
     start: Instant,
 }
 
@@ -134,7 +134,7 @@ impl Watch {
         let mut words = Vec::new();
         let until = Instant::now() + length;
         while let Ok(Some(update)) = tokio::time::timeout_at(until, self.updates.next()).await {
-            assert!(!matches!(update, Update::Missed(_)));
+            assert!(!matches!(update, Update::Gap { .. }));
             let Update::Event { event, .. } = update else { continue };
             words.extend(told(self.start.elapsed().as_millis(), &event));
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use laneway_engine::Failure;
+use laneway_protocol::{SseEvent, SseReader};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
@@ -82,16 +83,14 @@ fn unreachable(error: &reqwest::Error) -> Failure {
 enum Reading {
     Json(Vec<u8>),
     Text { decoder: laneway_process::Text, text: String },
-    Events { rest: Vec<u8>, event: String, data: String, text: String, result: Option<Value> },
+    Events { reader: SseReader, text: String, result: Option<Value> },
 }
 
 impl Reading {
     fn of(form: &str) -> Reading {
         match form {
             "text/event-stream" => Reading::Events {
-                rest: Vec::new(),
-                event: String::new(),
-                data: String::new(),
+                reader: SseReader::new(ANSWER_BYTES_MAX),
                 text: String::new(),
                 result: None,
             },
@@ -111,30 +110,19 @@ impl Reading {
                     run.context.delta(more);
                 }
             }
-            Reading::Events { rest, event, data, text, result } => {
-                rest.extend_from_slice(piece);
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = rest.drain(..=end).collect();
-                    let line = String::from_utf8_lossy(&line);
-                    let line = line.trim_end_matches(['\n', '\r']);
-                    if let Some(name) = line.strip_prefix("event:") {
-                        *event = name.trim().to_owned();
-                    } else if let Some(more) = line.strip_prefix("data:") {
-                        if !data.is_empty() {
-                            data.push('\n');
-                        }
-                        data.push_str(more.strip_prefix(' ').unwrap_or(more));
-                    } else if line.is_empty() {
-                        if let Some(failure) = failure(event, data) {
-                            return Err(failure);
-                        }
-                        if !data.is_empty() {
-                            hear(event, data, text, result, run);
-                        }
-                        event.clear();
-                        data.clear();
+            Reading::Events { reader, text, result } => {
+                let mut complete = Vec::new();
+                let read = reader.push(piece, &mut complete);
+                for SseEvent { name, data, .. } in complete {
+                    let data = data.unwrap_or_default();
+                    if let Some(failure) = failure(&name, &data) {
+                        return Err(failure);
+                    }
+                    if !data.is_empty() {
+                        on_event(&name, &data, text, result, run);
                     }
                 }
+                read.map_err(|_| Failure::fatal("the upstream sent an event that is too long"))?;
             }
         }
         Ok(())
@@ -175,7 +163,7 @@ fn words_of(said: &Value) -> Option<String> {
 }
 
 /// One event of the upstream: text is passed on as it comes, and the last word may be a result.
-fn hear(event: &str, data: &str, text: &mut String, result: &mut Option<Value>, run: &Run) {
+fn on_event(event: &str, data: &str, text: &mut String, result: &mut Option<Value>, run: &Run) {
     let value: Option<Value> = serde_json::from_str(data).ok();
     let field = |name: &str| value.as_ref().and_then(|value| value.get(name)).cloned();
     match event {

@@ -1,10 +1,8 @@
-//! Client events: from what the engine decided to what SSE and WebSocket clients see.
+//! Encoders from the engine's event hub to clients: SSE, WebSocket, and the progress of MCP calls.
 
-pub(crate) mod board;
-pub(crate) mod client_event;
-pub(crate) mod groups;
-pub(crate) mod hub;
-pub(crate) mod pump;
+pub(crate) mod encode;
+pub(crate) mod observer;
 pub(crate) mod signal;
 pub(crate) mod sse;
+pub(crate) mod stream;
 pub(crate) mod websocket;

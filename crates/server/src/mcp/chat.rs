@@ -2,13 +2,13 @@
 
 use laneway_core::TaskId;
 use laneway_engine::Standing;
-use laneway_protocol::{ChatAnswer, ChatRequest, ChatWithAgent, Code, EventName, StillGoing};
+use laneway_protocol::{ChatAnswer, ChatRequest, ChatWithAgent, ClientEvent, Code, StillGoing};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 
-use crate::events::sse::{Telling, Told};
+use crate::events::stream::EventStream;
 use crate::http::error::{ApiError, ApiResult};
 use crate::mcp::handler::{Asker, Tools, read};
 use crate::mcp::{reply, tasks};
@@ -124,23 +124,23 @@ fn options(asker: &Asker, context: &RequestContext<RoleServer>) -> ApiResult<Req
     Ok(RequestOptions { key, joins_same: true, is_async: false, stream: false, ..options })
 }
 
-/// Tells a client that gave a token where its call stands.
+/// Sends a client that gave a token the progress of its call.
 struct Progress {
     token: ProgressToken,
-    telling: Telling,
+    stream: EventStream,
     peer: Peer<RoleServer>,
 }
 
 impl Progress {
-    fn new(token: ProgressToken, telling: Telling, context: &RequestContext<RoleServer>) -> Progress {
-        Progress { token, telling, peer: context.peer.clone() }
+    fn new(token: ProgressToken, stream: EventStream, context: &RequestContext<RoleServer>) -> Progress {
+        Progress { token, stream, peer: context.peer.clone() }
     }
 
     /// Runs until the task ends or the client disconnects.
     async fn run(mut self) {
         let mut steps = 0.0;
-        while let Some(told) = self.telling.next().await {
-            let Some(message) = sentence(&told) else { continue };
+        while let Some(sent) = self.stream.next().await {
+            let Some(message) = sentence(&sent.event) else { continue };
             steps += 1.0;
             let step = ProgressNotificationParam::new(self.token.clone(), steps).with_message(message);
             if self.peer.notify_progress(step).await.is_err() {
@@ -150,18 +150,16 @@ impl Progress {
     }
 }
 
-/// The progress message of an event; `None`: the event says nothing new.
-fn sentence(told: &Told) -> Option<String> {
-    let number = |key: &str| told.data.get(key).and_then(Value::as_u64);
-    match told.name {
-        EventName::Queued | EventName::Position => {
-            Some(number("position").map_or("waiting".to_owned(), |place| format!("position {place} in line")))
+/// What a person reads of an event; `None`: nothing new.
+fn sentence(event: &ClientEvent) -> Option<String> {
+    match event {
+        ClientEvent::Queued(place) | ClientEvent::Position(place) => {
+            Some(place.position.map_or("waiting".to_owned(), |place| format!("position {place} in line")))
         }
-        EventName::Started => Some("running".to_owned()),
-        EventName::Retrying => Some("waiting for another attempt".to_owned()),
-        EventName::Progress => {
-            let message = told.data.get("message").or_else(|| told.data.get("progress")?.get("message"));
-            message.and_then(Value::as_str).map(str::to_owned)
+        ClientEvent::Started(_) => Some("running".to_owned()),
+        ClientEvent::Retrying(_) => Some("waiting for another attempt".to_owned()),
+        ClientEvent::Progress(data) => {
+            data.progress.as_ref()?.get("message").and_then(Value::as_str).map(str::to_owned)
         }
         _ => None,
     }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use laneway_config::{CatchUp, Config, Schedule};
-use laneway_core::{Event, Name, Note, NoteChange, Rejection, Scheduler};
+use laneway_core::{Event, Name, Note, NoteChange, Rejection, Scheduler, TaskId};
 use laneway_engine::{Error, Handle};
-use laneway_protocol::{EventName, ScheduleRun};
+use laneway_protocol::{ScheduleFiredEvent, ScheduleRun};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Value;
 
-use crate::events::client_event::Happening;
 use crate::http::error::ApiResult;
 
 /// How many firings of each schedule are remembered.
@@ -211,19 +210,19 @@ pub(crate) fn changes_schedules(event: &Event) -> bool {
     changes.iter().any(|(key, _)| key.starts_with(MADE) || key.starts_with(SWITCHED))
 }
 
-/// The firings that an event tells of: what was asked for has been accepted, or refused.
-pub(crate) fn fired(event: &Event) -> impl Iterator<Item = Happening> {
+/// The firings that an event records: their submission was accepted or refused. Each with its task.
+pub(crate) fn fired(event: &Event) -> impl Iterator<Item = (Option<TaskId>, Value)> {
     let changes = match event {
         Event::Noted { changes } => &changes[..],
         _ => &[],
     };
     changes.iter().filter_map(|(key, text)| {
-        let schedule = named_in(key)?;
+        let schedule = named_in(key)?.to_owned();
         let run: ScheduleRun = serde_json::from_str(text.as_ref()?).ok()?;
         let task = run.task_id.as_deref().and_then(|id| crate::http::extract::task_id(id).ok());
         let is_new = (run.status == "running") == task.is_some();
-        let data =
-            json!({ "schedule": schedule, "due_at": run.due_at, "status": run.status, "error": run.error });
-        is_new.then(|| Happening::made(EventName::ScheduleFired, task, data))
+        let ScheduleRun { due_at, status, error, .. } = run;
+        let fired = ScheduleFiredEvent { schedule, due_at, status, error, ..ScheduleFiredEvent::default() };
+        is_new.then(|| (task, serde_json::to_value(fired).unwrap_or_default()))
     })
 }

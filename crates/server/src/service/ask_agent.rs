@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_config::Agent;
 use laneway_core::{End, LaneName, Parent, Source, TaskId, TaskSpec, TaskStatus};
-use laneway_engine::{Ending, Standing, TaskHandle};
+use laneway_engine::{Ending, Expectation, Reach, Since, Standing, TaskHandle};
 use laneway_protocol::{
     AcceptedExecution, AcceptedTurn, ChatAnswer, ChatRequest, ExecutionSummary, UserRef, end_word,
     status_word,
@@ -12,9 +12,7 @@ use laneway_protocol::{
 
 use crate::agents::handlers::{agent_kind, core_agent};
 use crate::app::App;
-use crate::events::board::Reach;
-use crate::events::hub::{Expecting, Filter, From};
-use crate::events::sse::Telling;
+use crate::events::stream::{EventStream, TaskSnapshot};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::service::envelope::Turn;
@@ -44,8 +42,8 @@ pub(crate) struct AgentRun {
     app: Arc<App>,
     agent: String,
     task: TaskHandle,
-    /// The watch that began before the task was submitted.
-    expecting: Option<Expecting>,
+    /// Announced to the hub before the task was submitted.
+    expectation: Option<Expectation>,
     reach: Reach,
 }
 
@@ -60,12 +58,12 @@ pub(crate) async fn ask_agent(app: &Arc<App>, caller: &Caller, call: AgentCall<'
     let agent = agent_named(app, name)?;
     let is_connected = options.is_connected();
     let submission = turn(app, caller, &agent, form, request, options)?;
-    let expecting = watches.then(|| app.bus.expect());
+    let expectation = watches.then(|| app.handle.hub().expect());
     let task =
         if is_connected { submit_connected(app, submission).await } else { submit(app, submission).await };
     let task = task.map_err(|error| error.of_agent(name))?;
     let reach = if is_connected { Reach::Here } else { Reach::Everywhere };
-    Ok(AgentRun { app: Arc::clone(app), agent: name.to_owned(), task, expecting, reach })
+    Ok(AgentRun { app: Arc::clone(app), agent: name.to_owned(), task, expectation, reach })
 }
 
 impl AgentRun {
@@ -92,15 +90,15 @@ impl AgentRun {
     }
 
     /// The events of the task, for a call with `watches`; a replay begins with what already happened.
-    pub(crate) async fn events(&mut self) -> ApiResult<Option<Telling>> {
-        let Some(expecting) = self.expecting.take() else { return Ok(None) };
+    pub(crate) async fn events(&mut self) -> ApiResult<Option<EventStream>> {
+        let Some(expectation) = self.expectation.take() else { return Ok(None) };
         let id = self.task.id();
         if self.task.joined() {
-            drop(expecting);
+            drop(expectation);
             return replay(&self.app, id).await.map(Some);
         }
-        let watch = expecting.of(id, self.reach);
-        Ok(Some(Telling::new(Arc::clone(&self.app), watch).of_task(id, Vec::new())))
+        let subscription = expectation.of(id, self.reach);
+        Ok(Some(EventStream::new(Arc::clone(&self.app), subscription).of_task(id, Vec::new())))
     }
 
     /// Waits for the end and returns the agent's answer. Dropping the future leaves the task.
@@ -174,12 +172,10 @@ fn chat_lanes(agent: &Agent, session: Option<&str>, source: Source) -> ApiResult
 }
 
 /// A stream that begins with what already happened to a task.
-pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> ApiResult<Telling> {
-    // The watch begins before the look at the state, so that no event falls between them.
-    app.bus.caught_up().await;
-    let watch = app.bus.watch(Filter { task: Some(id), lane: None }, From::Now);
-    let story = app.story_of(id).await?.unwrap_or_default();
-    Ok(Telling::new(Arc::clone(app), watch).of_task(id, story))
+pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> ApiResult<EventStream> {
+    let found = app.task_snapshot(id, Since::Now).await?;
+    let TaskSnapshot { story, subscription, .. } = found.ok_or_else(|| ApiError::not_found("task"))?;
+    Ok(EventStream::new(Arc::clone(app), subscription).of_task(id, story))
 }
 
 /// How a turn stands, or stood when it was accepted.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use laneway_core::{Claimer, End, Event, Fence, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
-use laneway_engine::{Error, Filter, RunError, TaskHandle, Update, Updates};
+use laneway_engine::{Error, Filter, RunError, Subscription, TaskHandle, Update};
 use laneway_protocol::{At, Code, SlotAnswer, SlotRequest};
 use tokio::sync::oneshot;
 
@@ -55,7 +55,7 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
 /// Submits the task and waits for its grant. A slot whose caller disconnected is given back at once.
 async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
     let id = app.handle.new_id();
-    let updates = app.handle.subscribe(Filter { task: Some(id), lane: None });
+    let updates = app.handle.subscribe(Filter::task(id));
     let answer = match submit_as(&app, id, submission).await {
         Err(error) => Err(error),
         Ok(task) => tokio::select! {
@@ -70,7 +70,7 @@ async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
     }
 }
 
-async fn granted(mut updates: Updates, mut task: TaskHandle) -> ApiResult<SlotAnswer> {
+async fn granted(mut updates: Subscription, mut task: TaskHandle) -> ApiResult<SlotAnswer> {
     let id = task.id();
     let (fence, until) = tokio::select! {
         biased;
@@ -85,7 +85,7 @@ async fn granted(mut updates: Updates, mut task: TaskHandle) -> ApiResult<SlotAn
 }
 
 /// The next grant among the updates of one task. An engine that ends says so through the task.
-async fn next_grant(updates: &mut Updates) -> (Fence, Timestamp) {
+async fn next_grant(updates: &mut Subscription) -> (Fence, Timestamp) {
     while let Some(update) = updates.next().await {
         if let Update::Event { event, .. } = update
             && let Event::Granted { fence, lease_until, .. } = &*event

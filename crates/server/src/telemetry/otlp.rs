@@ -83,11 +83,6 @@ impl Traces {
         Ok((Traces(Some(traces)), exporter))
     }
 
-    /// Whether a collector is configured.
-    pub(crate) fn is_on(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// A task was accepted here, in the trace that its caller named.
     pub(crate) fn accepted(&self, task: TaskId, traceparent: Option<&str>) {
         if let Some(inner) = &self.0 {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use laneway_protocol::SseReader;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -15,9 +16,10 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::commands::mcp::events::Events;
 use crate::commands::mcp::message::{INTERNAL_ERROR, INVALID_REQUEST, Message, answers, refusal};
 
+/// The longest event that the bridge reads.
+const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const UNDER_WAY_MAX: usize = 64;
 const UNWRITTEN_MAX: usize = 64;
@@ -235,10 +237,13 @@ impl Shared {
         let form = header(&response, "content-type").unwrap_or_default();
         if form.starts_with("text/event-stream") {
             let mut body = response.bytes_stream();
-            let mut events = Events::default();
+            let mut events = SseReader::new(EVENT_BYTES_MAX);
             while let Some(Ok(piece)) = body.next().await {
-                let Ok(complete) = events.push(&piece) else { break };
-                for data in complete {
+                let mut complete = Vec::new();
+                if events.push(&piece, &mut complete).is_err() {
+                    break;
+                }
+                for data in complete.into_iter().filter_map(|event| event.data) {
                     let Ok(message) = serde_json::from_str::<Value>(&data) else { continue };
                     let is_answer = answers(&message, id);
                     if is_answer {

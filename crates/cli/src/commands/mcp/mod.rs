@@ -5,7 +5,6 @@
 //! what the message says.
 
 pub(crate) mod bridge;
-pub(crate) mod events;
 pub(crate) mod message;
 
 use std::time::Duration;

@@ -1,33 +1,34 @@
-//! All events over SSE.
+//! The events of everything, or of what matches, over SSE.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use laneway_core::LaneName;
+use laneway_engine::{Filter, Since};
+use laneway_protocol::ClientEvent;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::events::hub::{Filter, From};
-use crate::events::sse::Telling;
+use crate::events::stream::{EventStream, everywhere};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{LAST_EVENT_ID, Query, header_text, task_id};
 use crate::service::parse;
 
-/// Which events.
+/// Which events a client gets.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Of this lane, and of tasks that name it.
+    /// Only of this lane, and of tasks that name it.
     pub(crate) lane: Option<String>,
-    /// Of this conversation.
+    /// Only of this session.
     pub(crate) session: Option<String>,
-    /// Of this task.
+    /// Only of this task.
     pub(crate) task: Option<String>,
-    /// As the header `Last-Event-ID`, for whoever cannot set one.
+    /// The same as the header `Last-Event-ID`, for clients that cannot set one.
     pub(crate) last_event_id: Option<String>,
     #[param(ignore)]
     #[serde(rename = "access_token")]
@@ -40,7 +41,7 @@ impl EventsQuery {
     }
 }
 
-/// What a client wants to hear.
+/// The filter that a client asks for.
 pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&str>) -> ApiResult<Filter> {
     if lane.is_some() && session.is_some() {
         return Err(ApiError::invalid("give a lane or a session, not both"));
@@ -49,14 +50,15 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
     let session = session.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let task =
         task.map(task_id).transpose().map_err(|_| ApiError::invalid("task must be the id of a task"))?;
-    Ok(Filter { task, lane: lane.map(parse::lane).transpose()?.or(session) })
+    let lane = lane.map(parse::lane).transpose()?.or(session);
+    Ok(Filter { task, lane, ..Filter::default().news() })
 }
 
-/// Everything that happens, or what of it fits; goes on after `Last-Event-ID`.
+/// All events, or those that match. Resumes after `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
     params(EventsQuery, ("last-event-id" = Option<String>, Header, description = "goes on after this")),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    responses((status = 200, body = ClientEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
@@ -65,8 +67,7 @@ pub(crate) async fn events(
 ) -> ApiResult<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, &LAST_EVENT_ID)?.or(query.last_event_id.as_deref());
-    let from = last.map_or(From::Now, |last| app.bus.resumption(last));
-    app.bus.caught_up().await;
-    let watch = app.bus.watch(filter, from);
-    Ok(Telling::new(app, watch).into_response())
+    let hub = app.handle.hub();
+    let subscription = hub.subscribe(everywhere(filter), last.map_or(Since::Now, |last| hub.since(last)));
+    Ok(EventStream::new(Arc::clone(&app), subscription).into_response())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use laneway_core::{CancelReason, End, Name, Selector};
-use laneway_engine::{Error, Handle, HistoryFilter, RunError, ToolCalls, ToolResult, ToolUse};
+use laneway_core::{CancelReason, End, Name};
+use laneway_engine::{Error, GroupCounts, RunError, ToolCalls, ToolResult, ToolUse};
 use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, Problem};
 use laneway_store::Durability;
 
@@ -17,29 +17,7 @@ use crate::service::envelope::Envelope;
 use crate::service::submission::{check_draining, token_lane};
 use crate::service::{parse, request_options};
 
-/// How much of the history is counted at a time.
-const COUNTED_MAX: u32 = 1000;
-
-/// Counts the tasks of a group, live and over.
-pub(crate) async fn count(handle: &Handle, group: &Name) -> Result<GroupView, laneway_engine::Error> {
-    let which = Selector { group: Some(group.clone()), ..Selector::default() };
-    let live = handle.read(move |lanes| lanes.page(&which, None, 0, usize::MAX).0.len()).await?;
-    let mut view = GroupView { total: live as u64, ..GroupView::default() };
-    let mut filter =
-        HistoryFilter { group: Some(group.clone()), max: COUNTED_MAX, ..HistoryFilter::default() };
-    loop {
-        let found = handle.history(filter.clone()).await?;
-        let count = found.items.len() as u64;
-        let failed = found.items.iter().filter(|finished| finished.end != End::Completed).count() as u64;
-        (view.total, view.done, view.failed) = (view.total + count, view.done + count, view.failed + failed);
-        filter.after = found.next;
-        if filter.after.is_none() {
-            return Ok(view);
-        }
-    }
-}
-
-/// How tasks with one label stand.
+/// How the tasks of a group stand.
 #[utoipa::path(
     get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
     responses((status = 200, body = GroupView))
@@ -49,15 +27,11 @@ pub(crate) async fn group(
     Path(group): Path<String>,
 ) -> ApiResult<Json<GroupView>> {
     let group = Name::new(group).map_err(|_| ApiError::not_found("group"))?;
-    app.bus.caught_up().await;
-    if let Some(view) = app.bus.groups(|groups| groups.get(&group)) {
-        return Ok(Json(view));
+    let GroupCounts { total, done, failed } = app.handle.group(&group).await?;
+    if total == 0 {
+        return Err(ApiError::not_found("group"));
     }
-    let view = count(&app.handle, &group).await?;
-    match view.total {
-        0 => Err(ApiError::not_found("group")),
-        _ => Ok(Json(view)),
-    }
+    Ok(Json(GroupView { done, total, failed }))
 }
 
 /// Runs the tool calls of one model turn: reads side by side, the rest one after another, results in call order.

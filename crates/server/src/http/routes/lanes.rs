@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::admin::audit::AuditRecord;
 use crate::app::App;
-use crate::events::client_event::alert_word;
+use crate::events::encode::alert_word;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, Path, Query};

@@ -6,25 +6,24 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use laneway_core::{
     EffectiveQueue, LaneName, Message as Waiting, Millis, QueueOverrides, SessionView, SetAside, TaskId,
     ToolLane,
 };
+use laneway_engine::{Filter, Since};
 use laneway_protocol::{
-    At, CancelManyAnswer, MessageView, Page, SessionChange, SessionStats, SessionSummary, ToolLaneStats,
-    handler_word,
+    At, CancelManyAnswer, ClientEvent, MessageView, Page, SessionChange, SessionStats, SessionSummary,
+    ToolLaneStats, handler_word,
 };
 use serde_json::{Value, json};
 
 use crate::admin::audit::AuditRecord;
 use crate::app::App;
-use crate::events::hub::{Filter, From};
-use crate::events::sse::Telling;
+use crate::events::stream::{EventStream, everywhere};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
-use crate::http::routes::messages::ended;
 use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
 use crate::service::send_message::{check_turn_owner, drop_rule, message_text, mode};
 
@@ -269,11 +268,11 @@ pub(crate) async fn clear(
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 
-/// Everything that happens in a session.
+/// The events of a session.
 #[utoipa::path(
     get, path = "/api/sessions/{key}/events", tag = "sessions",
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header, description = "goes on after this")),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    responses((status = 200, body = ClientEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
@@ -282,46 +281,8 @@ pub(crate) async fn events(
 ) -> ApiResult<Response> {
     let lane = LaneName::session(&key).map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     let last = header_text(&headers, &LAST_EVENT_ID)?;
-    let from = last.map_or(From::Now, |last| app.bus.resumption(last));
-    app.bus.caught_up().await;
-    let watch = app.bus.watch(Filter { task: None, lane: Some(lane) }, from);
-    Ok(Telling::new(app, watch).into_response())
-}
-
-/// What an event of a session means to watchers; `None`: nothing.
-pub(crate) fn told(change: &laneway_core::SessionChange) -> Option<(laneway_protocol::EventName, Value)> {
-    use laneway_core::{SessionChange as Change, Way};
-    use laneway_protocol::EventName;
-    match change {
-        Change::Accepted { message, way } => {
-            let outcome = match way {
-                Way::Line => "queued",
-                Way::Steer { .. } => "steered",
-                Way::Both { .. } => "steered_and_queued",
-            };
-            // From now on the people in the session see typing, not only when its turn begins.
-            let data = json!({ "message_id": message_text(&message.id), "outcome": outcome, "typing": true });
-            Some((EventName::Message, data))
-        }
-        Change::TurnBegan { messages, .. } => {
-            let messages: Vec<String> = messages.iter().map(message_text).collect();
-            Some((EventName::Typing, json!({ "messages": messages })))
-        }
-        Change::Taken { messages, .. } => {
-            let messages: Vec<String> = messages.iter().map(message_text).collect();
-            Some((EventName::Steered, json!({ "messages": messages })))
-        }
-        Change::Ended { message, end } => {
-            let (outcome, turn, detail) = ended(end);
-            let mut data = json!({ "message_id": message_text(message), "outcome": outcome });
-            if let Some(turn) = turn {
-                data["task_id"] = turn.to_string().into();
-            }
-            if let Some(detail) = detail {
-                data["detail"] = detail.into();
-            }
-            Some((EventName::Message, data))
-        }
-        _ => None,
-    }
+    let hub = app.handle.hub();
+    let since = last.map_or(Since::Now, |last| hub.since(last));
+    let subscription = hub.subscribe(everywhere(Filter::lane(lane)), since);
+    Ok(EventStream::new(Arc::clone(&app), subscription).into_response())
 }

@@ -8,23 +8,22 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use laneway_core::{LaneName, Name, Selector, TaskId};
-use laneway_engine::Submitted;
+use laneway_engine::{Since, Submitted};
 use laneway_protocol::{
-    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView, TaskChange, TaskRequest,
-    TaskView,
+    AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ClientEvent, ExplainView, TaskChange,
+    TaskRequest, TaskView,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::admin::audit::AuditRecord;
 use crate::app::App;
-use crate::events::hub::{Filter, From};
-use crate::events::sse::Telling;
+use crate::events::stream::{EventStream, TaskSnapshot};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult, TASK_ID};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
 use crate::http::routes::chat::REPLAYED;
-use crate::service::ask_agent::{replay, status_of};
+use crate::service::ask_agent::status_of;
 use crate::service::parse;
 use crate::service::request_options::RequestOptions;
 use crate::service::submit_task::submit_task;
@@ -215,7 +214,7 @@ pub(crate) async fn explain(
     get, path = "/api/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), ("last-event-id" = Option<String>, Header, description = "goes on after this")),
     responses(
-        (status = 200, body = String, content_type = "text/event-stream"),
+        (status = 200, body = ClientEvent, content_type = "text/event-stream"),
         (status = 204, description = "the client has seen the end")
     )
 )]
@@ -226,22 +225,20 @@ pub(crate) async fn events(
 ) -> ApiResult<Response> {
     let task = task_id(&id)?;
     let last = header_text(&headers, &LAST_EVENT_ID)?;
-    let from = last.map(|last| app.bus.resumption(last));
-    app.bus.caught_up().await;
-    let story = app.story_of(task).await?.ok_or_else(|| ApiError::not_found("task"))?;
-    let Some(from @ From::After(_)) = from else {
-        drop(story);
-        let gap = (from == Some(From::Unknown)).then(|| app.bus.gap());
-        return Ok(replay(&app, task).await?.after(gap).into_response());
-    };
-    if app.bus.has_told_end(task, from) {
-        // A browser stops asking.
+    let since = last.map_or(Since::Now, |last| app.handle.hub().since(last));
+    let resumes = matches!(since, Since::Event(_));
+    let found = app.task_snapshot(task, if resumes { since } else { Since::Now }).await?;
+    let TaskSnapshot { story, is_live, subscription } = found.ok_or_else(|| ApiError::not_found("task"))?;
+    if app.handle.hub().has_shown_end(task, since) {
+        // With this answer a browser stops reconnecting.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let watch = app.bus.watch(Filter { task: Some(task), lane: None }, from);
-    // Without kept events, the stream of an ended task ends with the recorded end.
-    let is_over = !app.handle.read(move |lanes| lanes.has(task)).await?;
-    let telling = Telling::new(Arc::clone(&app), watch).of_task(task, Vec::new());
-    let telling = if is_over { telling.then_ends_with(story) } else { telling };
-    Ok(telling.into_response())
+    let stream = EventStream::new(Arc::clone(&app), subscription);
+    let stream = match (resumes, is_live) {
+        (false, _) => stream.of_task(task, story),
+        (true, true) => stream.of_task(task, Vec::new()),
+        (true, false) => stream.of_task(task, Vec::new()).then_ends_with(task, story),
+    };
+    let stream = if since == Since::Unknown { stream.after_gap() } else { stream };
+    Ok(stream.into_response())
 }

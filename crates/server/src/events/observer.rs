@@ -1,0 +1,69 @@
+//! What the server itself does about events, with or without clients that follow them.
+
+use std::sync::Arc;
+
+use laneway_core::{Event, TaskId, Timestamp};
+use laneway_engine::{Observer, Update};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::schedules::notes;
+use crate::telemetry::otlp::Traces;
+
+/// How many tasks one line of the log names at most.
+const NAMED_MAX: usize = 20;
+
+/// The server's observer of the engine.
+pub(crate) struct ServerObserver {
+    pub(crate) traces: Traces,
+    /// Settings have changed, perhaps on another replica.
+    pub(crate) reconfigured: Arc<Notify>,
+    /// Schedules have changed, perhaps on another replica.
+    pub(crate) rescheduled: Arc<Notify>,
+}
+
+impl Observer for ServerObserver {
+    fn on_event(&self, _at: Timestamp, event: &Event) {
+        match event {
+            Event::Configured { .. } | Event::MessagesConfigured { .. } => self.reconfigured.notify_one(),
+            Event::Noted { .. } if notes::changes_schedules(event) => self.rescheduled.notify_one(),
+            Event::Ended { task, .. } => self.traces.ended(*task),
+            _ => {}
+        }
+    }
+
+    fn read_notes(&self, event: &Event) -> Vec<(Option<TaskId>, Value)> {
+        notes::fired(event).collect()
+    }
+
+    fn on_store(&self, update: &Update) {
+        match update {
+            Update::StoreAway { reason } => {
+                tracing::warn!(%reason, "the store cannot be used: nothing is granted, and requests fail with STORE_UNAVAILABLE");
+            }
+            Update::StoreBack => tracing::info!("the store can be used again"),
+            Update::SetBack { known, found, lost, put_back, recounted } => {
+                self.reconfigured.notify_one();
+                self.rescheduled.notify_one();
+                tracing::error!(
+                    known = known.0,
+                    found = found.0,
+                    gone = lost.len(),
+                    gone_ids = first_ids(lost),
+                    put_back = put_back.len(),
+                    put_back_ids = first_ids(put_back),
+                    recounted = recounted.len(),
+                    recounted_ids = first_ids(recounted),
+                    "the store has lost its last writes, or was restored from a backup: this server submits again what it \
+                     accepted lately and records again the ends that it knows; the rest is gone unless another server \
+                     restores it"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn first_ids(tasks: &[TaskId]) -> String {
+    tasks.iter().take(NAMED_MAX).map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,245 @@
+//! A stream of events to one client: a story of what happened before, the events of the hub, and an end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use laneway_core::{TaskId, TaskStatus};
+use laneway_engine::{Error, Filter, HubEvent, Reach, Since, Standing, Subscription, TaskHandle};
+use laneway_protocol::{AcceptedEvent, At, ClientEvent, EventName, PlaceEvent, StartedEvent, TaskEvent};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::events::encode::{encode, end_event, queued_event};
+use crate::http::error::ApiResult;
+
+/// One event for a client.
+#[derive(Clone)]
+pub(crate) struct StreamEvent {
+    pub(crate) event: ClientEvent,
+    /// Its id, to resume after it.
+    pub(crate) id: Option<String>,
+    pub(crate) task: Option<TaskId>,
+    /// `None`: the server made it from the state of the task.
+    source: Option<Arc<HubEvent>>,
+}
+
+/// A stream of events to one client.
+pub(crate) struct EventStream {
+    app: Arc<App>,
+    subscription: Subscription,
+    /// Sent before the events of the hub.
+    prelude: VecDeque<StreamEvent>,
+    /// The stream ends with the last event of this task.
+    until_end_of: Option<TaskId>,
+    /// The caller's hold on the task, released with the stream.
+    hold: Option<TaskHandle>,
+    /// Sent after the replayed events.
+    epilogue: VecDeque<StreamEvent>,
+    /// Taken and not sent yet, because the caller dropped the future.
+    pending: Option<StreamEvent>,
+    /// The position that was sent last.
+    position: Option<u64>,
+    is_over: bool,
+}
+
+/// A task at one moment, and the events that follow.
+pub(crate) struct TaskSnapshot {
+    /// How it stands, as the events that would have led there.
+    pub(crate) story: Vec<ClientEvent>,
+    pub(crate) is_live: bool,
+    pub(crate) subscription: Subscription,
+}
+
+/// What a client of the HTTP API subscribes to.
+pub(crate) fn everywhere(filter: Filter) -> Filter {
+    Filter { reach: Reach::Everywhere, ..filter.news() }
+}
+
+impl StreamEvent {
+    fn made(event: ClientEvent, task: Option<TaskId>) -> StreamEvent {
+        StreamEvent { event, id: None, task, source: None }
+    }
+
+    pub(crate) fn name(&self) -> EventName {
+        self.event.name()
+    }
+
+    pub(crate) fn fits(&self, filter: &Filter) -> bool {
+        match &self.source {
+            Some(source) => source.fits(filter),
+            None => filter.lane.is_none() && filter.task.is_none_or(|task| self.task == Some(task)),
+        }
+    }
+}
+
+impl EventStream {
+    pub(crate) fn new(app: Arc<App>, subscription: Subscription) -> EventStream {
+        EventStream {
+            app,
+            subscription,
+            prelude: VecDeque::new(),
+            until_end_of: None,
+            hold: None,
+            epilogue: VecDeque::new(),
+            pending: None,
+            position: None,
+            is_over: false,
+        }
+    }
+
+    /// Starts with a story of the task and ends with its last event.
+    pub(crate) fn of_task(mut self, task: TaskId, story: Vec<ClientEvent>) -> EventStream {
+        self.until_end_of = Some(task);
+        self.prelude = made(task, story);
+        self
+    }
+
+    /// Ends with a story of the task, unless the replayed events contain its end.
+    pub(crate) fn then_ends_with(mut self, task: TaskId, story: Vec<ClientEvent>) -> EventStream {
+        if !self.subscription.replays_end() {
+            self.epilogue = made(task, story);
+        }
+        self
+    }
+
+    pub(crate) fn hold(mut self, hold: Option<TaskHandle>) -> EventStream {
+        self.hold = hold;
+        self
+    }
+
+    /// Starts with a gap of unknown size.
+    pub(crate) fn after_gap(mut self) -> EventStream {
+        let gap = self.app.handle.hub().gap();
+        self.prelude.extend(self.encoded(Arc::new(gap)));
+        self.prelude.rotate_right(1);
+        self
+    }
+
+    /// The next event; `None` when the stream is over. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<StreamEvent> {
+        if self.is_over {
+            return None;
+        }
+        let next = match self.pending.take() {
+            Some(event) => Some(event),
+            None => self.next_event().await,
+        };
+        let Some(mut event) = next else { return self.unfinished() };
+        if let (ClientEvent::Completed(_), Some(task)) = (&event.event, event.task) {
+            self.pending = Some(event.clone());
+            let result = self.app.result_of(task).await;
+            self.pending = None;
+            if let ClientEvent::Completed(completed) = &mut event.event {
+                completed.result = result;
+            }
+        }
+        self.is_over = matches!(event.event, ClientEvent::Done(_)) && self.until_end_of.is_some();
+        Some(event)
+    }
+
+    /// The next event of the story; `None` when all of it has been sent.
+    pub(crate) async fn next_of_story(&mut self) -> Option<StreamEvent> {
+        if self.prelude.is_empty() { None } else { self.next().await }
+    }
+
+    async fn next_event(&mut self) -> Option<StreamEvent> {
+        loop {
+            let event = match self.prelude.pop_front() {
+                Some(event) => Some(event),
+                None if self.subscription.is_live() && !self.epilogue.is_empty() => self.epilogue.pop_front(),
+                None => self.next_of_hub().await?,
+            };
+            if let Some(event) = event.filter(|event| !self.repeats_position(event)) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next event of the hub, `None` in it if clients do not see it.
+    async fn next_of_hub(&mut self) -> Option<Option<StreamEvent>> {
+        let closing = self.app.closing.token();
+        let event = tokio::select! {
+            biased;
+            next = self.subscription.next_event() => next?,
+            () = closing.cancelled() => return None,
+        };
+        Some(self.encoded(event))
+    }
+
+    fn encoded(&self, source: Arc<HubEvent>) -> Option<StreamEvent> {
+        let id = (source.seq > 0).then(|| self.app.handle.hub().id_of(source.seq));
+        let event = encode(&source)?;
+        Some(StreamEvent { event, id, task: source.task, source: Some(source) })
+    }
+
+    /// Whether the event says again what the story of the task has said.
+    fn repeats_position(&mut self, event: &StreamEvent) -> bool {
+        let place = match &event.event {
+            ClientEvent::Queued(PlaceEvent { position, .. })
+            | ClientEvent::Position(PlaceEvent { position, .. })
+                if self.until_end_of.is_some() =>
+            {
+                *position
+            }
+            _ => return false,
+        };
+        let before = std::mem::replace(&mut self.position, place);
+        event.name() == EventName::Position && before == place
+    }
+
+    /// What a client gets whose task has not ended when the server stops.
+    fn unfinished(&mut self) -> Option<StreamEvent> {
+        self.is_over = true;
+        let task = self.until_end_of?;
+        let error = self.app.unfinished(task, Error::Closed);
+        Some(StreamEvent::made(ClientEvent::Error(error.problem), Some(task)))
+    }
+}
+
+fn made(task: TaskId, story: Vec<ClientEvent>) -> VecDeque<StreamEvent> {
+    story.into_iter().map(|event| StreamEvent::made(event, Some(task))).collect()
+}
+
+impl App {
+    /// What a task produced, if it is remembered.
+    async fn result_of(&self, task: TaskId) -> Value {
+        let found = self.handle.finished(task).await.ok().flatten();
+        let result = found.and_then(|(_, result)| result);
+        result.and_then(|result| serde_json::from_slice(&result).ok()).unwrap_or_default()
+    }
+
+    /// A task and the events after `since`, with nothing missing or repeated between the two.
+    pub(crate) async fn task_snapshot(&self, task: TaskId, since: Since) -> ApiResult<Option<TaskSnapshot>> {
+        let hub = self.handle.hub().clone();
+        let look = move |state: &laneway_core::Scheduler| {
+            let view = state.task(task).map(|view| (view, Standing::of(state, task)));
+            (view, hub.subscribe(everywhere(Filter::task(task)), since))
+        };
+        let (view, subscription) = self.handle.read(look).await?;
+        // A task that has ended before the look is in the history after it.
+        let Some((view, standing)) = view else {
+            let Some((finished, _)) = self.handle.finished(task).await? else { return Ok(None) };
+            let end = end_event(task, &finished.end, finished.ended);
+            let at = Some(At(finished.ended));
+            let done = ClientEvent::Done(TaskEvent { task_id: Some(task.to_string()), at });
+            return Ok(Some(TaskSnapshot { story: vec![end, done], is_live: false, subscription }));
+        };
+        let accepted = ClientEvent::Accepted(AcceptedEvent {
+            task_id: Some(task.to_string()),
+            at: Some(At(view.submitted)),
+            kind: view.kind.to_string(),
+            ..AcceptedEvent::default()
+        });
+        let now = match (view.status, &view.running) {
+            (TaskStatus::Running, Some(running)) => ClientEvent::Started(StartedEvent {
+                task_id: Some(task.to_string()),
+                at: Some(At(running.started)),
+                attempt: view.attempts,
+                fence: running.fence.0,
+                worker: None,
+            }),
+            _ => queued_event(task, &standing),
+        };
+        Ok(Some(TaskSnapshot { story: vec![accepted, now], is_live: true, subscription }))
+    }
+}
