@@ -5,13 +5,33 @@ store  = "./laneway-data"
 lane "global"       { max_concurrency = 20 }
 lane "main"         { max_concurrency = 8 }
 lane "subagent"     { max_concurrency = 12 }
-lane "agent:*"      { max_queued = 3  wait_timeout = "2m"  timeout = "10m" }
-lane "provider:llm" { max_concurrency = 8  rate_limit { per = "minute"  max = 300 } }
+lane "agent:*" {
+  max_queued = 3
+  wait_timeout = "2m"
+  timeout = "10m"
+}
+lane "provider:llm" {
+  max_concurrency = 8
+  rate_limit {
+    per = "minute"
+    max = 300
+  }
+}
 
-agent "planner"  { url = "http://planner.internal:8000/chat"   lanes = ["main", "provider:llm"] }
-agent "coder"    { url = "http://coder.internal:8000/chat"     lanes = ["main", "provider:llm"]  timeout = "2h" }
+agent "planner" {
+  url = "http://planner.internal:8000/chat"
+  lanes = ["main", "provider:llm"]
+}
+agent "coder" {
+  url = "http://coder.internal:8000/chat"
+  lanes = ["main", "provider:llm"]
+  timeout = "2h"
+}
 agent "reviewer" { url = "http://reviewer.internal:8000/chat" }
-agent "builder"  { external = true  timeout = "1h" }
+agent "builder" {
+  external = true
+  timeout = "1h"
+}
 
 schedule "standup" {
   cron     = "0 9 * * 1-5"

@@ -2,7 +2,10 @@
 listen = "127.0.0.1:7717"
 store  = "memory"
 
-lane "global" { max_concurrency = 3  max_queued = 0 }
+lane "global" {
+  max_concurrency = 3
+  max_queued = 0
+}
 
 agent "browser" {
   url             = "http://127.0.0.1:9000/api/chat"

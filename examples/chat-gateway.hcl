@@ -22,7 +22,7 @@ messages {
     by_channel {
       discord = "collect"
       webchat = "steer"
-      email   = { mode = "followup"  cap = 100  drop = "old" }
+      email   = { mode = "followup", cap = 100, drop = "old" }
     }
   }
 }

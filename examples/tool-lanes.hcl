@@ -12,12 +12,25 @@ queue {
   enable_alerts  = true
   storage_path   = "./queue_data"
   default_timeout_ms = 60000
-  retry_policy   { strategy = "exponential"  max_retries = 3  initial_delay_ms = 100 }
-  rate_limit     { limit_type = "per_second"  max_operations = 100 }
-  priority_boost { strategy = "standard"  deadline_ms = 300000 }
+  retry_policy {
+    strategy = "exponential"
+    max_retries = 3
+    initial_delay_ms = 100
+  }
+  rate_limit {
+    limit_type = "per_second"
+    max_operations = 100
+  }
+  priority_boost {
+    strategy = "standard"
+    deadline_ms = 300000
+  }
   pressure_threshold = 50
-  lane_timeouts  { query = 30000  execute = 120000 }
-  lane_handlers  { execute = { mode = "external"  timeout_ms = 60000 } }
+  lane_timeouts {
+    query = 30000
+    execute = 120000
+  }
+  lane_handlers  { execute = { mode = "external", timeout_ms = 60000 } }
 }
 
 handler "read"      { command = ["cat"] }

@@ -12,20 +12,51 @@ lane "forge"   { max_concurrency = 1 }
 lane "desk"    { max_concurrency = 4 }
 lane "dock"    { ageing = "off" }
 lane "agent:*" { wait_timeout = "1h" }
-lane "crowded" { max_concurrency = 1  alerts { warning = 3  critical = 50 } }
-lane "retries" { retry { strategy = "fixed"  max_retries = 5  fixed_delay = "10m" } }
+lane "crowded" {
+  max_concurrency = 1
+  alerts {
+    warning = 3
+    critical = 50
+  }
+}
+lane "retries" {
+  retry {
+    strategy = "fixed"
+    max_retries = 5
+    fixed_delay = "10m"
+  }
+}
 
 agent "echo"   { echo = true }
-agent "coder"  { command = ["sh", "-c", "exec sleep 600"]  lanes = ["forge"] }
-agent "writer" { command = ["sh", "-c", "exec sleep 600"]  max_concurrency = 4  lanes = ["desk"] }
+agent "coder" {
+  command = ["sh", "-c", "exec sleep 600"]
+  lanes = ["forge"]
+}
+agent "writer" {
+  command = ["sh", "-c", "exec sleep 600"]
+  max_concurrency = 4
+  lanes = ["desk"]
+}
 
-agent "builder" { external = true  lanes = ["yard"] }
+agent "builder" {
+  external = true
+  lanes = ["yard"]
+}
 
 handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
 handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
 
-schedule "ticker" { cron = "*/20 * * * * *"  agent = "echo"  message = "tick"  enabled = false }
-schedule "months" { cron = "30 23 L * *"     agent = "echo"  message = "close the month" }
+schedule "ticker" {
+  cron = "*/20 * * * * *"
+  agent = "echo"
+  message = "tick"
+  enabled = false
+}
+schedule "months" {
+  cron = "30 23 L * *"
+  agent = "echo"
+  message = "close the month"
+}
 `;
 
 let server;

@@ -8,7 +8,7 @@ const ROUNDS = 5;
 const BOUNDS = { "first paint, ms": 1000, "bytes over the wire": 250_000 };
 
 const config = CONFIG.replace("max_queued = 20000", `max_queued = ${TASKS}`)
-  .replace('lane "global"       { max_concurrency = 10 }', `lane "global" { max_concurrency = 10  max_queued = ${TASKS} }`);
+  .replace('lane "global"       { max_concurrency = 10 }', `lane "global" {\n  max_concurrency = 10\n  max_queued = ${TASKS}\n}`);
 const [server, browser] = await Promise.all([Server.start({ config }), open()]);
 try {
   await server.fill("tools", TASKS);

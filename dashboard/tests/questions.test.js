@@ -7,11 +7,21 @@ import { Server } from "./server.js";
 
 const CONFIG = `
 server { drain_grace = "100ms" }
-agent "writer" { command = ["sh", "-c", "exec sleep 600"]  lanes = ["desk"] }
+agent "writer" {
+  command = ["sh", "-c", "exec sleep 600"]
+  lanes = ["desk"]
+}
 handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
 handler "breaks" { command = ["sh", "-c", "exit 3"] }
 lane "agent:*" { wait_timeout = "1h" }
-lane "patient" { max_concurrency = 1  retry { strategy = "fixed"  max_retries = 5  fixed_delay = "1h" } }
+lane "patient" {
+  max_concurrency = 1
+  retry {
+    strategy = "fixed"
+    max_retries = 5
+    fixed_delay = "1h"
+  }
+}
 `;
 
 let server;

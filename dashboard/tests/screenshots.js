@@ -9,14 +9,23 @@ const CONFIG = `
 server { drain_grace = "100ms" }
 
 lane "global"       { max_concurrency = 24 }
-lane "main"         { max_concurrency = 4  max_queued = 40 }
+lane "main" {
+  max_concurrency = 4
+  max_queued = 40
+}
 lane "subagent"     { max_concurrency = 8 }
 lane "provider:llm" { max_concurrency = 8 }
 lane "browser"      { max_concurrency = 5 }
 lane "deploy"       { max_concurrency = 1 }
 
-agent "coder"      { command = ["sh", "-c", "echo reading the code; sleep 7; echo done"]  lanes = ["main", "provider:llm"] }
-agent "reviewer"   { command = ["sh", "-c", "sleep 4; echo looks good"]  lanes = ["main", "provider:llm"] }
+agent "coder" {
+  command = ["sh", "-c", "echo reading the code; sleep 7; echo done"]
+  lanes = ["main", "provider:llm"]
+}
+agent "reviewer" {
+  command = ["sh", "-c", "sleep 4; echo looks good"]
+  lanes = ["main", "provider:llm"]
+}
 agent "researcher" { external = true }
 
 handler "search" { command = ["sh", "-c", "sleep 2"] }
@@ -24,7 +33,12 @@ handler "edit"   { command = ["sh", "-c", "sleep 5"] }
 handler "render" { command = ["sh", "-c", "sleep 8"] }
 handler "flaky"  { command = ["sh", "-c", "echo the page did not load >&2; exit 1"] }
 
-schedule "standup" { cron = "0 9 * * 1-5"  timezone = "Europe/Berlin"  agent = "coder"  message = "Post the standup" }
+schedule "standup" {
+  cron = "0 9 * * 1-5"
+  timezone = "Europe/Berlin"
+  agent = "coder"
+  message = "Post the standup"
+}
 `;
 
 const SECONDS = 120;

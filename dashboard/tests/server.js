@@ -22,20 +22,38 @@ lane "global"       { max_concurrency = 10 }
 lane "main"         { max_concurrency = 4 }
 lane "provider:llm" { max_concurrency = 8 }
 # No task gets more urgent while a slow machine goes through the tests.
-lane "tools"        { max_concurrency = 2  max_queued = 20000  ageing = "off" }
+lane "tools" {
+  max_concurrency = 2
+  max_queued = 20000
+  ageing = "off"
+}
 lane "quay"         { ageing = "off" }
 lane "agent:*"      { wait_timeout = "1h" }
 
 agent "echo"    { echo = true }
-agent "coder"   { command = ["sh", "-c", "echo thinking; exec sleep 600"]  lanes = ["main", "provider:llm"] }
+agent "coder" {
+  command = ["sh", "-c", "echo thinking; exec sleep 600"]
+  lanes = ["main", "provider:llm"]
+}
 agent "builder" { external = true }
-agent "teller"  { command = ["sh", "-c", "echo once upon a time; exec sleep 600"]  lanes = ["story"] }
-agent "writer"  { command = ["sh", "-c", "exec sleep 600"]  max_concurrency = 8 }
+agent "teller" {
+  command = ["sh", "-c", "echo once upon a time; exec sleep 600"]
+  lanes = ["story"]
+}
+agent "writer" {
+  command = ["sh", "-c", "exec sleep 600"]
+  max_concurrency = 8
+}
 
 handler "breaks" { command = ["sh", "-c", "echo it broke >&2; exit 3"] }
 handler "slow"   { command = ["sh", "-c", "exec sleep 600"] }
 
-schedule "standup" { cron = "0 9 * * 1-5"  timezone = "Europe/Berlin"  agent = "echo"  message = "Post the standup" }
+schedule "standup" {
+  cron = "0 9 * * 1-5"
+  timezone = "Europe/Berlin"
+  agent = "echo"
+  message = "Post the standup"
+}
 `;
 
 /** Work of every kind: what runs, what waits, what is over, what broke. */

@@ -3,4 +3,7 @@ store = "./data"
 
 server { mcp_answer_within = "10m" }
 
-agent "deep" { command = ["python3", "chain.py"]  timeout = "10m" }
+agent "deep" {
+  command = ["python3", "chain.py"]
+  timeout = "10m"
+}

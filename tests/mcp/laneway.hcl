@@ -10,7 +10,19 @@ lane "subagent" { max_concurrency = 100 }
 
 agent "echo"   { command = ["cat"] }
 agent "broken" { command = ["sh", "-c", "exit 3"] }
-agent "gate-1" { max_queued = 1  command = ["sh", "gate.sh"] }
-agent "gate-2" { max_queued = 1  command = ["sh", "gate.sh"] }
-agent "gate-3" { max_queued = 1  command = ["sh", "gate.sh"] }
-agent "gate-4" { max_queued = 1  command = ["sh", "gate.sh"] }
+agent "gate-1" {
+  max_queued = 1
+  command = ["sh", "gate.sh"]
+}
+agent "gate-2" {
+  max_queued = 1
+  command = ["sh", "gate.sh"]
+}
+agent "gate-3" {
+  max_queued = 1
+  command = ["sh", "gate.sh"]
+}
+agent "gate-4" {
+  max_queued = 1
+  command = ["sh", "gate.sh"]
+}

@@ -1,15 +1,17 @@
 //! The configuration of Laneway: one file, in HCL, JSON5 or TOML, and a few variables of the environment.
 //!
-//! All three formats become one tree that knows the line of every value, and one piece of code reads that
-//! tree. What is left out has its default, what is wrong is told with its place and what would be right, all
-//! of it at once, and nothing is passed over in silence.
+//! All three formats become one tree that knows the line of every value, and one reader checks that tree. A key that is
+//! left out has its default. The reader reports all errors at once, each with its place and what to write instead.
 //!
 //! ```
 //! use laneway_config::{Profile, parse};
 //!
 //! let text = r#"
 //!     lane "main" { max_concurrency = 6 }
-//!     agent "coder" { command = ["claude", "-p"]  timeout = "20m" }
+//!     agent "coder" {
+//!         command = ["claude", "-p"]
+//!         timeout = "20m"
+//!     }
 //! "#;
 //! let environment = [("LANEWAY_MAX_CONCURRENT_TASKS", "30")];
 //! let config = parse("laneway.hcl", text, Profile::SERVER, environment)?;

@@ -11,7 +11,7 @@ fn an_agent_is_run_by_exactly_one_thing() {
     check("agent \"a\" {}", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
     check("agent \"a\" { external = false }", &format!("a.hcl:1: agent \"a\": needs one of {choices}"));
     check(
-        "agent \"a\" { echo = true url = \"http://x\" }",
+        "agent \"a\" {\necho = true\nurl = \"http://x\"\n}",
         &format!("a.hcl:1: agent \"a\": needs only one of {choices}"),
     );
     check("handler \"a\" {}", "a.hcl:1: handler \"a\": needs one of command or url");
@@ -33,23 +33,26 @@ fn an_agent_is_run_by_exactly_one_thing() {
         "a.hcl:1: agent \"a\": url must be an http:// or https:// URL",
     );
     check(
-        "agent \"a\" {\n echo = true\n cwd = \"/\" }",
+        "agent \"a\" {\n echo = true\n cwd = \"/\"\n}",
         "a.hcl:3: agent \"a\": cwd belongs to a command, and there is none",
     );
     check(
-        "agent \"a\" { command = [\"x\"] protocol = \"xml\" }",
-        "a.hcl:1: agent \"a\": protocol must be one of text, jsonl",
+        "agent \"a\" {\ncommand = [\"x\"]\nprotocol = \"xml\"\n}",
+        "a.hcl:3: agent \"a\": protocol must be one of text, jsonl",
     );
     check(
-        "agent \"a\" { command = [\"x\"] env = [\"A=1\"] }",
-        "a.hcl:1: agent \"a\": env must be a list of names; values come from the server's own environment",
+        "agent \"a\" {\ncommand = [\"x\"]\nenv = [\"A=1\"]\n}",
+        "a.hcl:3: agent \"a\": env must be a list of names; values come from the server's own environment",
     );
     check("agent \"a\" { echo = 1 }", "a.hcl:1: agent \"a\": echo must be true or false, not a number");
     check(
-        "agent \"a\" { echo = true lanes = [\"x*\"] }",
-        "a.hcl:1: agent \"a\": lanes: '*' belongs in patterns, not in the name of a lane",
+        "agent \"a\" {\necho = true\nlanes = [\"x*\"]\n}",
+        "a.hcl:3: agent \"a\": lanes: '*' belongs in patterns, not in the name of a lane",
     );
-    check("agent \"a\" { echo = true lanes = [\"x\", \"x\"] }", "a.hcl:1: agent \"a\": lanes names x twice");
+    check(
+        "agent \"a\" {\necho = true\nlanes = [\"x\", \"x\"]\n}",
+        "a.hcl:3: agent \"a\": lanes names x twice",
+    );
     check("agent \"a/b\" { echo = true }", "a.hcl:1: agent \"a/b\": the name must not contain a '/'");
     check(
         "agent \"a*\" { echo = true }",
@@ -60,8 +63,8 @@ fn an_agent_is_run_by_exactly_one_thing() {
         "a.hcl:1: agent \" a\": the name must not begin or end with a space",
     );
     check(
-        "agent \"a\" { external = true handler = \"internal\" }",
-        "a.hcl:1: agent \"a\": external = true, but the lane agent:a says another handler",
+        "agent \"a\" {\nexternal = true\nhandler = \"internal\"\n}",
+        "a.hcl:2: agent \"a\": external = true, but the lane agent:a says another handler",
     );
 }
 
@@ -74,34 +77,34 @@ fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
          a.hcl:1: schedule \"s\": needs message",
     );
     let schedule = |rest: &str| {
-        format!("agent \"coder\" {{ echo = true }}\nschedule \"s\" {{ message = \"m\" {rest} }}")
+        format!("agent \"coder\" {{ echo = true }}\nschedule \"s\" {{\nmessage = \"m\"\n{rest}\n}}")
     };
     check(
-        &schedule("cron = \"daily\" agent = \"coder\""),
-        "a.hcl:2: schedule \"s\": cron must have five or six fields, such as \"0 9 * * 1-5\"",
+        &schedule("cron = \"daily\"\nagent = \"coder\""),
+        "a.hcl:4: schedule \"s\": cron must have five or six fields, such as \"0 9 * * 1-5\"",
     );
     check(
-        &schedule("cron = \"@daily\" agent = \"codr\""),
-        "a.hcl:2: schedule \"s\": agent \"codr\" is not defined; did you mean coder?",
+        &schedule("cron = \"@daily\"\nagent = \"codr\""),
+        "a.hcl:5: schedule \"s\": agent \"codr\" is not defined; did you mean coder?",
     );
     check(
-        &schedule("cron = \"@daily\" agent = \"xyz\""),
-        "a.hcl:2: schedule \"s\": agent \"xyz\" is not defined; there are coder",
+        &schedule("cron = \"@daily\"\nagent = \"xyz\""),
+        "a.hcl:5: schedule \"s\": agent \"xyz\" is not defined; there are coder",
     );
     check(
-        &schedule("cron = \"@daily\" agent = \"coder\" catch_up = \"all\""),
-        "a.hcl:2: schedule \"s\": catch_up must be one of skip, one",
+        &schedule("cron = \"@daily\"\nagent = \"coder\"\ncatch_up = \"all\""),
+        "a.hcl:6: schedule \"s\": catch_up must be one of skip, one",
     );
     check(
-        &schedule("cron = \"@daily\" agent = \"coder\" enabled = \"yes\""),
-        "a.hcl:2: schedule \"s\": enabled must be true or false, not a text",
+        &schedule("cron = \"@daily\"\nagent = \"coder\"\nenabled = \"yes\""),
+        "a.hcl:6: schedule \"s\": enabled must be true or false, not a text",
     );
     check(
-        "agent \"a\" {}\nschedule \"s\" { cron = \"@daily\" agent = \"a\" message = \"m\" }",
+        "agent \"a\" {}\nschedule \"s\" {\ncron = \"@daily\"\nagent = \"a\"\nmessage = \"m\"\n}",
         "a.hcl:1: agent \"a\": needs one of command, url, external = true or echo = true",
     );
     // A program that brings its own agents names them here as well.
-    let own = parse("a.hcl", &schedule("cron = \"@daily\" agent = \"mine\""), Profile::LIBRARY, NOTHING);
+    let own = parse("a.hcl", &schedule("cron = \"@daily\"\nagent = \"mine\""), Profile::LIBRARY, NOTHING);
     assert_eq!(own.map(|config| config.schedules.len()), Ok(1));
 }
 
@@ -109,44 +112,44 @@ fn a_schedule_needs_its_parts_and_an_agent_that_is_there() {
 fn messages_are_checked() {
     let modes = "collect, followup, steer, steer-backlog, interrupt, queue, reject, latest";
     check(
-        "messages { queue { mode = \"foo\" } }",
-        &format!("a.hcl:1: messages.queue: mode must be one of {modes}"),
+        "messages {\nqueue { mode = \"foo\" }\n}",
+        &format!("a.hcl:2: messages.queue: mode must be one of {modes}"),
     );
     check(
-        "messages { queue { drop = \"maybe\" } }",
-        "a.hcl:1: messages.queue: drop must be one of old, new, summarize",
+        "messages {\nqueue { drop = \"maybe\" }\n}",
+        "a.hcl:2: messages.queue: drop must be one of old, new, summarize",
     );
     check(
-        "messages { queue { cap = 0 } }",
-        "a.hcl:1: messages.queue: cap must be a whole number from 1 to 1000000000",
+        "messages {\nqueue { cap = 0 }\n}",
+        "a.hcl:2: messages.queue: cap must be a whole number from 1 to 1000000000",
     );
     check(
-        "messages { queue { debounce_ms = \"x\" } }",
-        "a.hcl:1: messages.queue: debounce_ms must be a whole number of milliseconds",
+        "messages {\nqueue { debounce_ms = \"x\" }\n}",
+        "a.hcl:2: messages.queue: debounce_ms must be a whole number of milliseconds",
     );
     check(
-        "messages { queue { debounce = [] } }",
-        "a.hcl:1: messages.queue: debounce must be a duration such as \"2s\" or 500 (milliseconds)",
+        "messages {\nqueue { debounce = [] }\n}",
+        "a.hcl:2: messages.queue: debounce must be a duration such as \"2s\" or 500 (milliseconds)",
     );
     check(
-        "messages { queue { debounce = \"20s\" } }",
-        "a.hcl:1: messages.queue: debounce (20000ms) must not be longer than max_wait (10000ms)",
+        "messages {\nqueue { debounce = \"20s\" }\n}",
+        "a.hcl:2: messages.queue: debounce (20000ms) must not be longer than max_wait (10000ms)",
     );
     check(
-        "messages { queue { by_channel = { x = \"foo\" } } }",
-        &format!("a.hcl:1: messages.queue.by_channel \"x\" must be a block or one of {modes}"),
+        "messages {\nqueue { by_channel = { x = \"foo\" } }\n}",
+        &format!("a.hcl:2: messages.queue.by_channel \"x\" must be a block or one of {modes}"),
     );
     check(
-        "messages { policy { cap_max = 5 } }",
+        "messages {\npolicy { cap_max = 5 }\n}",
         "a.hcl:1: messages.queue: cap (20) is more than messages.policy.cap_max (5)",
     );
     check(
-        "messages { policy { wait_max = \"5s\" } queue { max_wait = \"6s\" } }",
+        "messages {\npolicy { wait_max = \"5s\" }\nqueue { max_wait = \"6s\" }\n}",
         "a.hcl:1: messages.queue: max_wait (6000ms) is longer than messages.policy.wait_max (5000ms)",
     );
     check(
-        "messages { policy { cap = 5 } }",
-        "a.hcl:1: messages: policy.cap is not a setting; did you mean policy.cap_max?",
+        "messages {\npolicy { cap = 5 }\n}",
+        "a.hcl:2: messages: policy.cap is not a setting; did you mean policy.cap_max?",
     );
     check("messages = 3", "a.hcl:1: messages must be a block, not a number");
 }
@@ -155,8 +158,8 @@ fn messages_are_checked() {
 fn the_queue_is_checked() {
     let lanes = "control, query, execute, generate";
     check(
-        "queue { tools { bash = \"fast\" } }",
-        &format!("a.hcl:1: queue: tools.bash must be one of {lanes}"),
+        "queue {\ntools { bash = \"fast\" }\n}",
+        &format!("a.hcl:2: queue: tools.bash must be one of {lanes}"),
     );
     check(
         "queue { query_max_concurrency = 0 }",
@@ -168,39 +171,39 @@ fn the_queue_is_checked() {
         "a.hcl:1: queue: pressure_threshold must be a whole number from 1 to 1000000000",
     );
     check(
-        "queue { rate_limit { limit_type = \"per_day\" max_operations = 1 } }",
-        "a.hcl:1: queue: rate_limit.limit_type must be one of per_second, per_minute, per_hour, unlimited",
+        "queue {\nrate_limit {\nlimit_type = \"per_day\"\nmax_operations = 1\n}\n}",
+        "a.hcl:3: queue: rate_limit.limit_type must be one of per_second, per_minute, per_hour, unlimited",
     );
     check(
-        "queue { rate_limit { limit_type = \"per_hour\" } }",
-        "a.hcl:1: queue: needs rate_limit.max_operations",
+        "queue {\nrate_limit { limit_type = \"per_hour\" }\n}",
+        "a.hcl:2: queue: needs rate_limit.max_operations",
     );
-    check("queue { rate_limit { max_operations = 1 } }", "a.hcl:1: queue: needs rate_limit.limit_type");
+    check("queue {\nrate_limit { max_operations = 1 }\n}", "a.hcl:2: queue: needs rate_limit.limit_type");
     check(
-        "queue { priority_boost { strategy = \"wild\" } }",
-        "a.hcl:1: queue: priority_boost.strategy must be one of standard, aggressive",
-    );
-    check(
-        "queue { retry_policy { strategy = \"wild\" } }",
-        "a.hcl:1: queue: retry_policy.strategy must be one of none, fixed, exponential",
+        "queue {\npriority_boost { strategy = \"wild\" }\n}",
+        "a.hcl:2: queue: priority_boost.strategy must be one of standard, aggressive",
     );
     check(
-        "queue { lane_handlers { query = { timeout_ms = 1 } } }",
-        "a.hcl:1: queue: needs lane_handlers.query.mode",
+        "queue {\nretry_policy { strategy = \"wild\" }\n}",
+        "a.hcl:2: queue: retry_policy.strategy must be one of none, fixed, exponential",
     );
     check(
-        "queue { lane_handlers { query = \"far\" } }",
-        "a.hcl:1: queue: lane_handlers.query must be one of internal, external, hybrid",
+        "queue {\nlane_handlers { query = { timeout_ms = 1 } }\n}",
+        "a.hcl:2: queue: needs lane_handlers.query.mode",
+    );
+    check(
+        "queue {\nlane_handlers { query = \"far\" }\n}",
+        "a.hcl:2: queue: lane_handlers.query must be one of internal, external, hybrid",
     );
     let zero = "must be a duration such as \"2s\" or 500 (milliseconds), from 1ms to ten years";
-    check("queue { lane_timeouts { query = 0 } }", &format!("a.hcl:1: queue: lane_timeouts.query {zero}"));
+    check("queue {\nlane_timeouts { query = 0 }\n}", &format!("a.hcl:2: queue: lane_timeouts.query {zero}"));
     check(
-        "queue {\n lane_timeouts { query = 0 }\n lane_handlers { query = { mode = \"hybrid\" timeout_ms = 5 } }\n}",
+        "queue {\n lane_timeouts { query = 0 }\n lane_handlers { query = { mode = \"hybrid\", timeout_ms = 5 } }\n}",
         &format!("a.hcl:2: queue: lane_timeouts.query {zero}"),
     );
     check(
-        "lane \"m\" { rate_limit { max = 3 } }",
-        "a.hcl:1: lane \"m\": needs rate_limit.per and rate_limit.max",
+        "lane \"m\" {\nrate_limit { max = 3 }\n}",
+        "a.hcl:2: lane \"m\": needs rate_limit.per and rate_limit.max",
     );
-    check("lane \"m\" { alerts {} }", "a.hcl:1: lane \"m\": needs alerts.warning or alerts.critical");
+    check("lane \"m\" {\nalerts {}\n}", "a.hcl:2: lane \"m\": needs alerts.warning or alerts.critical");
 }

@@ -7,12 +7,36 @@ use laneway_core::{LaneName, LaneSettings, Settings};
 const SAMPLE: &str = r#"
 listen = "127.0.0.1:9"
 store  = "postgres://laneway:hunter2@db/laneway"
-lane "main"   { max_concurrency = 6  retry { max_retries = 2 }  rate_limit { per = "minute"  max = 60 } }
-agent "coder" { command = ["claude", "-p"]  timeout = "20m" }
+lane "main" {
+  max_concurrency = 6
+  retry { max_retries = 2 }
+  rate_limit {
+    per = "minute"
+    max = 60
+  }
+}
+agent "coder" {
+  command = ["claude", "-p"]
+  timeout = "20m"
+}
 agent "gate"  { url = "https://me:hunter2@host/chat?key=hunter2" }
-schedule "s"  { cron = "0 9 * * *"  agent = "coder"  message = "go" }
-messages { queue { cap = 5  by_channel { discord { mode = "steer" } } } }
-queue { query_max_concurrency = 10  tools { bash = "query" } }
+schedule "s" {
+  cron = "0 9 * * *"
+  agent = "coder"
+  message = "go"
+}
+messages {
+  queue {
+    cap = 5
+    by_channel {
+      discord { mode = "steer" }
+    }
+  }
+}
+queue {
+  query_max_concurrency = 10
+  tools { bash = "query" }
+}
 "#;
 
 fn listing() -> laneway_config::Effective {
@@ -25,21 +49,21 @@ fn what_was_said_is_listed_with_its_place() {
     let expected = r#"
 listen                                       127.0.0.1:9                     a.hcl:2
 store                                        postgres://laneway:***@db/laneway  a.hcl:3
-lane "agent:coder" timeout                   1200000ms                       a.hcl:5
+lane "agent:coder" timeout                   1200000ms                       a.hcl:14
 lane "global" max_concurrency                30                              LANEWAY_MAX_CONCURRENT_TASKS
-lane "main" max_concurrency                  6                               a.hcl:4
-lane "main" retry.max_retries                2                               a.hcl:4
-lane "main" rate_limit                       60/minute                       a.hcl:4
-lane "session:*/query" max_concurrency       10                              a.hcl:9
-agent "coder" command                        ["claude", "-p"]                a.hcl:5
-agent "gate" url                             https://me:***@host/chat?***    a.hcl:6
-schedule "s" cron                            0 9 * * *                       a.hcl:7
-schedule "s" agent                           coder                           a.hcl:7
-schedule "s" message                         "go"                            a.hcl:7
-messages.queue cap                           5                               a.hcl:8
-messages.queue.by_channel "discord" mode     steer                           a.hcl:8
-messages.queue.by_channel "discord" cap      5                               a.hcl:8
-queue tools.bash                             query                           a.hcl:9
+lane "main" max_concurrency                  6                               a.hcl:5
+lane "main" retry.max_retries                2                               a.hcl:6
+lane "main" rate_limit                       60/minute                       a.hcl:9
+lane "session:*/query" max_concurrency       10                              a.hcl:31
+agent "coder" command                        ["claude", "-p"]                a.hcl:13
+agent "gate" url                             https://me:***@host/chat?***    a.hcl:16
+schedule "s" cron                            0 9 * * *                       a.hcl:18
+schedule "s" agent                           coder                           a.hcl:19
+schedule "s" message                         "go"                            a.hcl:20
+messages.queue cap                           5                               a.hcl:24
+messages.queue.by_channel "discord" mode     steer                           a.hcl:26
+messages.queue.by_channel "discord" cap      5                               a.hcl:24
+queue tools.bash                             query                           a.hcl:32
 "#;
     let words = |text: &str| {
         let lines = text.trim().lines();

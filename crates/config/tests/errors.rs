@@ -25,44 +25,44 @@ fn an_unknown_key_is_told_with_the_nearest_right_one() {
         "a.hcl:1: colour is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
     );
     check(
-        "agent \"a\" { echo = true\n lane = [] }",
+        "agent \"a\" {\n lane = []\n echo = true\n}",
         "a.hcl:2: agent \"a\": lane is not a setting; did you mean lanes?",
     );
     check(
-        "handler \"a\" { url = \"http://x\" external = true }",
-        "a.hcl:1: handler \"a\": external is not a setting; there are command, url, protocol, env, cwd",
+        "handler \"a\" {\nurl = \"http://x\"\nexternal = true\n}",
+        "a.hcl:3: handler \"a\": external is not a setting; there are command, url, protocol, env, cwd",
     );
     check(
-        "messages { que { } }",
-        "a.hcl:1: messages: que is not a setting; there are redeliver, policy, queue",
+        "messages {\nque { }\n}",
+        "a.hcl:2: messages: que is not a setting; there are redeliver, policy, queue",
     );
     check(
-        "messages { queue { debounc_ms = 1 } }",
-        "a.hcl:1: messages.queue: debounc_ms is not a setting; did you mean debounce_ms?",
+        "messages {\nqueue { debounc_ms = 1 }\n}",
+        "a.hcl:2: messages.queue: debounc_ms is not a setting; did you mean debounce_ms?",
     );
     check(
-        "messages { queue { by_channel { x { capp = 1 } } } }",
-        "a.hcl:1: messages.queue.by_channel \"x\": capp is not a setting; did you mean cap?",
+        "messages {\nqueue {\nby_channel {\nx { capp = 1 }\n}\n}\n}",
+        "a.hcl:4: messages.queue.by_channel \"x\": capp is not a setting; did you mean cap?",
     );
     check(
-        "queue { lane_timeouts { qery = 1 } }",
-        "a.hcl:1: queue: lane_timeouts.qery is not a setting; did you mean lane_timeouts.query?",
+        "queue {\nlane_timeouts { qery = 1 }\n}",
+        "a.hcl:2: queue: lane_timeouts.qery is not a setting; did you mean lane_timeouts.query?",
     );
     check(
-        "queue { lane_handlers { query { mode = \"external\" timeot_ms = 1 } } }",
-        "a.hcl:1: queue: lane_handlers.query.timeot_ms is not a setting; did you mean lane_handlers.query.timeout_ms?",
+        "queue {\nlane_handlers {\nquery {\nmode = \"external\"\ntimeot_ms = 1\n}\n}\n}",
+        "a.hcl:5: queue: lane_handlers.query.timeot_ms is not a setting; did you mean lane_handlers.query.timeout_ms?",
     );
     check(
-        "queue { rate_limit { limit_type = \"unlimited\" max_operation = 1 } }",
-        "a.hcl:1: queue: rate_limit.max_operation is not a setting; did you mean rate_limit.max_operations?",
+        "queue {\nrate_limit {\nlimit_type = \"unlimited\"\nmax_operation = 1\n}\n}",
+        "a.hcl:4: queue: rate_limit.max_operation is not a setting; did you mean rate_limit.max_operations?",
     );
     check(
-        "queue { retry_policy { retries = 1 } }",
-        "a.hcl:1: queue: retry_policy.retries is not a setting; did you mean retry_policy.max_retries?",
+        "queue {\nretry_policy { retries = 1 }\n}",
+        "a.hcl:2: queue: retry_policy.retries is not a setting; did you mean retry_policy.max_retries?",
     );
     check(
-        "queue { priority_boost { deadlin = 1 } }",
-        "a.hcl:1: queue: priority_boost.deadlin is not a setting; did you mean priority_boost.deadline?",
+        "queue {\npriority_boost { deadlin = 1 }\n}",
+        "a.hcl:2: queue: priority_boost.deadlin is not a setting; did you mean priority_boost.deadline?",
     );
     check(
         "queue { query_max_concurency = 1 }",
@@ -83,8 +83,8 @@ fn nonsense_is_told_with_what_would_be_right() {
     }
     check("lane \"m\" { order = \"lifo\" }", "a.hcl:1: lane \"m\": order must be one of fair, fifo");
     check(
-        "lane \"m\" { retry { jitter = \"true\" } }",
-        "a.hcl:1: lane \"m\": retry.jitter must be one of true, false",
+        "lane \"m\" {\nretry { jitter = \"true\" }\n}",
+        "a.hcl:2: lane \"m\": retry.jitter must be one of true, false",
     );
     let duration = "must be a duration such as \"2s\" or 500 (milliseconds), from 1ms to ten years";
     check("lane \"m\" { lease = 0 }", &format!("a.hcl:1: lane \"m\": lease {duration}"));
@@ -99,8 +99,8 @@ fn nonsense_is_told_with_what_would_be_right() {
         "a.hcl:1: lane \"m\": rate_limit must read like 60/minute, or be unlimited",
     );
     check(
-        "lane \"m\" { weight { x = 1 } }",
-        "a.hcl:1: lane \"m\": weight must be a whole number from 1 to 1000",
+        "lane \"m\" {\nweight { x = 1 }\n}",
+        "a.hcl:2: lane \"m\": weight must be a whole number from 1 to 1000",
     );
     check("lane = 3", "a.hcl:1: lane must be a block, not a number");
     check("lane { max_concurrency = 3 }", "a.hcl:1: lane \"max_concurrency\" must be a block, not a number");
@@ -140,8 +140,8 @@ fn nothing_may_be_said_twice() {
     );
     check("queue {}\nqueue {}", "a.hcl:2: queue is given twice; first at a.hcl:1");
     check(
-        "lane \"agent:a\" { max_queued = 1 }\nagent \"a\" { echo = true max_queued = 2 }",
-        "a.hcl:2: agent \"a\": max_queued is given twice; first at a.hcl:1",
+        "lane \"agent:a\" { max_queued = 1 }\nagent \"a\" {\necho = true\nmax_queued = 2\n}",
+        "a.hcl:4: agent \"a\": max_queued is given twice; first at a.hcl:1",
     );
     check(
         "lane \"session:*/query\" { max_concurrency = 1 }\nqueue { query_max_concurrency = 2 }",
@@ -162,13 +162,13 @@ fn nothing_may_be_said_twice() {
 #[test]
 fn all_errors_are_told_in_the_order_of_the_file() {
     check(
-        "listen = 1\nqueue { enable_dlq = 3 }\nagent \"a\" {}\nlane \"m\" { weight = 0\n wieght = 1 }\nfoo = 1",
+        "listen = 1\nqueue { enable_dlq = 3 }\nagent \"a\" {}\nlane \"m\" {\n weight = 0\n wieght = 1\n}\nfoo = 1",
         "a.hcl:1: listen must be a text, not a number
          a.hcl:2: queue: enable_dlq must be true or false, not a number
          a.hcl:3: agent \"a\": needs one of command, url, external = true or echo = true
-         a.hcl:4: lane \"m\": weight must be a whole number from 1 to 1000
-         a.hcl:5: lane \"m\": wieght is not a setting; did you mean weight?
-         a.hcl:6: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
+         a.hcl:5: lane \"m\": weight must be a whole number from 1 to 1000
+         a.hcl:6: lane \"m\": wieght is not a setting; did you mean weight?
+         a.hcl:8: foo is not a setting; there are listen, store, lane, agent, queue, handler, messages, server, schedule",
     );
 }
 
@@ -179,8 +179,8 @@ fn what_is_not_of_its_format_is_told_with_its_line() {
         r#"a.hcl:2: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
     );
     check(
-        "lane \"x\" { weight = 1  lease = = 2 }",
-        r#"a.hcl:1: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
+        "lane \"x\" {\nweight = 1\nlease = = 2\n}",
+        r#"a.hcl:3: invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit"#,
     );
     check("\nlane \"m\" { weight = x }", "a.hcl:2: undefined variable `x` in expression `x`");
     check(
@@ -212,14 +212,29 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn attributes_that_share_a_line_are_refused_with_what_to_write() {
+    let advice = "several attributes or blocks share this line; write each on a line of its own, or write an object \
+                  with commas, such as retry = { strategy = \"fixed\", max_retries = 2 }";
+    for text in [
+        "\nlane \"m\" { max_queued = 1  weight = 2 }",
+        "\nlane \"m\" { retry { max_retries = 2 } }",
+        "\nlane \"m\" { max_queued = 1\n weight = 2\n}",
+        "lane \"m\" {\n weight = 2 }",
+        "retry = {}\nqueue = { a = 1  b = 2 }",
+    ] {
+        check(text, &format!("a.hcl:2: {advice}"));
+    }
+}
+
+#[test]
 fn what_has_no_effect_is_a_warning() {
-    let text = "queue {\n enable_dlq = false\n dlq_max_size = 9\n rate_limit { limit_type = \"unlimited\" max_operations = 1 }\n}";
+    let text = "queue {\n enable_dlq = false\n dlq_max_size = 9\n rate_limit {\n limit_type = \"unlimited\"\n max_operations = 1\n }\n}";
     let config = parse("a.hcl", text, Profile::SERVER, NOTHING).unwrap();
     assert_eq!(
         config.warnings,
         [
             "a.hcl:3: queue: dlq_max_size has no effect, because enable_dlq is false",
-            "a.hcl:4: queue: rate_limit.max_operations has no effect, because limit_type is unlimited",
+            "a.hcl:6: queue: rate_limit.max_operations has no effect, because limit_type is unlimited",
         ]
     );
 }

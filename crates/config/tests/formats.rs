@@ -113,7 +113,7 @@ fn two_stores_that_differ_are_an_error_and_the_same_one_twice_is_not() {
     let errors = parse("laneway.hcl", both, Profile::SERVER, NOTHING).unwrap_err();
     assert_eq!(
         errors.to_string(),
-        "laneway.hcl:28: queue: storage_path is ./queue_data and store is ./laneway-data; give one of them"
+        "laneway.hcl:50: queue: storage_path is ./queue_data and store is ./laneway-data; give one of them"
     );
     let same = read("laneway.hcl", &both.replace("./laneway-data", "./queue_data"));
     assert_eq!(same.store, Store::Path("./queue_data".into()));
@@ -123,7 +123,7 @@ fn two_stores_that_differ_are_an_error_and_the_same_one_twice_is_not() {
 fn every_value_knows_its_line() {
     let place = |config: &Config, block: &str, key: &str| config.source(block, key).to_string();
     for (file, text, needle) in [
-        ("a.hcl", HCL, "lane \"provider:llm\""),
+        ("a.hcl", HCL, "max = 60"),
         ("a.json5", JSON5, "\"provider:llm\": {"),
         ("a.toml", TOML, "rate_limit = { per"),
     ] {

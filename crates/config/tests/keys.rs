@@ -50,8 +50,8 @@ const LANE_LINES: &[(&str, &str)] = &[
     ("retry.max_delay", "retry { max_delay = \"1h\" }"),
     ("retry.jitter", "retry { jitter = true }"),
     ("rate_limit", "rate_limit = \"60/hour\""),
-    ("rate_limit.per", "rate_limit { per = \"second\" max = 5 }"),
-    ("rate_limit.max", "rate_limit { per = \"second\" max = 6 }"),
+    ("rate_limit.per", "rate_limit {\nper = \"second\"\nmax = 5\n}"),
+    ("rate_limit.max", "rate_limit {\nper = \"second\"\nmax = 6\n}"),
     ("ageing", "ageing = \"off\""),
     ("ageing.after", "ageing { after = \"10s\" }"),
     ("ageing.max", "ageing { max = 3 }"),
@@ -71,26 +71,26 @@ fn every_setting_of_a_lane_counts_in_a_lane_and_in_an_agent() {
     let settings: Vec<&str> = LANE_LINES.iter().map(|(setting, _)| *setting).collect();
     assert_eq!(settings, SETTING_KEYS, "a setting of the core has no line here");
     let lines: Vec<&str> = LANE_LINES.iter().map(|(_, line)| *line).collect();
-    check("lane \"main\" { # }", &lines);
-    check("agent \"a\" { echo = true # }", &lines);
+    check("lane \"main\" {\n#\n}", &lines);
+    check("agent \"a\" {\necho = true\n#\n}", &lines);
 }
 
 #[test]
 fn durations_may_be_written_in_milliseconds_everywhere() {
     for (frame, plain, millis) in [
-        ("lane \"m\" { # }", "wait_timeout = \"2s\"", "wait_timeout_ms = 2000"),
-        ("lane \"m\" { # }", "timeout = \"2s\"", "timeoutMs = 2000"),
-        ("lane \"m\" { # }", "lease = \"2s\"", "lease_ms = 2000"),
-        ("lane \"m\" { # }", "notice_after = \"2s\"", "notice_after_ms = 2000"),
-        ("lane \"m\" { retry { # } }", "initial_delay = \"2s\"", "initial_delay_ms = 2000"),
-        ("lane \"m\" { retry { # } }", "fixed_delay = \"2s\"", "fixedDelayMs = 2000"),
-        ("lane \"m\" { retry { # } }", "max_delay = \"2s\"", "max_delay_ms = 2000"),
-        ("lane \"m\" { ageing { # } }", "after = \"2s\"", "after_ms = 2000"),
-        ("lane \"m\" { boost { # } }", "deadline = \"2s\"", "deadline_ms = 2000"),
-        ("messages { queue { # } }", "debounce = \"2s\"", "debounceMs = 2000"),
-        ("messages { queue { # } }", "max_wait = \"2s\"", "max_wait_ms = 2000"),
-        ("queue { # }", "default_timeout = \"2s\"", "default_timeout_ms = 2000"),
-        ("queue { lane_timeouts { # } }", "query = \"2s\"", "query_ms = 2000"),
+        ("lane \"m\" {\n#\n}", "wait_timeout = \"2s\"", "wait_timeout_ms = 2000"),
+        ("lane \"m\" {\n#\n}", "timeout = \"2s\"", "timeoutMs = 2000"),
+        ("lane \"m\" {\n#\n}", "lease = \"2s\"", "lease_ms = 2000"),
+        ("lane \"m\" {\n#\n}", "notice_after = \"2s\"", "notice_after_ms = 2000"),
+        ("lane \"m\" {\nretry {\n#\n}\n}", "initial_delay = \"2s\"", "initial_delay_ms = 2000"),
+        ("lane \"m\" {\nretry {\n#\n}\n}", "fixed_delay = \"2s\"", "fixedDelayMs = 2000"),
+        ("lane \"m\" {\nretry {\n#\n}\n}", "max_delay = \"2s\"", "max_delay_ms = 2000"),
+        ("lane \"m\" {\nageing {\n#\n}\n}", "after = \"2s\"", "after_ms = 2000"),
+        ("lane \"m\" {\nboost {\n#\n}\n}", "deadline = \"2s\"", "deadline_ms = 2000"),
+        ("messages {\nqueue {\n#\n}\n}", "debounce = \"2s\"", "debounceMs = 2000"),
+        ("messages {\nqueue {\n#\n}\n}", "max_wait = \"2s\"", "max_wait_ms = 2000"),
+        ("queue {\n#\n}", "default_timeout = \"2s\"", "default_timeout_ms = 2000"),
+        ("queue {\nlane_timeouts {\n#\n}\n}", "query = \"2s\"", "query_ms = 2000"),
     ] {
         assert_eq!(seen(&frame.replace('#', plain)), seen(&frame.replace('#', millis)), "{plain}");
     }
@@ -99,21 +99,21 @@ fn durations_may_be_written_in_milliseconds_everywhere() {
 #[test]
 fn an_empty_block_is_the_standard_one() {
     for (empty, written) in [
-        ("retry {}", "retry { strategy = \"exponential\" max_retries = 3 initial_delay_ms = 100 }"),
+        ("retry {}", "retry {\nstrategy = \"exponential\"\nmax_retries = 3\ninitial_delay_ms = 100\n}"),
         ("boost {}", "boost { strategy = \"standard\" }"),
         ("ageing {}", "ageing { after = \"60s\" }"),
     ] {
-        let frame = "lane \"main\" { # }";
+        let frame = "lane \"main\" {\n#\n}";
         assert_eq!(seen(&frame.replace('#', empty)), seen(&frame.replace('#', written)));
     }
 }
 
 #[test]
 fn none_is_none_whatever_stands_beside_it() {
-    let frame = "lane \"main\" { # }";
+    let frame = "lane \"main\" {\n#\n}";
     for (none, written) in [
-        ("boost = \"none\"", "boost { strategy = \"none\" deadline = \"5m\" }"),
-        ("retry = \"none\"", "retry { strategy = \"none\" max_retries = 3 }"),
+        ("boost = \"none\"", "boost {\nstrategy = \"none\"\ndeadline = \"5m\"\n}"),
+        ("retry = \"none\"", "retry {\nstrategy = \"none\"\nmax_retries = 3\n}"),
     ] {
         assert_eq!(seen(&frame.replace('#', none)), seen(&frame.replace('#', written)));
     }
@@ -132,7 +132,7 @@ fn every_key_at_the_top_counts() {
             "lane \"x\" { weight = 2 }",
             "agent \"x\" { echo = true }",
             "handler \"x\" { url = \"http://localhost\" }",
-            "messages { queue { cap = 3 } }",
+            "messages {\nqueue { cap = 3 }\n}",
             "queue {}",
         ],
     );
@@ -145,18 +145,18 @@ fn every_key_of_an_agent_counts() {
         &[
             "agent \"a\" { command = [\"x\"] }",
             "agent \"a\" { command = [\"x\", \"y\"] }",
-            "agent \"a\" { command = [\"x\"] protocol = \"jsonl\" }",
-            "agent \"a\" { command = [\"x\"] env = [\"HOME\"] }",
-            "agent \"a\" { command = [\"x\"] cwd = \"/tmp\" }",
-            "agent \"a\" { command = [\"x\"] lanes = [] }",
-            "agent \"a\" { command = [\"x\"] lanes = [\"gpu\"] }",
+            "agent \"a\" {\ncommand = [\"x\"]\nprotocol = \"jsonl\"\n}",
+            "agent \"a\" {\ncommand = [\"x\"]\nenv = [\"HOME\"]\n}",
+            "agent \"a\" {\ncommand = [\"x\"]\ncwd = \"/tmp\"\n}",
+            "agent \"a\" {\ncommand = [\"x\"]\nlanes = []\n}",
+            "agent \"a\" {\ncommand = [\"x\"]\nlanes = [\"gpu\"]\n}",
             "agent \"a\" { url = \"https://localhost/x\" }",
             "agent \"a\" { external = true }",
             "agent \"a\" { echo = true }",
             "handler \"a\" { command = [\"x\"] }",
-            "handler \"a\" { command = [\"x\"] protocol = \"jsonl\" }",
-            "handler \"a\" { command = [\"x\"] env = [\"HOME\"] }",
-            "handler \"a\" { command = [\"x\"] cwd = \"/tmp\" }",
+            "handler \"a\" {\ncommand = [\"x\"]\nprotocol = \"jsonl\"\n}",
+            "handler \"a\" {\ncommand = [\"x\"]\nenv = [\"HOME\"]\n}",
+            "handler \"a\" {\ncommand = [\"x\"]\ncwd = \"/tmp\"\n}",
             "handler \"a\" { url = \"https://localhost/x\" }",
         ],
     );
@@ -165,18 +165,18 @@ fn every_key_of_an_agent_counts() {
 #[test]
 fn every_key_of_a_schedule_counts() {
     let line = |rest: &str| {
-        let frame = "agent \"a\" { echo = true }\nagent \"b\" { echo = true }\nschedule \"s\" { ";
-        format!("{frame}{rest} }}")
+        let frame = "agent \"a\" { echo = true }\nagent \"b\" { echo = true }\nschedule \"s\" {\n";
+        format!("{frame}{rest}\n}}")
     };
     let lines = [
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\"",
-        "cron = \"0 8 * * 1-5\" agent = \"a\" message = \"m\"",
-        "cron = \"0 9 * * 1-5\" agent = \"b\" message = \"m\"",
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"n\"",
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" timezone = \"Asia/Tokyo\"",
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" session = \"s\"",
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" enabled = false",
-        "cron = \"0 9 * * 1-5\" agent = \"a\" message = \"m\" catch_up = \"one\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"",
+        "cron = \"0 8 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"b\"\nmessage = \"m\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"n\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"\ntimezone = \"Asia/Tokyo\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"\nsession = \"s\"",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"\nenabled = false",
+        "cron = \"0 9 * * 1-5\"\nagent = \"a\"\nmessage = \"m\"\ncatch_up = \"one\"",
     ]
     .map(line);
     check("#", &lines.each_ref().map(String::as_str));
@@ -186,24 +186,24 @@ fn every_key_of_a_schedule_counts() {
 fn every_key_of_the_message_queue_counts_everywhere_and_in_one_channel() {
     let mut lines =
         vec!["debounce_ms = 500", "max_wait_ms = 5000", "cap = 3", "drop = \"old\"", "drop = \"new\""];
-    check("messages { queue { # } }", &lines);
+    check("messages {\nqueue {\n#\n}\n}", &lines);
     lines.push("drop = \"summarize\"");
-    check("messages { queue { by_channel { x = { # } } } }", &lines);
+    check("messages {\nqueue {\nby_channel {\nx = { # }\n}\n}\n}", &lines);
     let modes = ["followup", "steer", "steer-backlog", "interrupt", "reject", "latest"];
     let modes = modes.map(|mode| format!("mode = \"{mode}\""));
-    check("messages { queue { # } }", &modes.each_ref().map(String::as_str));
+    check("messages {\nqueue {\n#\n}\n}", &modes.each_ref().map(String::as_str));
     check(
-        "messages { # }",
+        "messages {\n#\n}",
         &["redeliver = false", "policy { cap_max = 50 }", "policy { wait_max = \"2m\" }"],
     );
-    let short = seen("messages { queue { by_channel = { discord = \"Abort\" } } }");
-    assert_eq!(short, seen("messages { queue { byChannel { discord { mode = \"interrupt\" } } } }"));
+    let short = seen("messages {\nqueue { by_channel = { discord = \"Abort\" } }\n}");
+    assert_eq!(short, seen("messages {\nqueue {\nbyChannel {\ndiscord { mode = \"interrupt\" }\n}\n}\n}"));
 }
 
 #[test]
 fn every_key_of_the_queue_counts() {
     check(
-        "queue { # }",
+        "queue {\n#\n}",
         &[
             "control_max_concurrency = 7",
             "query_max_concurrency = 7",
@@ -224,10 +224,10 @@ fn every_key_of_the_queue_counts() {
             "retry_policy { fixed_delay_ms = 7 }",
             "retry_policy { max_delay_ms = 7 }",
             "retry_policy { jitter = true }",
-            "rate_limit { limit_type = \"per_second\" max_operations = 7 }",
-            "rate_limit { limit_type = \"per_minute\" max_operations = 7 }",
-            "rate_limit { limit_type = \"per_hour\" max_operations = 7 }",
-            "rate_limit { limit_type = \"per_hour\" max_operations = 8 }",
+            "rate_limit {\nlimit_type = \"per_second\"\nmax_operations = 7\n}",
+            "rate_limit {\nlimit_type = \"per_minute\"\nmax_operations = 7\n}",
+            "rate_limit {\nlimit_type = \"per_hour\"\nmax_operations = 7\n}",
+            "rate_limit {\nlimit_type = \"per_hour\"\nmax_operations = 8\n}",
             "rate_limit { limit_type = \"unlimited\" }",
             "priority_boost { strategy = \"standard\" }",
             "priority_boost { strategy = \"aggressive\" }",
@@ -241,7 +241,7 @@ fn every_key_of_the_queue_counts() {
             "lane_handlers { query = { mode = \"hybrid\" } }",
             "lane_handlers { query = \"external\" }",
             "lane_handlers { execute = { mode = \"external\" } }",
-            "lane_handlers { execute = { mode = \"external\" timeout_ms = 7 } }",
+            "lane_handlers { execute = { mode = \"external\", timeout_ms = 7 } }",
             "lane_handlers { generate = { mode = \"external\" } }",
             "tools { bash = \"query\" }",
             "tools { bash = \"control\" }",
@@ -253,8 +253,14 @@ fn every_key_of_the_queue_counts() {
 #[test]
 fn what_the_queue_says_about_all_lanes_gives_way_to_what_is_said_about_one() {
     let config = read(
-        "lane \"session:*/query\" { retry { max_retries = 1 } pressure_threshold = 3 }
-         queue { retry_policy { max_retries = 9 initial_delay_ms = 7 } pressure_threshold = 20 }",
+        "lane \"session:*/query\" {
+           retry { max_retries = 1 }
+           pressure_threshold = 3
+         }
+         queue {
+           retry_policy = { max_retries = 9, initial_delay_ms = 7 }
+           pressure_threshold = 20
+         }",
     );
     let lane = |name: &str| config.lanes.iter().find(|lane| lane.lanes.as_str() == name).unwrap();
     let query = &lane("session:*/query").settings;
@@ -263,8 +269,8 @@ fn what_the_queue_says_about_all_lanes_gives_way_to_what_is_said_about_one() {
     let execute = &lane("session:*/execute").settings;
     assert_eq!((execute.retry.unwrap().max_retries, execute.retry.unwrap().initial_delay.0), (9, 7));
     assert_eq!(execute.pressure_threshold, Some(20));
-    assert_eq!(config.source("lane \"session:*/query\"", "retry.max_retries").to_string(), "a.hcl:1");
-    assert_eq!(config.source("lane \"session:*/execute\"", "retry.max_retries").to_string(), "a.hcl:2");
+    assert_eq!(config.source("lane \"session:*/query\"", "retry.max_retries").to_string(), "a.hcl:2");
+    assert_eq!(config.source("lane \"session:*/execute\"", "retry.max_retries").to_string(), "a.hcl:6");
 }
 
 fn lane<'a>(config: &'a Config, name: &str) -> &'a laneway_core::LaneSettings {
@@ -275,13 +281,21 @@ fn lane<'a>(config: &'a Config, name: &str) -> &'a laneway_core::LaneSettings {
 #[test]
 fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
     let config = read(
-        "lane \"agent:*\" { weight = 3 max_queued = 9 retry {
-           strategy = \"fixed\"
-           jitter = true
-         } }
+        "lane \"agent:*\" {
+           weight = 3
+           max_queued = 9
+           retry = { strategy = \"fixed\", jitter = true }
+         }
          agent \"a\" { echo = true }
-         agent \"b\" { echo = true max_queued = 5 retry { max_retries = 1 } }
-         agent \"c\" { echo = true max_queued = 5 }
+         agent \"b\" {
+           echo = true
+           max_queued = 5
+           retry { max_retries = 1 }
+         }
+         agent \"c\" {
+           echo = true
+           max_queued = 5
+         }
          lane \"agent:c\" { priority = 1 }",
     );
     let names: Vec<String> = config.lanes.iter().map(|lane| lane.lanes.to_string()).collect();
@@ -291,8 +305,8 @@ fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
     assert_eq!((b.weight, b.max_queued), (Some(3), Some(5)));
     // A group belongs together: nothing of the pattern's retry is left.
     assert_eq!(b.retry, Some(laneway_core::Retry { max_retries: 1, ..laneway_core::Retry::STANDARD }));
-    assert_eq!(config.source("lane \"agent:b\"", "weight").to_string(), "a.hcl:1");
-    assert_eq!(config.source("lane \"agent:b\"", "max_queued").to_string(), "a.hcl:6");
+    assert_eq!(config.source("lane \"agent:b\"", "weight").to_string(), "a.hcl:2");
+    assert_eq!(config.source("lane \"agent:b\"", "max_queued").to_string(), "a.hcl:9");
     // A lane with a block of its own has nothing from a pattern, as everywhere.
     let c = lane(&config, "agent:c");
     assert_eq!((c.weight, c.max_queued, c.priority.is_some()), (None, Some(5), true));
@@ -300,7 +314,8 @@ fn an_agent_has_lanes_of_its_own_that_keep_what_patterns_say() {
 
 #[test]
 fn an_external_agent_waits_for_workers_in_both_lanes() {
-    let config = read("lane \"task:*\" { weight = 3 handler = \"hybrid\" }\nagent \"a\" { external = true }");
+    let config =
+        read("lane \"task:*\" {\nweight = 3\nhandler = \"hybrid\"\n}\nagent \"a\" { external = true }");
     let external = Some(laneway_core::Handler::External);
     assert_eq!((lane(&config, "agent:a").handler, lane(&config, "task:a").handler), (external, external));
     assert_eq!(lane(&config, "task:a").weight, Some(3));
@@ -336,7 +351,7 @@ fn a_changed_file_changes_only_the_lanes_that_differ() {
 #[test]
 fn every_key_of_the_server_block_does_something() {
     check(
-        "server { # }",
+        "server {\n#\n}",
         &[
             "hosts = [\"lanes.example\"]",
             "origins = [\"https://chat.example\"]",

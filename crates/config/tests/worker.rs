@@ -25,7 +25,12 @@ fn what_is_left_out_has_its_default_and_what_is_said_holds() {
 
     let config = read(
         "url = \"http://h:1\"\nlanes = [\"a\", \"session:*/execute\"]\nconcurrency = 3\nlease = \"2s\"\ndrainGraceMs = 500\n\
-         handler \"k\" { command = [\"a\", \"{{payload.x}}\"]  stdin = false  grace = \"1s\"  limits { memory_mb = 2  open_files = 9 } }",
+         handler \"k\" {
+           command = [\"a\", \"{{payload.x}}\"]
+           stdin = false
+           grace = \"1s\"
+           limits = { memory_mb = 2, open_files = 9 }
+         }",
     );
     assert_eq!(config.lanes, ["a", "session:*/execute"]);
     assert_eq!((config.concurrency, config.lease), (Some(3), Some(Duration::from_secs(2))));
@@ -60,19 +65,19 @@ fn what_is_wrong_is_told_with_its_place() {
             "{{pay.x}} is nothing of a task; there are payload",
         ),
         (
-            "handler \"k\" { command = [\"a\"]  cwd = \"/srv/{{payload.dir}}\" }",
+            "handler \"k\" {\ncommand = [\"a\"]\ncwd = \"/srv/{{payload.dir}}\"\n}",
             "cwd must be the same directory for every task",
         ),
         ("handler \"k\" { command = [] }", "command must name a program"),
-        ("handler \"k\" { command = [\"a\"]  url = \"http://h\" }", "only one of command or url"),
+        ("handler \"k\" {\ncommand = [\"a\"]\nurl = \"http://h\"\n}", "only one of command or url"),
         ("handler \"k\" { external = true }", "external is not a setting"),
-        ("handler \"k\" { url = \"http://h\"  limits { cpu_seconds = 1 } }", "limits belongs to a command"),
+        ("handler \"k\" {\nurl = \"http://h\"\nlimits { cpu_seconds = 1 }\n}", "limits belongs to a command"),
         (
-            "handler \"k\" { command = [\"a\"]  limits { cpu_secs = 1 } }",
+            "handler \"k\" {\ncommand = [\"a\"]\nlimits { cpu_secs = 1 }\n}",
             "limits.cpu_secs is not a setting; did you mean limits.cpu_seconds?",
         ),
         (
-            "handler \"k\" { command = [\"a\"]  limits { open_files = 2 } }",
+            "handler \"k\" {\ncommand = [\"a\"]\nlimits { open_files = 2 }\n}",
             "limits.open_files must be a whole number from 3",
         ),
         ("lane = [\"a\"]\nhandler \"k\" { command = [\"a\"] }", "lane is not a setting; did you mean lanes?"),
@@ -80,7 +85,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("concurrency = 0\nhandler \"k\" { command = [\"a\"] }", "concurrency must be a whole number from 1"),
         ("lease = \"1ms\"\nhandler \"k\" { command = [\"a\"] }", "lease"),
         ("url = \"ftp://h\"\nhandler \"k\" { command = [\"a\"] }", "url must be an http:// or https:// URL"),
-        ("handler \"k\" { command = [\"a\"]  env = [\"A=b\"] }", "must be a list of names"),
+        ("handler \"k\" {\ncommand = [\"a\"]\nenv = [\"A=b\"]\n}", "must be a list of names"),
     ];
     for (text, expected) in samples {
         let told = parse_worker("worker.hcl", text).unwrap_err().to_string();

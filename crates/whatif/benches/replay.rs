@@ -16,9 +16,18 @@ use laneway_whatif::{Comparison, Played, Report, plot, read_trace, replay, table
 const ARRIVALS: u64 = 100_000;
 const OLD: &str = r#"
 lane "global" { max_concurrency = 40 }
-lane "main" { max_concurrency = 12  max_queued = 100000 }
-lane "tools" { max_concurrency = 8  max_queued = 100000 }
-lane "provider:llm" { max_concurrency = 10  max_queued = 100000 }
+lane "main" {
+  max_concurrency = 12
+  max_queued = 100000
+}
+lane "tools" {
+  max_concurrency = 8
+  max_queued = 100000
+}
+lane "provider:llm" {
+  max_concurrency = 10
+  max_queued = 100000
+}
 "#;
 
 fn main() {

@@ -124,7 +124,7 @@ async fn operations(client: &Client) {
 async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
     let dir = tempfile::tempdir().unwrap();
     let served =
-        serve(dir.path(), "store = \"memory\"\nlane \"one\" { max_concurrency = 1  max_queued = 0 }");
+        serve(dir.path(), "store = \"memory\"\nlane \"one\" {\nmax_concurrency = 1\nmax_queued = 0\n}");
     let client = &served.client;
     let slot = serde_json::from_value(json!({ "lanes": ["one"], "wait_ms": 0 })).unwrap();
     client.slot(&slot).await.unwrap();

@@ -14,7 +14,11 @@ const TASKS: usize = 1000;
 const BETWEEN: usize = 60;
 const SERVER: &str = r#"
     lane "global"   { max_concurrency = 64 }
-    lane "external" { handler = "external"  max_queued = 2000  max_redelivery = 1000 }
+    lane "external" {
+      handler = "external"
+      max_queued = 2000
+      max_redelivery = 1000
+    }
 "#;
 
 fn file(log: &std::path::Path) -> String {

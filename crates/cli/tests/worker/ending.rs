@@ -14,7 +14,7 @@ fn file(dir: &Path) -> String {
                   sleep 1002 & echo $$ $! > \"$1\"\nwait\nwait\nwait\n";
     std::fs::write(&stubborn, script).unwrap();
     format!(
-        "lease = \"3s\"\nhandler \"stubborn\" {{ command = [\"sh\", \"{}\", \"{{{{payload.pipe}}}}\"]  grace = \"300ms\" }}",
+        "lease = \"3s\"\nhandler \"stubborn\" {{\ncommand = [\"sh\", \"{}\", \"{{{{payload.pipe}}}}\"]\ngrace = \"300ms\"\n}}",
         stubborn.display()
     )
 }

@@ -89,14 +89,32 @@ fn room() -> Room {
     let file = format!(
         r#"
         concurrency = 8
-        handler "show"  {{ command = ["{show}", "{{{{payload.x}}}}", "in={{{{payload.x}}}}.", "--", "{{{{payload.y}}}}"]  cwd = "{cwd}" }}
-        handler "stdin" {{ command = ["{show}"]  cwd = "{cwd}" }}
-        handler "shell" {{ command = ["sh", "-c", "printf 'x%s' \"$1\"", "--", "{{{{payload.x}}}}"]  cwd = "{cwd}" }}
-        handler "env"   {{ command = ["env"]  env = ["PATH"]  cwd = "{cwd}" }}
+        handler "show" {{
+          command = ["{show}", "{{{{payload.x}}}}", "in={{{{payload.x}}}}.", "--", "{{{{payload.y}}}}"]
+          cwd = "{cwd}"
+        }}
+        handler "stdin" {{
+          command = ["{show}"]
+          cwd = "{cwd}"
+        }}
+        handler "shell" {{
+          command = ["sh", "-c", "printf 'x%s' \"$1\"", "--", "{{{{payload.x}}}}"]
+          cwd = "{cwd}"
+        }}
+        handler "env" {{
+          command = ["env"]
+          env = ["PATH"]
+          cwd = "{cwd}"
+        }}
         handler "limit" {{
           command = ["sh", "-c", "ulimit -n; ulimit -t; ulimit -v; ulimit -f; ulimit -c"]
           cwd     = "{cwd}"
-          limits {{ open_files = 20  cpu_seconds = 7  memory_mb = 512  file_mb = 1 }}
+          limits {{
+            open_files = 20
+            cpu_seconds = 7
+            memory_mb = 512
+            file_mb = 1
+          }}
         }}
         "#
     );

@@ -6,28 +6,51 @@ use hcl::edit::expr::{Expression, ObjectKey};
 use hcl::edit::structure::{Block, Body, Structure};
 use hcl::eval::{Context, Evaluate};
 
-use crate::formats::unfold::Unfolded;
-use crate::formats::{Entry, Lines, Node, SyntaxError, Value};
+use crate::formats::{Entry, Lines, Node, SyntaxError, Value, arithmetic};
+
+const ONE_PER_LINE: &str = "several attributes or blocks share this line; write each on a line of its own, or write an \
+                            object with commas, such as retry = { strategy = \"fixed\", max_retries = 2 }";
 
 pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
-    let reader = Reader { unfolded: Unfolded::of(text), lines: Lines::of(text) };
-    match hcl::edit::parser::parse_body(&reader.unfolded.text) {
+    let reader = Reader { lines: Lines::of(text) };
+    match hcl::edit::parser::parse_body(text) {
         Ok(body) => Ok(Node { line: None, value: reader.body(&body)? }),
-        Err(error) => Err(SyntaxError {
-            line: reader.line(Some(error.location().offset()..0)),
-            message: error.message().to_owned(),
-        }),
+        Err(error) => {
+            let shared = shares_line(error.line());
+            let message = if shared { ONE_PER_LINE } else { error.message() }.to_owned();
+            Err(SyntaxError { line: reader.line(Some(error.location().offset()..0)), message })
+        }
     }
 }
 
+/// Whether a line has more than one attribute, a block in a block, or an attribute on the first or last line of a longer
+/// block. HCL allows none of these.
+fn shares_line(line: &str) -> bool {
+    let (mut attributes, mut blocks, mut objects, mut ends) = (0, 0, 0, 0);
+    let (mut in_text, mut last) = (false, ' ');
+    for char in line.chars().filter(|char| !char.is_whitespace()) {
+        match char {
+            '"' if last != '\\' => in_text = !in_text,
+            _ if in_text => {}
+            '=' if !"=!<>".contains(last) => attributes += 1,
+            '{' if "=:".contains(last) => objects += 1,
+            '{' => blocks += 1,
+            '}' => ends += 1,
+            _ => {}
+        }
+        last = char;
+    }
+    let is_open = blocks + ends > 0 && blocks + objects != ends;
+    attributes > 1 || blocks > 1 || attributes == 1 && is_open
+}
+
 struct Reader {
-    unfolded: Unfolded,
     lines: Lines,
 }
 
 impl Reader {
     fn line(&self, span: Option<std::ops::Range<usize>>) -> Option<u32> {
-        span.map(|span| self.lines.line(self.unfolded.original(span.start)))
+        span.map(|span| self.lines.line(span.start))
     }
 
     fn body(&self, body: &Body) -> Result<Value, SyntaxError> {
@@ -102,7 +125,7 @@ impl Reader {
     }
 
     fn evaluate(&self, expression: &Expression) -> Result<hcl::Value, SyntaxError> {
-        if let Some(message) = crate::formats::calculation::problem(expression) {
+        if let Some(message) = arithmetic::problem(expression) {
             return Err(SyntaxError { line: self.line(expression.span()), message });
         }
         let result = hcl::Expression::from(expression.clone()).evaluate(&Context::new());
@@ -113,7 +136,7 @@ impl Reader {
     }
 }
 
-/// What an expression came to; its parts have no lines of their own.
+/// The value of an expression, whose parts have no lines of their own.
 fn value(value: hcl::Value) -> Value {
     let node = |inner| Node { line: None, value: self::value(inner) };
     match value {

@@ -1,12 +1,11 @@
-//! One tree for three formats: what the file says and on which line, before anything is known about meaning.
+//! One tree for three formats: what the file says and on which line, before its meaning is checked.
 
-pub(crate) mod calculation;
+pub(crate) mod arithmetic;
 pub(crate) mod hcl;
 pub(crate) mod json5;
 pub(crate) mod toml;
-pub(crate) mod unfold;
 
-/// How deep blocks, objects and lists may be nested; the deepest that means anything is five.
+/// How deep blocks, objects and lists may be nested. The deepest setting has five levels.
 pub(crate) const DEPTH_MAX: usize = 32;
 
 /// A value and the line on which it begins, counted from one.
@@ -23,7 +22,7 @@ pub(crate) enum Value {
     /// As decimal text; a whole number has no point, however it was written.
     Number(String),
     Text(String),
-    /// TOML has dates; nothing here takes one.
+    /// TOML has dates; no setting takes one.
     Date,
     List(Vec<Node>),
     /// In the order of the file, with keys as they were written; a key may occur twice.
@@ -38,7 +37,7 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// What it is, in words.
+    /// What it is, for error texts.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Value::Null => "null",

@@ -16,15 +16,28 @@ struct Case {
 }
 
 /// A lane with one slot.
-const ONE: &str = "lane \"main\" { max_concurrency = 1 # }";
-const PLAIN: &str = "lane \"main\" { # }";
-const WORKERS: &str = "lane \"main\" { handler = \"external\" # }";
-const RETRY: &str = "lane \"main\" { retry { strategy = \"exponential\" max_retries = 3 # } }";
-const RETRY_SLOW: &str = "lane \"main\" { retry { initial_delay = \"10s\" max_retries = 3 # } }";
+const ONE: &str = "lane \"main\" {\nmax_concurrency = 1\n#\n}";
+const PLAIN: &str = "lane \"main\" {\n#\n}";
+const WORKERS: &str = "lane \"main\" {\nhandler = \"external\"\n#\n}";
+const RETRY: &str = "lane \"main\" {\nretry {\nstrategy = \"exponential\"\nmax_retries = 3\n#\n}\n}";
+const RETRY_SLOW: &str = "lane \"main\" {\nretry {\ninitial_delay = \"10s\"\nmax_retries = 3\n#\n}\n}";
 /// Lanes in which 140 tasks wait, because one of them is never free.
-const LINE: &str = "lane \"main\" { max_queued = 1000 # }
-    lane \"shared\" { max_queued = 1000 rate_limit { per = \"hour\" max = 1 } pressure_threshold = 10000
-      alerts { warning = 10000 critical = 10000 } }";
+const LINE: &str = "lane \"main\" {
+max_queued = 1000
+#
+}
+    lane \"shared\" {
+max_queued = 1000
+rate_limit {
+per = \"hour\"
+max = 1
+}
+pressure_threshold = 10000
+      alerts {
+warning = 10000
+critical = 10000
+}
+}";
 
 macro_rules! case {
     ($setting:literal, $frame:expr, $line:expr, $look:expr, $without:expr => $with:expr) => {
@@ -46,22 +59,22 @@ const CASES: &[Case] = &[
     case!("max_redelivery", WORKERS, "max_redelivery = 1", Look::Silence("main"),
         "again again again Failed" => "again Failed"),
     case!("retry", PLAIN, "retry = \"fixed\"", Look::Attempts("main"), "0" => "0 1000 2000 3000"),
-    case!("retry.strategy", "lane \"main\" { retry { max_retries = 2 # } }", "strategy = \"fixed\"",
+    case!("retry.strategy", "lane \"main\" {\nretry {\nmax_retries = 2\n#\n}\n}", "strategy = \"fixed\"",
         Look::Attempts("main"), "0 100 300" => "0 1000 2000"),
-    case!("retry.max_retries", "lane \"main\" { retry { # } }", "max_retries = 1", Look::Attempts("main"),
+    case!("retry.max_retries", "lane \"main\" {\nretry {\n#\n}\n}", "max_retries = 1", Look::Attempts("main"),
         "0 100 300 700" => "0 100"),
     case!("retry.initial_delay", RETRY, "initial_delay = \"1s\"", Look::Attempts("main"),
         "0 100 300 700" => "0 1000 3000 7000"),
-    case!("retry.fixed_delay", "lane \"main\" { retry { strategy = \"fixed\" max_retries = 2 # } }",
+    case!("retry.fixed_delay", "lane \"main\" {\nretry {\nstrategy = \"fixed\"\nmax_retries = 2\n#\n}\n}",
         "fixed_delay = \"2s\"", Look::Attempts("main"), "0 1000 2000" => "0 2000 4000"),
     case!("retry.max_delay", RETRY, "max_delay = \"150ms\"", Look::Attempts("main"),
         "0 100 300 700" => "0 100 250 400"),
     case!("retry.jitter", RETRY_SLOW, "jitter = true", Look::Jitter("main"), "plain" => "spread"),
-    case!("rate_limit", "lane \"main\" { max_concurrency = 100 # }", "rate_limit = \"2/minute\"",
+    case!("rate_limit", "lane \"main\" {\nmax_concurrency = 100\n#\n}", "rate_limit = \"2/minute\"",
         Look::Starts("main"), "0 0 0 0 0 0" => "0 0 30000 60000 90000 120000"),
-    case!("rate_limit.per", "lane \"main\" { max_concurrency = 100 # }", "rate_limit { per = \"second\" max = 2 }",
+    case!("rate_limit.per", "lane \"main\" {\nmax_concurrency = 100\n#\n}", "rate_limit {\nper = \"second\"\nmax = 2\n}",
         Look::Starts("main"), "0 0 0 0 0 0" => "0 0 500 1000 1500 2000"),
-    case!("rate_limit.max", "lane \"main\" { max_concurrency = 100 # }", "rate_limit { per = \"minute\" max = 4 }",
+    case!("rate_limit.max", "lane \"main\" {\nmax_concurrency = 100\n#\n}", "rate_limit {\nper = \"minute\"\nmax = 4\n}",
         Look::Starts("main"), "0 0 0 0 0 0" => "0 0 0 0 15000 30000"),
     case!("ageing", ONE, "ageing = \"off\"", Look::Ageing("main"),
         "1@60000 2@120000 3@180000 4@240000 5@300000" => ""),
@@ -71,9 +84,9 @@ const CASES: &[Case] = &[
         "1@60000 2@120000 3@180000 4@240000 5@300000" => "1@60000 2@120000"),
     case!("boost", ONE, "boost = \"standard\"", Look::Boosts("main", Some(100)),
         "" => "1@25000 2@50000 3@75000 4@90000"),
-    case!("boost.strategy", "lane \"main\" { max_concurrency = 1 boost { # } }", "strategy = \"aggressive\"",
+    case!("boost.strategy", "lane \"main\" {\nmax_concurrency = 1\nboost {\n#\n}\n}", "strategy = \"aggressive\"",
         Look::Boosts("main", Some(100)), "1@25000 2@50000 3@75000 4@90000" => "2@20000 4@40000 6@60000 8@80000"),
-    case!("boost.deadline", "lane \"main\" { max_concurrency = 1 boost { strategy = \"standard\" # } }",
+    case!("boost.deadline", "lane \"main\" {\nmax_concurrency = 1\nboost {\nstrategy = \"standard\"\n#\n}\n}",
         "deadline = \"200s\"", Look::Boosts("main", None), "" => "1@50000 2@100000 3@150000 4@180000"),
     case!("pressure_threshold", LINE, "pressure_threshold = 20", Look::Pressure("main"), "50" => "20"),
     case!("alerts.warning", LINE, "alerts { warning = 20 }", Look::Alerts("main"),
@@ -103,10 +116,10 @@ async fn every_setting_of_a_lane_has_an_effect() {
 #[tokio::test(start_paused = true)]
 async fn a_pattern_speaks_for_its_lanes_and_an_agent_s_block_for_its_lane() {
     let (internal, external) = ("Internal: 0 pending, 1 run", "External: 1 pending, 0 run");
-    let worker = "agent \"coder\" { external = true }";
-    let agent = "agent \"coder\" { echo = true # }";
+    let worker = "agent \"coder\" {\nexternal = true\n}";
+    let agent = "agent \"coder\" {\necho = true\n#\n}";
     for (frame, line, look, without, with) in [
-        ("lane \"main*\" { # }", "max_concurrency = 7", Look::Running("main-1"), "1 run", "7 run"),
+        ("lane \"main*\" {\n#\n}", "max_concurrency = 7", Look::Running("main-1"), "1 run", "7 run"),
         (agent, "max_concurrency = 7", Look::Running("agent:coder"), "1 run", "7 run"),
         ("#", worker, Look::Mode("agent:coder"), internal, external),
         ("#", worker, Look::Mode("task:coder"), internal, external),

@@ -30,12 +30,12 @@ async fn every_key_of_the_queue_holds_in_the_queue_that_runs() {
         ("cap = 3", "collect 1000ms 10000ms 3 summarize", "collect 1000ms 10000ms 3 summarize"),
         ("drop = \"old\"", "collect 1000ms 10000ms 20 old", "collect 1000ms 10000ms 20 old"),
         (
-            "by_channel { discord = { cap = 9  mode = \"latest\" } }",
+            "by_channel { discord = { cap = 9, mode = \"latest\" } }",
             "collect 1000ms 10000ms 20 summarize",
             "latest 1000ms 10000ms 9 summarize",
         ),
     ] {
-        let (lanes, _) = open(dir.path(), &format!("{MEMORY}messages {{ queue {{ {line} }} }}")).await;
+        let (lanes, _) = open(dir.path(), &format!("{MEMORY}messages {{\nqueue {{\n{line}\n}}\n}}")).await;
         let seen = (queued(&lanes, None).await, queued(&lanes, Some("discord")).await);
         assert_eq!(seen, (everywhere.to_owned(), in_discord.to_owned()), "{line}");
     }
@@ -44,8 +44,8 @@ async fn every_key_of_the_queue_holds_in_the_queue_that_runs() {
 #[tokio::test]
 async fn what_the_file_says_of_messages_changes_with_it() {
     let dir = tempfile::tempdir().unwrap();
-    let (lanes, _) = open(dir.path(), &format!("{MEMORY}messages {{ queue {{ cap = 3 }} }}")).await;
-    std::fs::write(dir.path().join("laneway.hcl"), format!("{MEMORY}messages {{ queue {{ cap = 4 }} }}"))
+    let (lanes, _) = open(dir.path(), &format!("{MEMORY}messages {{\nqueue {{\ncap = 3\n}}\n}}")).await;
+    std::fs::write(dir.path().join("laneway.hcl"), format!("{MEMORY}messages {{\nqueue {{\ncap = 4\n}}\n}}"))
         .unwrap();
     lanes.reload().await.unwrap();
     assert_eq!(queued(&lanes, None).await, "collect 1000ms 10000ms 4 summarize");
@@ -63,7 +63,7 @@ async fn no_message_goes_beyond_the_policy() {
     let (lanes, _) = open(dir.path(), MEMORY).await;
     lanes.send_message(long()).await.unwrap();
     lanes.send_message(many()).await.unwrap();
-    let policy = "messages { policy { cap_max = 50  wait_max = \"2m\" } }";
+    let policy = "messages {\npolicy {\ncap_max = 50\nwait_max = \"2m\"\n}\n}";
     let (lanes, _) = open(dir.path(), &format!("{MEMORY}{policy}")).await;
     for (message, most) in [(long(), "2m"), (many(), "50")] {
         let refused = lanes.send_message(message).await.unwrap_err().to_string();
@@ -99,6 +99,6 @@ fn messages_of_a_lost_turn_are_sent_again_unless_the_file_says_otherwise() {
     let again = lost(dir.path(), "");
     assert!(!matches!(again, MessageStatus::Ended { .. }), "{again:?}");
     let other = tempfile::tempdir().unwrap();
-    let aside = lost(other.path(), "messages { redeliver = false }");
+    let aside = lost(other.path(), "messages {\nredeliver = false\n}");
     assert!(matches!(aside, MessageStatus::Ended { end: MessageEnd::SetAside { .. }, .. }), "{aside:?}");
 }

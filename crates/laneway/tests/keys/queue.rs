@@ -6,12 +6,25 @@ use crate::look::Look;
 use crate::{check, open, seen};
 
 const QUERY: &str = "session:ann/query";
-const PLAIN: &str = "queue { # }";
+const PLAIN: &str = "queue {\n#\n}";
 /// Tasks that also need the lane `shared` wait.
-const LINE: &str = "queue { query_max_concurrency = 10 # }
-    lane \"shared\" { max_queued = 1000 rate_limit { per = \"hour\" max = 1 } pressure_threshold = 10000
-      alerts { warning = 10000 critical = 10000 } }";
-const ONE: &str = "queue { query_max_concurrency = 1 # }";
+const LINE: &str = "queue {
+query_max_concurrency = 10
+#
+}
+    lane \"shared\" {
+max_queued = 1000
+rate_limit {
+per = \"hour\"
+max = 1
+}
+pressure_threshold = 10000
+      alerts {
+warning = 10000
+critical = 10000
+}
+}";
+const ONE: &str = "queue {\nquery_max_concurrency = 1\n#\n}";
 const INTERNAL: &str = "Internal: 0 pending, 1 run";
 const EXTERNAL: &str = "External: 1 pending, 0 run";
 
@@ -29,31 +42,31 @@ const CASES: &[Case] = &[
     (LINE, "enable_alerts = false", Look::Alerts(QUERY), "Warning 50 Critical 100", ""),
     (PLAIN, "default_timeout_ms = 7000", Look::Long(QUERY), "TimedOut at 61000", "TimedOut at 8000"),
     (PLAIN, "retry_policy {}", Look::Attempts(QUERY), "0", "0 100 300 700"),
-    ("queue { retry_policy { # } }", "strategy = \"none\"", Look::Attempts(QUERY), "0 100 300 700", "0"),
-    ("queue { retry_policy { # } }", "max_retries = 1", Look::Attempts(QUERY), "0 100 300 700", "0 100"),
+    ("queue {\nretry_policy {\n#\n}\n}", "strategy = \"none\"", Look::Attempts(QUERY), "0 100 300 700", "0"),
+    ("queue {\nretry_policy {\n#\n}\n}", "max_retries = 1", Look::Attempts(QUERY), "0 100 300 700", "0 100"),
     (
-        "queue { retry_policy { # } }",
+        "queue {\nretry_policy {\n#\n}\n}",
         "initial_delay_ms = 1000",
         Look::Attempts(QUERY),
         "0 100 300 700",
         "0 1000 3000 7000",
     ),
     (
-        "queue { retry_policy { strategy = \"fixed\" # } }",
+        "queue {\nretry_policy {\nstrategy = \"fixed\"\n#\n}\n}",
         "fixed_delay_ms = 2000",
         Look::Attempts(QUERY),
         "0 1000 2000 3000",
         "0 2000 4000 6000",
     ),
     (
-        "queue { retry_policy { # } }",
+        "queue {\nretry_policy {\n#\n}\n}",
         "max_delay_ms = 150",
         Look::Attempts(QUERY),
         "0 100 300 700",
         "0 100 250 400",
     ),
     (
-        "queue { retry_policy { initial_delay_ms = 10000 # } }",
+        "queue {\nretry_policy {\ninitial_delay_ms = 10000\n#\n}\n}",
         "jitter = true",
         Look::Jitter(QUERY),
         "plain",
@@ -61,42 +74,42 @@ const CASES: &[Case] = &[
     ),
     (
         PLAIN,
-        "rate_limit { limit_type = \"per_second\" max_operations = 2 }",
+        "rate_limit {\nlimit_type = \"per_second\"\nmax_operations = 2\n}",
         Look::Starts(QUERY),
         "0 0 0 0 0 0",
         "0 0 500 1000 1500 2000",
     ),
     (
         PLAIN,
-        "rate_limit { limit_type = \"per_minute\" max_operations = 2 }",
+        "rate_limit {\nlimit_type = \"per_minute\"\nmax_operations = 2\n}",
         Look::Starts(QUERY),
         "0 0 0 0 0 0",
         "0 0 30000 60000 90000 120000",
     ),
     (
         PLAIN,
-        "rate_limit { limit_type = \"per_hour\" max_operations = 4 }",
+        "rate_limit {\nlimit_type = \"per_hour\"\nmax_operations = 4\n}",
         Look::Starts(QUERY),
         "0 0 0 0 0 0",
         "0 0 0 0 900000 1800000",
     ),
     (ONE, "priority_boost {}", Look::Boosts(QUERY, Some(50)), "", "1@12500 2@25000 3@37500 4@45000"),
     (
-        "queue { query_max_concurrency = 1 priority_boost { # } }",
+        "queue {\nquery_max_concurrency = 1\npriority_boost {\n#\n}\n}",
         "strategy = \"aggressive\"",
         Look::Boosts(QUERY, Some(50)),
         "1@12500 2@25000 3@37500 4@45000",
         "2@10000 4@20000 6@30000 8@40000",
     ),
     (
-        "queue { query_max_concurrency = 1 priority_boost { # } }",
+        "queue {\nquery_max_concurrency = 1\npriority_boost {\n#\n}\n}",
         "strategy = \"disabled\"",
         Look::Boosts(QUERY, Some(50)),
         "1@12500 2@25000 3@37500 4@45000",
         "",
     ),
     (
-        "queue { query_max_concurrency = 1 priority_boost { # } }",
+        "queue {\nquery_max_concurrency = 1\npriority_boost {\n#\n}\n}",
         "deadline_ms = 50000",
         Look::Boosts(QUERY, None),
         "",
@@ -105,64 +118,64 @@ const CASES: &[Case] = &[
     (LINE, "pressure_threshold = 20", Look::Pressure(QUERY), "50", "20"),
     (
         PLAIN,
-        "lane_timeouts { control = 7000 }",
+        "lane_timeouts {\ncontrol = 7000\n}",
         Look::Long("session:ann/control"),
         "TimedOut at 61000",
         "TimedOut at 8000",
     ),
-    (PLAIN, "lane_timeouts { query = 7000 }", Look::Long(QUERY), "TimedOut at 61000", "TimedOut at 8000"),
+    (PLAIN, "lane_timeouts {\nquery = 7000\n}", Look::Long(QUERY), "TimedOut at 61000", "TimedOut at 8000"),
     (
         PLAIN,
-        "lane_timeouts { execute = 7000 }",
+        "lane_timeouts {\nexecute = 7000\n}",
         Look::Long("session:ann/execute"),
         "TimedOut at 61000",
         "TimedOut at 8000",
     ),
     (
         PLAIN,
-        "lane_timeouts { generate = 7000 }",
+        "lane_timeouts {\ngenerate = 7000\n}",
         Look::Long("session:ann/generate"),
         "TimedOut at 61000",
         "TimedOut at 8000",
     ),
     (
         PLAIN,
-        "lane_handlers { control = { mode = \"external\" } }",
+        "lane_handlers {\ncontrol = { mode = \"external\" }\n}",
         Look::Mode("session:ann/control"),
         INTERNAL,
         EXTERNAL,
     ),
-    (PLAIN, "lane_handlers { query = \"external\" }", Look::Mode(QUERY), INTERNAL, EXTERNAL),
+    (PLAIN, "lane_handlers {\nquery = \"external\"\n}", Look::Mode(QUERY), INTERNAL, EXTERNAL),
     (
         PLAIN,
-        "lane_handlers { query = { mode = \"hybrid\" } }",
+        "lane_handlers {\nquery = { mode = \"hybrid\" }\n}",
         Look::Mode(QUERY),
         INTERNAL,
         "Hybrid: 0 pending, 1 run",
     ),
     (
         PLAIN,
-        "lane_handlers { execute = { mode = \"external\" } }",
+        "lane_handlers {\nexecute = { mode = \"external\" }\n}",
         Look::Mode("session:ann/execute"),
         INTERNAL,
         EXTERNAL,
     ),
     (
         PLAIN,
-        "lane_handlers { generate = { mode = \"external\" } }",
+        "lane_handlers {\ngenerate = { mode = \"external\" }\n}",
         Look::Mode("session:ann/generate"),
         INTERNAL,
         EXTERNAL,
     ),
     (
-        "queue { lane_handlers { query = { mode = \"external\" # } } }",
+        "queue {\nlane_handlers {\nquery = { mode = \"external\", # }\n}\n}",
         "timeout_ms = 9000",
         Look::Long(QUERY),
         "never",
         "WaitTimeout at 9000",
     ),
     (
-        "queue { lane_handlers { query = { mode = \"internal\" # } } }",
+        "queue {\nlane_handlers {\nquery = { mode = \"internal\", # }\n}\n}",
         "timeout_ms = 9000",
         Look::Long(QUERY),
         "TimedOut at 61000",
@@ -188,7 +201,7 @@ async fn every_key_of_the_queue_has_an_effect() {
 async fn the_storage_path_is_the_store_where_none_is_given() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("queue_data");
-    let text = format!("queue {{ storage_path = {:?} }}", place.to_str().unwrap());
+    let text = format!("queue {{\nstorage_path = {:?}\n}}", place.to_str().unwrap());
     let (lanes, _) = open(dir.path(), &text).await;
     assert_eq!(lanes.durability(), Durability::Disk);
     assert!(place.is_dir());
@@ -198,7 +211,7 @@ async fn the_storage_path_is_the_store_where_none_is_given() {
 #[tokio::test(start_paused = true)]
 async fn unlimited_is_no_limit_whatever_stands_beside_it() {
     for (kind, starts) in [("per_hour", "0 1800000 3600000"), ("unlimited", "0 0 0 0 0 0")] {
-        let text = format!("queue {{ rate_limit {{ limit_type = \"{kind}\" max_operations = 2 }} }}");
+        let text = format!("queue {{\nrate_limit {{\nlimit_type = \"{kind}\"\nmax_operations = 2\n}}\n}}");
         let told = seen(&text, Look::Starts(QUERY)).await;
         assert!(told.contains(starts), "{kind}: {told}");
     }

@@ -74,7 +74,7 @@ async fn the_file_speaks_for_a_store_that_was_left_under_another_before_anything
     let dir = tempfile::tempdir().unwrap();
     let store = format!("store = {:?}\n", dir.path().join("data").to_str().unwrap());
     let (lanes, _) =
-        open(dir.path(), &format!("{store}lane \"a\" {{ max_concurrency = 1 retry {{}} }}")).await;
+        open(dir.path(), &format!("{store}lane \"a\" {{\nmax_concurrency = 1\nretry {{}}\n}}")).await;
     for _ in 0..4 {
         lanes.submit(Task::new("a").kind("forever")).await.unwrap().detach();
     }

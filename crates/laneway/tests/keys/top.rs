@@ -69,7 +69,10 @@ async fn what_only_the_server_can_do_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     for (text, words) in [
         ("handler \"x\" { url = \"http://127.0.0.1:9/\" }", "handler \"x\": only the server calls a url"),
-        ("handler \"x\" { command = [\"x\"] protocol = \"jsonl\" }", "handler \"x\": only the server speaks"),
+        (
+            "handler \"x\" {\ncommand = [\"x\"]\nprotocol = \"jsonl\"\n}",
+            "handler \"x\": only the server speaks",
+        ),
         ("store = \"redis://localhost/\"", "the store redis://localhost/ needs a store"),
         ("lane \"main\" { max_concurency = 1 }", "DIR/laneway.hcl:1: lane \"main\": max_concurency is not"),
     ] {

@@ -89,7 +89,7 @@ async fn child(what: &str) {
         return axum::serve(listener, router).await.unwrap();
     }
     let config = "lane \"global\" { max_queued = 10000000 }\n\
-                  lane \"external\" { handler = \"external\"  max_concurrency = 1  max_queued = 10000000 }";
+                  lane \"external\" {\n handler = \"external\"\n max_concurrency = 1\n max_queued = 10000000\n}";
     let nothing: [(&str, &str); 0] = [];
     let mut config = parse("bench.hcl", config, Profile::SERVER, nothing).unwrap();
     with_echo(&mut config);

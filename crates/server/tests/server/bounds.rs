@@ -246,7 +246,7 @@ async fn limits_follow_the_file_and_what_needs_a_restart_is_named() {
         server.reloader.reload().await.unwrap();
     };
     reload(
-        "server { body_bytes_max = 2048  token_waiting = 1  history_max = 5  otlp = \"http://127.0.0.1:1\" }",
+        "server {\nbody_bytes_max = 2048\ntoken_waiting = 1\nhistory_max = 5\notlp = \"http://127.0.0.1:1\"\n}",
     )
     .await;
     assert_eq!(server.post("/api/agents/echo/chat", large.clone()).await.status, 413);

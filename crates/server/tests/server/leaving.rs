@@ -75,7 +75,7 @@ async fn whoever_leaves_while_it_is_being_accepted_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(dir.path().join("laneway.db")).unwrap());
     let gate = Gate::open().await;
-    let config = format!("agent \"coder\" {{ url = \"{}\"  max_concurrency = 50  lanes = [] }}", gate.url);
+    let config = format!("agent \"coder\" {{\nurl = \"{}\"\nmax_concurrency = 50\nlanes = []\n}}", gate.url);
     let server = serve_in(&config, Some(store), None).await;
     let held = server.post("/api/slots", json!({"lanes": ["gpu"], "lease_ms": 600_000})).await;
     assert_eq!(held.status, 200, "{held:?}");
@@ -105,7 +105,7 @@ async fn a_thousand_who_leave_at_a_stage_that_they_have_reached_leave_nothing_be
     let gate = Gate::open().await;
     let agent = |name: &str, url: &str, most: u32| {
         format!(
-            "agent \"{name}\" {{ url = \"{url}\" max_concurrency = {most} max_queued = 500 lanes = [] }}\n"
+            "agent \"{name}\" {{\nurl = \"{url}\"\nmax_concurrency = {most}\nmax_queued = 500\nlanes = []\n}}\n"
         )
     };
     let config = "lane \"global\" { max_concurrency = 1000 }\n".to_owned()

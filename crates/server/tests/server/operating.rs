@@ -151,7 +151,7 @@ async fn a_changed_file_takes_effect_whole_or_not_at_all() {
     let file = dir.path().join("laneway.hcl");
     std::fs::write(&file, "agent \"a\" { echo = true }").unwrap();
     let server = serve_in("agent \"a\" { echo = true }", None, Some(dir.path().to_owned())).await;
-    std::fs::write(&file, "agent \"a\" { echo = true }\nagent \"b\" { echo = true  max_queued = 9 }")
+    std::fs::write(&file, "agent \"a\" { echo = true }\nagent \"b\" {\necho = true\nmax_queued = 9\n}")
         .unwrap();
     server.reloader.reload().await.unwrap();
     assert_eq!(server.post("/api/agents/b/chat", json!({"message": "x"})).await.json()["response"], "x");
@@ -166,7 +166,7 @@ async fn a_changed_file_takes_effect_whole_or_not_at_all() {
 #[tokio::test]
 async fn metrics_count_by_lane_and_a_trace_goes_through() {
     let gate = Gate::open().await;
-    let server = serve(&format!("agent \"coder\" {{ url = \"{}\"  max_queued = 0 }}", gate.url)).await;
+    let server = serve(&format!("agent \"coder\" {{\nurl = \"{}\"\nmax_queued = 0\n}}", gate.url)).await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let headers = [("traceparent", trace), ("prefer", "respond-async")];
     let accepted =

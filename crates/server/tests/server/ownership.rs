@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Answer, Gate, Running, serve, serve_in};
 
-const CODER: &str = "agent \"coder\" { url = \"URL\"  max_concurrency = 1  max_queued = 9 }";
+const CODER: &str = "agent \"coder\" {\nurl = \"URL\"\nmax_concurrency = 1\nmax_queued = 9\n}";
 
 /// A server with an agent behind a gate, and a token for each of these.
 async fn with_tokens(gate: &Gate, whose: &[(&str, Value)]) -> (Running, tempfile::TempDir, Vec<String>) {

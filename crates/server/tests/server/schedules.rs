@@ -40,7 +40,7 @@ async fn runs(server: &Running, name: &str) -> Vec<Value> {
 async fn a_schedule_fires_once_for_each_moment_and_a_full_lane_is_recorded_as_failed() {
     let gate = Gate::open().await;
     let config = format!(
-        "agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n}}\nschedule \"tick\" {{ cron = \"* * * * * *\"  agent = \"coder\"  message = \"go\" }}",
+        "agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n}}\nschedule \"tick\" {{\ncron = \"* * * * * *\"\nagent = \"coder\"\nmessage = \"go\"\n}}",
         gate.url
     );
     let server = serve(&config).await;
@@ -147,11 +147,10 @@ async fn missed(open: impl AsyncFn() -> Arc<dyn Store>) {
     let gate = Gate::open().await;
     let schedule = |name: &str, catch_up: &str| {
         format!(
-            "schedule \"{name}\" {{ cron = \"0 0 1 * *\"  agent = \"coder\"  message = \"{name}\"  catch_up = \"{catch_up}\" }}\n"
+            "schedule \"{name}\" {{\ncron = \"0 0 1 * *\"\nagent = \"coder\"\nmessage = \"{name}\"\ncatch_up = \"{catch_up}\"\n}}\n"
         )
     };
-    let every_second =
-        "schedule \"z\" { cron = \"* * * * * *\"  agent = \"echo\"  message = \"z\"  catch_up = \"one\" }\n";
+    let every_second = "schedule \"z\" {\ncron = \"* * * * * *\"\nagent = \"echo\"\nmessage = \"z\"\ncatch_up = \"one\"\n}\n";
     let config = format!(
         "agent \"coder\" {{ url = \"{}\" }}\nagent \"echo\" {{ echo = true }}\n{}{}{every_second}",
         gate.url,
@@ -195,7 +194,7 @@ async fn a_firing_that_nobody_finished_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Gate::open().await;
     let config = format!(
-        "server {{ drain_grace = \"100ms\" }}\nagent \"coder\" {{ url = \"{}\" }}\nschedule \"yearly\" {{ cron = \"@yearly\"  agent = \"coder\"  message = \"go\" }}",
+        "server {{ drain_grace = \"100ms\" }}\nagent \"coder\" {{ url = \"{}\" }}\nschedule \"yearly\" {{\ncron = \"@yearly\"\nagent = \"coder\"\nmessage = \"go\"\n}}",
         gate.url
     );
     // Whoever took this moment was gone before it asked for anything.
@@ -230,7 +229,7 @@ async fn two_servers_on_one_redis_fire_each_moment_once_and_tell_the_same() {
     let redis = Redis::start();
     let gate = Gate::open().await;
     let config = format!(
-        "agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n}}\nschedule \"tick\" {{ cron = \"* * * * * *\"  agent = \"coder\"  message = \"go\" }}",
+        "agent \"coder\" {{\n url = \"{}\"\n max_queued = 0\n}}\nschedule \"tick\" {{\ncron = \"* * * * * *\"\nagent = \"coder\"\nmessage = \"go\"\n}}",
         gate.url
     );
     let servers = two_on(&redis, &config).await;

@@ -111,7 +111,7 @@ async fn a_token_cannot_touch_the_tasks_keys_and_names_of_another() {
 #[tokio::test]
 async fn one_token_is_bounded_in_what_it_asks_and_keeps_waiting() {
     let dir = tempfile::tempdir().unwrap();
-    let bounds = "server { token_requests_per_minute = 20  token_waiting = 2  token_connections = 3 }";
+    let bounds = "server {\ntoken_requests_per_minute = 20\ntoken_waiting = 2\ntoken_connections = 3\n}";
     let mut server = serve_in(bounds, None, Some(dir.path().to_owned())).await;
     let new = json!({"subject": "ann", "scopes": ["admin"]});
     let (ann, other) = {
@@ -150,7 +150,8 @@ async fn one_token_is_bounded_in_what_it_asks_and_keeps_waiting() {
 
 #[tokio::test]
 async fn other_hosts_and_origins_are_refused_on_every_transport() {
-    let server = serve("server { hosts = [\"lanes.example\"]  origins = [\"https://chat.example\"] }").await;
+    let server =
+        serve("server {\nhosts = [\"lanes.example\"]\norigins = [\"https://chat.example\"]\n}").await;
     for (headers, status) in [
         ("host: evil.example", "403"),
         ("host: localhost\r\nhost: evil.example", "400"),
@@ -178,7 +179,7 @@ async fn other_hosts_and_origins_are_refused_on_every_transport() {
 #[tokio::test]
 async fn what_is_too_large_too_slow_or_crooked_is_cut_off() {
     let server =
-        serve("server { body_bytes_max = 2048  body_timeout = \"1s\"  header_timeout = \"1s\" }").await;
+        serve("server {\nbody_bytes_max = 2048\nbody_timeout = \"1s\"\nheader_timeout = \"1s\"\n}").await;
     let large = json!({"message": "x".repeat(4096)});
     let refused = server.post("/api/agents/echo/chat", large).await;
     assert_eq!((refused.status, &refused.json()["code"]), (413, &json!("TOO_LARGE")));

@@ -7,7 +7,7 @@ use crate::common::{Gate, serve};
 #[tokio::test]
 async fn messages_to_a_busy_session_are_collected_into_one_turn() {
     let gate = Gate::open().await;
-    let queue = "messages { queue { debounce_ms = 0 } }";
+    let queue = "messages {\nqueue { debounce_ms = 0 }\n}";
     let server = serve(&format!("{queue}\nagent \"bot\" {{ url = \"{}\" }}", gate.url)).await;
     let say =
         |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
@@ -192,7 +192,7 @@ async fn a_message_that_was_set_aside_is_sent_again_or_thrown_away() {
 
 #[tokio::test]
 async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_message_ended() {
-    let server = serve("messages { queue { mode = \"latest\" } }\nagent \"bot\" { external = true }").await;
+    let server = serve("messages {\nqueue { mode = \"latest\" }\n}\nagent \"bot\" { external = true }").await;
     let mut events = server.events("/api/sessions/ann/events").await;
     let say =
         |text: &'static str| server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text}));
@@ -218,7 +218,7 @@ async fn whoever_watches_a_session_is_told_of_typing_at_once_and_how_each_messag
 #[tokio::test]
 async fn an_agent_that_needs_no_further_lanes_needs_none_for_messages_either() {
     let gate = Gate::open().await;
-    let server = serve(&format!("agent \"coder\" {{ url = \"{}\"  lanes = [] }}", gate.url)).await;
+    let server = serve(&format!("agent \"coder\" {{\nurl = \"{}\"\nlanes = []\n}}", gate.url)).await;
     let sent = server.post("/api/sessions/s/messages", json!({"agent": "coder", "text": "1"})).await.json();
     gate.arrival().await;
     let turn = server.get(&format!("/api/tasks/{}", sent["task_id"].as_str().unwrap())).await.json();

@@ -24,9 +24,19 @@ async fn what_is_stopped_with_the_server_is_lost_or_run_again_and_never_failed()
     let twice = format!("test -e {0} && echo again && exit; touch {0}; exec sleep 60", begun.display());
     let config = format!(
         "server {{ drain_grace = \"0s\" }}
-        agent \"text\" {{ command = [\"sleep\", \"60\"]  lanes = [] }}
-        agent \"jsonl\" {{ command = [\"sleep\", \"60\"]  protocol = \"jsonl\"  lanes = [] }}
-        agent \"url\" {{ url = \"{}\"  lanes = [] }}
+        agent \"text\" {{
+        command = [\"sleep\", \"60\"]
+        lanes = []
+        }}
+        agent \"jsonl\" {{
+        command = [\"sleep\", \"60\"]
+        protocol = \"jsonl\"
+        lanes = []
+        }}
+        agent \"url\" {{
+        url = \"{}\"
+        lanes = []
+        }}
         handler \"twice\" {{ command = [\"sh\", \"-c\", \"{twice}\"] }}",
         gate.url
     );

@@ -172,7 +172,7 @@ async fn what_could_not_be_done_is_kept_and_can_be_run_again() {
 
 #[tokio::test]
 async fn tasks_are_listed_explained_and_moved_up() {
-    let server = serve("lane \"external\" { max_concurrency = 1  handler = \"external\" }").await;
+    let server = serve("lane \"external\" {\nmax_concurrency = 1\nhandler = \"external\"\n}").await;
     let mut ids = Vec::new();
     for n in 0..5 {
         let task = json!({"kind": "index", "payload": n, "group": "g", "priority": "background"});
@@ -204,7 +204,7 @@ async fn tasks_are_listed_explained_and_moved_up() {
 
 #[tokio::test]
 async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
-    let server = serve("messages { queue { debounce_ms = 0 } }\nagent \"bot\" { external = true }").await;
+    let server = serve("messages {\nqueue { debounce_ms = 0 }\n}\nagent \"bot\" { external = true }").await;
     let say = |text: &'static str| {
         server.post("/api/sessions/ann/messages", json!({"agent": "bot", "text": text, "mode": "steer"}))
     };

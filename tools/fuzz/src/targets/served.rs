@@ -24,7 +24,11 @@ const INPUTS_MAX: u32 = 500;
 
 const CONFIG: &str = r#"
     lane "main" { max_concurrency = 4 }
-    lane "external" { handler = "external" max_queued = 1000 lease = "2s" }
+    lane "external" {
+      handler = "external"
+      max_queued = 1000
+      lease = "2s"
+    }
     agent "echo" { echo = true }
 "#;
 

@@ -1,8 +1,24 @@
 # Three agents, one slow provider, a schedule; made to be looked at.
 lane "global"       { max_concurrency = 8 }
 lane "main"         { max_concurrency = 4 }
-lane "provider:llm" { max_concurrency = 2  max_queued = 12  rate_limit { per = "minute"  max = 90 } }
-lane "external"     { handler = "external"  max_concurrency = 2  max_queued = 40  retry { strategy = "fixed"  max_retries = 1  fixed_delay = "2s" } }
+lane "provider:llm" {
+  max_concurrency = 2
+  max_queued = 12
+  rate_limit {
+    per = "minute"
+    max = 90
+  }
+}
+lane "external" {
+  handler = "external"
+  max_concurrency = 2
+  max_queued = 40
+  retry {
+    strategy = "fixed"
+    max_retries = 1
+    fixed_delay = "2s"
+  }
+}
 
 # Answers at once, and word by word.
 agent "writer" {
@@ -25,7 +41,11 @@ agent "builder" {
   external        = true
   max_concurrency = 2
   max_queued      = 5
-  retry           { strategy = "fixed"  max_retries = 1  fixed_delay = "2s" }
+  retry {
+    strategy = "fixed"
+    max_retries = 1
+    fixed_delay = "2s"
+  }
 }
 
 schedule "standup" {

@@ -1,13 +1,13 @@
-//! Calculations in HCL that have no result: the evaluator would not survive them.
+//! Arithmetic in HCL that has no result: the evaluator would panic.
 
 use hcl::edit::expr::{BinaryOp, BinaryOperator, Expression};
 use hcl::edit::visit::{Visit, visit_binary_op};
 use hcl::eval::{Context, Evaluate};
 
-/// Whole numbers beyond this are not calculated with.
+/// The largest whole number in arithmetic.
 const RESULT_MAX: f64 = 9e18;
 
-/// What is wrong with the first calculation in `expression` that cannot be carried out.
+/// What is wrong with the first operation in `expression` that has no result.
 pub(crate) fn problem(expression: &Expression) -> Option<String> {
     let mut checker = Checker { problem: None };
     checker.visit_expr(expression);
@@ -20,7 +20,7 @@ struct Checker {
 
 impl Visit for Checker {
     fn visit_binary_op(&mut self, operation: &BinaryOp) {
-        // The operands first: only what they come to says whether this can be carried out.
+        // The operands first: their values decide whether this operation has a result.
         visit_binary_op(self, operation);
         if self.problem.is_none() {
             self.problem = check(operation);
