@@ -13,9 +13,11 @@ use laneway_protocol::Code;
 use crate::app::App;
 use crate::http::error::{ApiResult, ErrorLabels};
 
+type Counts = BTreeMap<(Arc<str>, Code), u64>;
+
 /// How often requests were refused, by lane label and code. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct RejectionCounts(Arc<Mutex<BTreeMap<(Arc<str>, Code), u64>>>);
+pub(crate) struct RejectionCounts(Arc<Mutex<Counts>>);
 
 /// How many labels there can be, so that refused callers cannot fill the memory.
 const LABELS_MAX: usize = 10_000;
@@ -28,7 +30,7 @@ impl RejectionCounts {
         }
     }
 
-    pub(crate) fn all(&self) -> BTreeMap<(Arc<str>, Code), u64> {
+    pub(crate) fn all(&self) -> Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
