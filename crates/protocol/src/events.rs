@@ -36,10 +36,10 @@ macro_rules! events {
         /// An event as the server sends it. Over SSE, `event` is the name of the event and `data` its data; a WebSocket
         /// frame holds both. A newer server may send events that are not listed here.
         #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-        #[serde(tag = "event", content = "data")]
+        #[serde(tag = "event", content = "data", rename_all = "snake_case")]
         #[non_exhaustive]
         pub enum ClientEvent {
-            $($(#[$doc])* #[serde(rename = $text)] $name($data),)*
+            $($(#[$doc])* $name($data),)*
         }
 
         impl ClientEvent {
@@ -137,4 +137,32 @@ pub struct EventFrame {
     /// Its id, to resume after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
+    use utoipa::PartialSchema;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_names_events_as_the_wire_does() {
+        let schema = serde_json::to_value(ClientEvent::schema()).unwrap();
+        let cases = schema["oneOf"].as_array().unwrap();
+        let named = |case: &Value| case["properties"]["event"]["enum"][0].as_str().map(str::to_owned);
+        let names: Vec<String> = cases.iter().filter_map(named).collect();
+        assert_eq!(names.len(), cases.len());
+        let unknown: Vec<_> = names.iter().filter(|name| EventName::from_text(name).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    #[test]
+    fn an_event_is_written_under_its_name() {
+        let event = ClientEvent::ExternalTaskCompleted(ExternalCompletedEvent::default());
+        let written = serde_json::to_value(&event).unwrap();
+        assert_eq!(written["event"], event.name().as_str());
+        assert_eq!(written["data"], event.data());
+    }
 }

@@ -30,7 +30,7 @@ function typeOf(schema) {
       return item.includes(" | ") ? `(${item})[]` : `${item}[]`;
     }
     case "object":
-      return `Record<string, ${typeOf(schema.additionalProperties ?? {})}>`;
+      return schema.properties ? inline(schema) : `Record<string, ${typeOf(schema.additionalProperties ?? {})}>`;
     case "string":
       return "string";
     case "integer":
@@ -43,6 +43,12 @@ function typeOf(schema) {
     default:
       return "unknown";
   }
+}
+
+// One case of a union that a field tells apart.
+function inline({ properties, required = [] }) {
+  const fields = Object.keys(properties).sort().map((key) => `${key}${required.includes(key) ? "" : "?"}: ${typeOf(properties[key])}`);
+  return `{ ${fields.join("; ")} }`;
 }
 
 function merged(schema) {

@@ -1,5 +1,19 @@
 // What goes over the wire. Written by scripts/generate.mjs from the server's OpenAPI document; not edited by hand.
 
+/** A task was accepted. */
+export interface AcceptedEvent {
+  /** When. */
+  at?: At | null;
+  /** Its kind. */
+  kind: string;
+  /** The lanes that it named. */
+  lanes?: string[] | null;
+  /** Its own priority. */
+  priority?: number | null;
+  /** The task. */
+  task_id?: string | null;
+}
+
 /** How a turn stood when it was accepted. */
 export interface AcceptedExecution {
   /** When it will probably start. */
@@ -57,6 +71,18 @@ export interface AgentView {
   /** The lane of its stateless tasks. */
   task_lane: string;
   /** How many wait. */
+  waiting: number;
+}
+
+/** The line of a lane has grown over a threshold. */
+export interface AlertEvent {
+  /** When. */
+  at?: At | null;
+  /** The lane. */
+  lane: string;
+  /** `warning` or `critical`. */
+  level: string;
+  /** How many tasks wait in it. */
   waiting: number;
 }
 
@@ -156,6 +182,20 @@ export interface BlockerView {
   until?: At | null;
 }
 
+/** The priority of a task has changed. */
+export interface BoostedEvent {
+  /** When. */
+  at?: At | null;
+  /** Why: `waiting`, `deadline` or `caller`. */
+  by: string;
+  /** By how many levels. */
+  levels?: number | null;
+  /** Its own priority now. */
+  priority?: number | null;
+  /** The task. */
+  task_id?: string | null;
+}
+
 /** What a cancellation found. */
 export interface CancelAnswer {
   /** The task. */
@@ -184,6 +224,32 @@ export interface CancelManyRequest {
   parent?: string | null;
   /** They are turns of this conversation. */
   session?: string | null;
+}
+
+/** A task was cancelled. */
+export interface CancelledEvent {
+  /** When. */
+  at?: At | null;
+  /** `CANCELLED`. */
+  code: string;
+  /** Why. */
+  reason: string;
+  /** The task. */
+  task_id?: string | null;
+}
+
+/** The numbers of a lane have changed. */
+export interface ChangedEvent {
+  /** When. */
+  at?: At | null;
+  /** The lane. */
+  lane: string;
+  /** How many may run in it; none: any number. */
+  max_concurrent?: number | null;
+  /** How many tasks run in it. */
+  running: number;
+  /** How many tasks wait in it. */
+  waiting: number;
 }
 
 /** What became of a turn that was waited for. */
@@ -276,6 +342,9 @@ export interface ClearedQueue {
   status: string;
 }
 
+/** An event as the server sends it. Over SSE, `event` is the name of the event and `data` its data; a WebSocket frame holds both. A newer server may send events that are not listed here. */
+export type ClientEvent = { data: AcceptedEvent; event: "accepted" } | { data: PlaceEvent; event: "queued" } | { data: PlaceEvent; event: "position" } | { data: NoticeEvent; event: "notice" } | { data: TurnEvent; event: "typing" } | { data: StartedEvent; event: "started" } | { data: DeltaEvent; event: "delta" } | { data: ProgressEvent; event: "progress" } | { data: TurnEvent; event: "steered" } | { data: BoostedEvent; event: "boosted" } | { data: RetryingEvent; event: "retrying" } | { data: CompletedEvent; event: "completed" } | { data: FailedEvent; event: "failed" } | { data: EndedEvent; event: "timed_out" } | { data: CancelledEvent; event: "cancelled" } | { data: EndedEvent; event: "expired" } | { data: TaskEvent; event: "done" } | { data: ChangedEvent; event: "changed" } | { data: PressureEvent; event: "pressure" } | { data: LaneEvent; event: "idle" } | { data: AlertEvent; event: "alert" } | { data: LaneEvent; event: "paused" } | { data: LaneEvent; event: "resumed" } | { data: LaneEvent; event: "draining" } | { data: LaneEvent; event: "drained" } | { data: ExternalPendingEvent; event: "external_task_pending" } | { data: ExternalCompletedEvent; event: "external_task_completed" } | { data: DeadLetteredEvent; event: "dead_lettered" } | { data: MessageEvent; event: "message" } | { data: ScheduleFiredEvent; event: "schedule_fired" } | { data: GroupEvent; event: "group" } | { data: ConfiguredEvent; event: "configured" } | { data: GapEvent; event: "gap" } | { data: Problem; event: "error" };
+
 export type Code = string;
 
 /** How an attempt went. */
@@ -294,6 +363,16 @@ export interface CompleteBody {
   success: boolean;
 }
 
+/** A task succeeded. */
+export interface CompletedEvent {
+  /** When. */
+  at?: At | null;
+  /** What it produced. */
+  result: unknown;
+  /** The task. */
+  task_id?: string | null;
+}
+
 /** One value that holds. */
 export interface ConfigValue {
   /** The block, as people write it; empty at the top. */
@@ -310,6 +389,14 @@ export interface ConfigValue {
 export interface ConfigView {
   /** Every value. */
   values: ConfigValue[];
+}
+
+/** Settings changed. */
+export interface ConfiguredEvent {
+  /** When. */
+  at?: At | null;
+  /** The names and patterns of the lanes. */
+  lanes: string[];
 }
 
 /** A token that was just made. */
@@ -344,6 +431,38 @@ export interface DeadLetterView {
   lane: string;
   /** What was to be done. */
   payload: unknown;
+}
+
+/** A task failed for good. */
+export interface DeadLetteredEvent {
+  /** When. */
+  at?: At | null;
+  /** How many attempts it had. */
+  attempts: number;
+  /** What went wrong. */
+  error: string;
+  /** The task. */
+  task_id?: string | null;
+}
+
+/** More of the text that an attempt produces. */
+export interface DeltaEvent {
+  /** When. */
+  at?: At | null;
+  /** The task. */
+  task_id?: string | null;
+  /** The text. */
+  text: string;
+}
+
+/** A task ended by the clock. */
+export interface EndedEvent {
+  /** When. */
+  at?: At | null;
+  /** Why: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`. */
+  code: string;
+  /** The task. */
+  task_id?: string | null;
 }
 
 /** One turn in an agent's line. */
@@ -404,6 +523,28 @@ export interface ExplainView {
   status: string;
 }
 
+/** A worker has finished a task. */
+export interface ExternalCompletedEvent {
+  /** When. */
+  at?: At | null;
+  /** Whether it succeeded. */
+  success: boolean;
+  /** The task. */
+  task_id?: string | null;
+}
+
+/** A task waits for a worker. */
+export interface ExternalPendingEvent {
+  /** When. */
+  at?: At | null;
+  /** Its kind. */
+  kind: string;
+  /** Its home lane. */
+  lane: string;
+  /** The task. */
+  task_id?: string | null;
+}
+
 /** A task that waits for a worker. */
 export interface ExternalTask {
   /** Which attempt comes next, counted from one. */
@@ -422,6 +563,38 @@ export interface ExternalTask {
   session?: string | null;
   /** How long an attempt may take. */
   timeout_ms?: number | null;
+}
+
+/** A task failed. */
+export interface FailedEvent {
+  /** When. */
+  at?: At | null;
+  /** `RUN_FAILED`, or `LOST` if its owner died. */
+  code: string;
+  /** What went wrong. */
+  error: string;
+  /** The task. */
+  task_id?: string | null;
+}
+
+/** Events are missing here. */
+export interface GapEvent {
+  /** How many; `null` if the server does not know. */
+  missed?: number | null;
+}
+
+/** A task of a group was accepted or has ended. */
+export interface GroupEvent {
+  /** When. */
+  at?: At | null;
+  /** How many of its tasks have ended, failed ones counted. */
+  done: number;
+  /** How many ended otherwise than completed. */
+  failed: number;
+  /** The group. */
+  group: string;
+  /** How many tasks it has. */
+  total: number;
 }
 
 /** How tasks with one label stand. */
@@ -514,6 +687,14 @@ export interface LaneCounters {
   timed_out_waiting: number;
 }
 
+/** An event of a lane. */
+export interface LaneEvent {
+  /** When. */
+  at?: At | null;
+  /** The lane. */
+  lane: string;
+}
+
 /** How a lane stands. */
 export interface LaneNumbers {
   /** The worst alert about its line that is not over: `warning` or `critical`. */
@@ -592,6 +773,24 @@ export interface MessageAnswer {
   task_id?: string | null;
   /** Whether the sender should see typing. */
   typing: boolean;
+}
+
+/** A message to a session was accepted or has come to its end. */
+export interface MessageEvent {
+  /** When. */
+  at?: At | null;
+  /** More about its end. */
+  detail?: string | null;
+  /** The message. */
+  message_id: string;
+  /** What became of it. */
+  outcome: string;
+  /** The key of the session. */
+  session: string;
+  /** The turn that answered it. */
+  task_id?: string | null;
+  /** An answer is on its way. */
+  typing?: boolean | null;
 }
 
 /** A message to a session. */
@@ -688,6 +887,18 @@ export interface NewToken {
   subject: string;
 }
 
+/** A task has waited for a while. */
+export interface NoticeEvent {
+  /** How many tasks are ahead of it. */
+  ahead: number;
+  /** When. */
+  at?: At | null;
+  /** The task. */
+  task_id?: string | null;
+  /** How long. */
+  waited_ms: number;
+}
+
 /** Durations, in milliseconds. */
 export interface Percentiles {
   /** How many were measured. */
@@ -698,6 +909,28 @@ export interface Percentiles {
   p90_ms?: number | null;
   /** 99 % are not longer. */
   p99_ms?: number | null;
+}
+
+/** Where a task stands in line. */
+export interface PlaceEvent {
+  /** When. */
+  at?: At | null;
+  /** When it will probably start. */
+  eta_ms?: number | null;
+  /** Its place in the line of its home lane, counted from one. */
+  position?: number | null;
+  /** The task. */
+  task_id?: string | null;
+}
+
+/** A lane is under pressure. */
+export interface PressureEvent {
+  /** When. */
+  at?: At | null;
+  /** The lane. */
+  lane: string;
+  /** How many tasks wait in it. */
+  waiting: number;
 }
 
 export type PriorityRequest = number | "user" | "schedule" | "agent" | "background";
@@ -746,6 +979,18 @@ export interface Problem {
   title: string;
   /** `urn:laneway:problem:<slug>`. */
   type: string;
+}
+
+/** The progress that an attempt reports, or what a request to cancel found. */
+export interface ProgressEvent {
+  /** When. */
+  at?: At | null;
+  /** What a request to cancel found, on a WebSocket. */
+  cancel?: string | null;
+  /** The report. */
+  progress?: unknown;
+  /** The task. */
+  task_id?: string | null;
 }
 
 /** How the line of an agent stands. */
@@ -824,6 +1069,20 @@ export interface RetryRequest {
   strategy?: string | null;
 }
 
+/** An attempt is over and another follows. */
+export interface RetryingEvent {
+  /** When. */
+  at?: At | null;
+  /** The attempt that is over. */
+  attempt?: number | null;
+  /** How long the task rests before it waits again. */
+  delay_ms: number;
+  /** What went wrong. */
+  error: string;
+  /** The task. */
+  task_id?: string | null;
+}
+
 /** A change of a schedule; what is left out stays. */
 export interface ScheduleChange {
   /** Who is asked. */
@@ -840,6 +1099,22 @@ export interface ScheduleChange {
   session?: string | null;
   /** In which time zone. */
   timezone?: string | null;
+}
+
+/** A schedule fired. */
+export interface ScheduleFiredEvent {
+  /** When. */
+  at?: At | null;
+  /** For which moment. */
+  due_at: string;
+  /** Why it was refused. */
+  error?: string | null;
+  /** The name of the schedule. */
+  schedule: string;
+  /** `running`, or `failed` if the task was refused. */
+  status: string;
+  /** The task. */
+  task_id?: string | null;
 }
 
 /** One firing of a schedule. */
@@ -963,6 +1238,20 @@ export interface SlotRequest {
   wait_ms?: number | null;
 }
 
+/** An attempt starts. */
+export interface StartedEvent {
+  /** When. */
+  at?: At | null;
+  /** Which attempt, counted from one. */
+  attempt: number;
+  /** Its fence. */
+  fence: number;
+  /** The task. */
+  task_id?: string | null;
+  /** The worker that has it. */
+  worker?: string | null;
+}
+
 /** How everything stands. */
 export interface StatusView {
   /** How many tasks could not be done and are kept. */
@@ -997,6 +1286,14 @@ export interface SteeringView {
 export interface TaskChange {
   /** 0 to 9, or the name of a source. */
   priority: PriorityRequest;
+}
+
+/** An event of a task. */
+export interface TaskEvent {
+  /** When. */
+  at?: At | null;
+  /** The task. */
+  task_id?: string | null;
 }
 
 /** A task to ask for. */
@@ -1121,6 +1418,16 @@ export interface ToolLaneStats {
   max_concurrency?: number | null;
   /** How many calls wait. */
   pending: number;
+}
+
+/** The turn of a session takes up messages. */
+export interface TurnEvent {
+  /** When. */
+  at?: At | null;
+  /** The ids of the messages. */
+  messages: string[];
+  /** The key of the session. */
+  session: string;
 }
 
 /** Somebody for whom a token speaks. */

@@ -8,11 +8,29 @@ from typing import Any, Literal, TypedDict, Union
 
 At = str
 
+ClientEvent = dict[str, Any]
+
 Code = str
 
 PriorityRequest = Union[int, Literal["user", "schedule", "agent", "background"]]
 
 Scope = Literal["read", "submit", "worker", "admin"]
+
+
+@dataclass(frozen=True)
+class AcceptedEvent:
+    """A task was accepted."""
+
+    kind: str
+    """Its kind."""
+    at: Union[At, None] = None
+    """When."""
+    lanes: Union[list[str], None] = None
+    """The lanes that it named."""
+    priority: Union[int, None] = None
+    """Its own priority."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,20 @@ class AgentView:
     """How many wait."""
     max_concurrency: Union[int, None] = None
     """How many may run at once."""
+
+
+@dataclass(frozen=True)
+class AlertEvent:
+    """The line of a lane has grown over a threshold."""
+
+    lane: str
+    """The lane."""
+    level: str
+    """`warning` or `critical`."""
+    waiting: int
+    """How many tasks wait in it."""
+    at: Union[At, None] = None
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +228,22 @@ class BlockerView:
 
 
 @dataclass(frozen=True)
+class BoostedEvent:
+    """The priority of a task has changed."""
+
+    by: str
+    """Why: `waiting`, `deadline` or `caller`."""
+    at: Union[At, None] = None
+    """When."""
+    levels: Union[int, None] = None
+    """By how many levels."""
+    priority: Union[int, None] = None
+    """Its own priority now."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
 class CancelAnswer:
     """What a cancellation found."""
 
@@ -228,6 +276,36 @@ class CancelManyRequest(TypedDict, total=False):
     """This task asked for them."""
     session: Union[str, None]
     """They are turns of this conversation."""
+
+
+@dataclass(frozen=True)
+class CancelledEvent:
+    """A task was cancelled."""
+
+    code: str
+    """`CANCELLED`."""
+    reason: str
+    """Why."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class ChangedEvent:
+    """The numbers of a lane have changed."""
+
+    lane: str
+    """The lane."""
+    running: int
+    """How many tasks run in it."""
+    waiting: int
+    """How many tasks wait in it."""
+    at: Union[At, None] = None
+    """When."""
+    max_concurrent: Union[int, None] = None
+    """How many may run in it; none: any number."""
 
 
 @dataclass(frozen=True)
@@ -357,6 +435,18 @@ class CompleteBody(_CompleteBody, total=False):
 
 
 @dataclass(frozen=True)
+class CompletedEvent:
+    """A task succeeded."""
+
+    result: Any
+    """What it produced."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
 class ConfigValue:
     """One value that holds."""
 
@@ -376,6 +466,16 @@ class ConfigView:
 
     values: list[ConfigValue]
     """Every value."""
+
+
+@dataclass(frozen=True)
+class ConfiguredEvent:
+    """Settings changed."""
+
+    lanes: list[str]
+    """The names and patterns of the lanes."""
+    at: Union[At, None] = None
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -414,6 +514,44 @@ class DeadLetterView:
     """Its home lane."""
     payload: Any
     """What was to be done."""
+
+
+@dataclass(frozen=True)
+class DeadLetteredEvent:
+    """A task failed for good."""
+
+    attempts: int
+    """How many attempts it had."""
+    error: str
+    """What went wrong."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class DeltaEvent:
+    """More of the text that an attempt produces."""
+
+    text: str
+    """The text."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class EndedEvent:
+    """A task ended by the clock."""
+
+    code: str
+    """Why: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 @dataclass(frozen=True)
@@ -481,6 +619,32 @@ class ExplainView:
 
 
 @dataclass(frozen=True)
+class ExternalCompletedEvent:
+    """A worker has finished a task."""
+
+    success: bool
+    """Whether it succeeded."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class ExternalPendingEvent:
+    """A task waits for a worker."""
+
+    kind: str
+    """Its kind."""
+    lane: str
+    """Its home lane."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
 class ExternalTask:
     """A task that waits for a worker."""
 
@@ -500,6 +664,44 @@ class ExternalTask:
     """The conversation."""
     timeout_ms: Union[int, None] = None
     """How long an attempt may take."""
+
+
+@dataclass(frozen=True)
+class FailedEvent:
+    """A task failed."""
+
+    code: str
+    """`RUN_FAILED`, or `LOST` if its owner died."""
+    error: str
+    """What went wrong."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class GapEvent:
+    """Events are missing here."""
+
+    missed: Union[int, None] = None
+    """How many; `null` if the server does not know."""
+
+
+@dataclass(frozen=True)
+class GroupEvent:
+    """A task of a group was accepted or has ended."""
+
+    done: int
+    """How many of its tasks have ended, failed ones counted."""
+    failed: int
+    """How many ended otherwise than completed."""
+    group: str
+    """The group."""
+    total: int
+    """How many tasks it has."""
+    at: Union[At, None] = None
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -609,6 +811,16 @@ class LaneCounters:
 
 
 @dataclass(frozen=True)
+class LaneEvent:
+    """An event of a lane."""
+
+    lane: str
+    """The lane."""
+    at: Union[At, None] = None
+    """When."""
+
+
+@dataclass(frozen=True)
 class LaneNumbers:
     """How a lane stands."""
 
@@ -695,6 +907,26 @@ class MessageAnswer:
     """What a directive answers; of a `duplicate`, what was answered then."""
     task_id: Union[str, None] = None
     """The turn that it started, was put into, or interrupted."""
+
+
+@dataclass(frozen=True)
+class MessageEvent:
+    """A message to a session was accepted or has come to its end."""
+
+    message_id: str
+    """The message."""
+    outcome: str
+    """What became of it."""
+    session: str
+    """The key of the session."""
+    at: Union[At, None] = None
+    """When."""
+    detail: Union[str, None] = None
+    """More about its end."""
+    task_id: Union[str, None] = None
+    """The turn that answered it."""
+    typing: Union[bool, None] = None
+    """An answer is on its way."""
 
 
 class _MessageRequest(TypedDict):
@@ -807,6 +1039,20 @@ class NewToken(_NewToken, total=False):
 
 
 @dataclass(frozen=True)
+class NoticeEvent:
+    """A task has waited for a while."""
+
+    ahead: int
+    """How many tasks are ahead of it."""
+    waited_ms: int
+    """How long."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
 class Percentiles:
     """Durations, in milliseconds."""
 
@@ -818,6 +1064,32 @@ class Percentiles:
     """90 % are not longer."""
     p99_ms: Union[int, None] = None
     """99 % are not longer."""
+
+
+@dataclass(frozen=True)
+class PlaceEvent:
+    """Where a task stands in line."""
+
+    at: Union[At, None] = None
+    """When."""
+    eta_ms: Union[int, None] = None
+    """When it will probably start."""
+    position: Union[int, None] = None
+    """Its place in the line of its home lane, counted from one."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
+@dataclass(frozen=True)
+class PressureEvent:
+    """A lane is under pressure."""
+
+    lane: str
+    """The lane."""
+    waiting: int
+    """How many tasks wait in it."""
+    at: Union[At, None] = None
+    """When."""
 
 
 @dataclass(frozen=True)
@@ -866,6 +1138,20 @@ class Problem:
     """As `task_id`."""
     task_id: Union[str, None] = None
     """The task that this is about."""
+
+
+@dataclass(frozen=True)
+class ProgressEvent:
+    """The progress that an attempt reports, or what a request to cancel found."""
+
+    at: Union[At, None] = None
+    """When."""
+    cancel: Union[str, None] = None
+    """What a request to cancel found, on a WebSocket."""
+    progress: Any = None
+    """The report."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 @dataclass(frozen=True)
@@ -955,6 +1241,22 @@ class RetryRequest(TypedDict, total=False):
     """`none`, `fixed` or `exponential` (the default)."""
 
 
+@dataclass(frozen=True)
+class RetryingEvent:
+    """An attempt is over and another follows."""
+
+    delay_ms: int
+    """How long the task rests before it waits again."""
+    error: str
+    """What went wrong."""
+    at: Union[At, None] = None
+    """When."""
+    attempt: Union[int, None] = None
+    """The attempt that is over."""
+    task_id: Union[str, None] = None
+    """The task."""
+
+
 class ScheduleChange(TypedDict, total=False):
     """A change of a schedule; what is left out stays."""
 
@@ -972,6 +1274,24 @@ class ScheduleChange(TypedDict, total=False):
     """In which conversation."""
     timezone: Union[str, None]
     """In which time zone."""
+
+
+@dataclass(frozen=True)
+class ScheduleFiredEvent:
+    """A schedule fired."""
+
+    due_at: str
+    """For which moment."""
+    schedule: str
+    """The name of the schedule."""
+    status: str
+    """`running`, or `failed` if the task was refused."""
+    at: Union[At, None] = None
+    """When."""
+    error: Union[str, None] = None
+    """Why it was refused."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 @dataclass(frozen=True)
@@ -1108,6 +1428,22 @@ class SlotRequest(_SlotRequest, total=False):
 
 
 @dataclass(frozen=True)
+class StartedEvent:
+    """An attempt starts."""
+
+    attempt: int
+    """Which attempt, counted from one."""
+    fence: int
+    """Its fence."""
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
+    worker: Union[str, None] = None
+    """The worker that has it."""
+
+
+@dataclass(frozen=True)
 class StatusView:
     """How everything stands."""
 
@@ -1147,6 +1483,16 @@ class TaskChange(TypedDict):
 
     priority: PriorityRequest
     """0 to 9, or the name of a source."""
+
+
+@dataclass(frozen=True)
+class TaskEvent:
+    """An event of a task."""
+
+    at: Union[At, None] = None
+    """When."""
+    task_id: Union[str, None] = None
+    """The task."""
 
 
 class _TaskRequest(TypedDict):
@@ -1281,6 +1627,18 @@ class ToolLaneStats:
     """How many calls wait."""
     max_concurrency: Union[int, None] = None
     """How many may run at once."""
+
+
+@dataclass(frozen=True)
+class TurnEvent:
+    """The turn of a session takes up messages."""
+
+    messages: list[str]
+    """The ids of the messages."""
+    session: str
+    """The key of the session."""
+    at: Union[At, None] = None
+    """When."""
 
 
 class _UserRef(TypedDict):
