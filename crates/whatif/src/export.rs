@@ -19,7 +19,7 @@ const TRIES_MAX: u32 = 5;
 
 /// From when on work is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
+pub enum TraceStart {
     /// From this moment on.
     Moment(Timestamp),
     /// So long before the last thing that is known.
@@ -59,7 +59,7 @@ impl From<StoreError> for ExportError {
 ///
 /// The log has all that was asked, but only since it was last trimmed. What was accepted before comes from the history of
 /// finished work and from the state, which know less of it; the header says what is missing.
-pub async fn export(log: &Log, since: Option<Since>, is_anonymous: bool) -> Result<Trace, ExportError> {
+pub async fn export(log: &Log, since: Option<TraceStart>, is_anonymous: bool) -> Result<Trace, ExportError> {
     let mut tries = 0;
     let found = loop {
         match gather(log).await {
@@ -130,10 +130,10 @@ async fn gather(log: &Log) -> Result<Found, StoreError> {
 }
 
 impl Found {
-    fn into_trace(self, store: &str, since: Option<Since>) -> Option<Trace> {
+    fn into_trace(self, store: &str, since: Option<TraceStart>) -> Option<Trace> {
         let since = since.map(|since| match since {
-            Since::Moment(at) => at.0,
-            Since::Last(length) => self.to.saturating_sub(length.0),
+            TraceStart::Moment(at) => at.0,
+            TraceStart::Last(length) => self.to.saturating_sub(length.0),
         });
         let is_meant = |known: &Known| since.is_none_or(|since| known.arrival.at_ms >= since);
         let count = |known: &[Known]| known.iter().filter(|known| is_meant(known)).count() as u64;

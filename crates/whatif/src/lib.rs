@@ -30,7 +30,7 @@ mod table;
 mod trace;
 mod words;
 
-pub use export::{ExportError, Since, export};
+pub use export::{ExportError, TraceStart, export};
 pub use played::{Fate, Played, PlayedTask, Run};
 pub use plot::plot;
 pub use reading::{TraceError, read_trace};

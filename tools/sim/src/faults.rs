@@ -8,7 +8,7 @@ use crate::LEASE_MS;
 use crate::kind::Kind;
 use crate::machines::machine::Host;
 use crate::network::link::pass;
-use crate::plan::Step;
+use crate::plan::PlanStep;
 use crate::world::{CLIENTS, Sim, WORKERS, World};
 
 /// A replica asks the store for the time so often, and knows of a jump only then.
@@ -16,8 +16,8 @@ const CLOCK_ASKED_MS: u64 = 6000;
 
 impl Sim {
     /// Lets a step of the plan happen.
-    pub(crate) fn strike(&self, step: Step) {
-        let Step { kind, who, much, .. } = step;
+    pub(crate) fn strike(&self, step: PlanStep) {
+        let PlanStep { kind, who, much, .. } = step;
         let replica = who as usize % self.world().replicas.len();
         match kind {
             Kind::ReplicaCrash => self.crash_replica(replica, 50 + much % 3000),

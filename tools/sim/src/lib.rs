@@ -26,7 +26,7 @@ mod run;
 mod world;
 
 pub use kind::Kind;
-pub use plan::{Plan, Step};
+pub use plan::{Plan, PlanStep};
 pub use planted::Bug;
 pub use report::gist;
 pub use report::shrink::shrink;

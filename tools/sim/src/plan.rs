@@ -16,12 +16,12 @@ pub struct Plan {
     /// Whether the store has a clock that all go by.
     pub has_clock: bool,
     /// What happens, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
 }
 
 /// Something that happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// When, in milliseconds from the start.
     pub at: u64,
     /// What.
@@ -71,6 +71,6 @@ fn odds(kind: Kind) -> u64 {
     }
 }
 
-fn step(kind: Kind, random: &mut Random) -> Step {
-    Step { at: random.between(200, HORIZON_MS), kind, who: random.number(), much: random.number() }
+fn step(kind: Kind, random: &mut Random) -> PlanStep {
+    PlanStep { at: random.between(200, HORIZON_MS), kind, who: random.number(), much: random.number() }
 }

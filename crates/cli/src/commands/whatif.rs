@@ -7,7 +7,7 @@ use laneway_config::{Profile, Store as StorePlace};
 use laneway_core::Millis;
 use laneway_protocol::At;
 use laneway_whatif::{
-    Comparison, ExportError, Played, Report, Since, Trace, plot, read_trace, replay, table,
+    Comparison, ExportError, Played, Report, Trace, TraceStart, plot, read_trace, replay, table,
 };
 
 use crate::arguments::Place;
@@ -28,7 +28,7 @@ pub(crate) struct TraceExport {
     store: Option<String>,
     /// Only what arrived since then: a moment, as 2026-11-15T12:00:00Z, or how long before the last record, as 2h
     #[arg(long, value_name = "WHEN", value_parser = since)]
-    since: Option<Since>,
+    since: Option<TraceStart>,
     /// Replaces names by numbers, but for those of lanes that the settings name
     #[arg(long)]
     anonymous: bool,
@@ -58,9 +58,9 @@ pub(crate) struct Simulate {
     json: bool,
 }
 
-fn since(text: &str) -> Result<Since, String> {
-    let moment = text.parse::<At>().map(|at| Since::Moment(at.0));
-    let length = || laneway_core::duration("since", text, Millis(1)).map(Since::Last);
+fn since(text: &str) -> Result<TraceStart, String> {
+    let moment = text.parse::<At>().map(|at| TraceStart::Moment(at.0));
+    let length = || laneway_core::duration("since", text, Millis(1)).map(TraceStart::Last);
     moment.or_else(|_| length()).map_err(|_| {
         "must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d".to_owned()
     })

@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::machines::replica::block;
 use crate::network::calls::Silence;
 use crate::network::link::pass;
-use crate::plan::Step;
+use crate::plan::PlanStep;
 use crate::world::{CLIENTS, Sim, World};
 use crate::{LEASE_MS, SESSIONS};
 
@@ -31,7 +31,7 @@ fn mode(kind: Kind) -> Option<Mode> {
 
 impl Sim {
     /// Lets a client ask.
-    pub(crate) fn ask(&self, step: Step) {
+    pub(crate) fn ask(&self, step: PlanStep) {
         let client = step.who as usize % CLIENTS;
         let (host, dies_in) = {
             let place = &mut self.world().clients[client];
@@ -45,8 +45,8 @@ impl Sim {
     }
 }
 
-async fn ask(sim: &Sim, step: Step) {
-    let Step { kind, who, much, .. } = step;
+async fn ask(sim: &Sim, step: PlanStep) {
+    let PlanStep { kind, who, much, .. } = step;
     let replica = (who >> 8) as usize;
     let session = much % SESSIONS;
     if let Some(mode) = mode(kind) {
