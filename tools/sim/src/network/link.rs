@@ -1,5 +1,6 @@
 //! The store as one replica sees it: everything takes time, and some of it goes wrong.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -63,7 +64,12 @@ impl Link {
                 if fate.kind == Some(Kind::RequestLost) {
                     return;
                 }
-                let done = sim.world().reach(replica, fate, act);
+                // A planted bug may append what the scheduler's assertions refuse.
+                let reached = catch_unwind(AssertUnwindSafe(|| sim.world().reach(replica, fate, act)));
+                let done = reached.unwrap_or_else(|_| {
+                    sim.world().wrong("what was appended cannot be applied".to_owned());
+                    Err(unavailable("its log is broken"))
+                });
                 pass(fate.back_ms).await;
                 if fate.kind != Some(Kind::ReplyLost) {
                     // A caller that has given up does not listen.
