@@ -49,8 +49,8 @@ async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said
     let script = dir.path().join("listener");
     std::fs::write(&script, LISTENER).unwrap();
     let file = format!(
-        "handler \"agent:builder\" {{ command = [\"sh\", \"{}\"]  protocol = \"jsonl\" }}\n\
-         handler \"odd\" {{ command = [\"echo\", \"no JSON\"]  protocol = \"jsonl\" }}",
+        "handler \"agent:builder\" {{\ncommand = [\"sh\", \"{}\"]\nprotocol = \"jsonl\"\n}}\n\
+         handler \"odd\" {{\ncommand = [\"echo\", \"no JSON\"]\nprotocol = \"jsonl\"\n}}",
         script.display()
     );
     let _worker = start(dir.path(), &served.address, &file);

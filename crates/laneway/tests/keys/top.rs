@@ -45,11 +45,11 @@ async fn a_program_runs_tasks_of_its_kind_as_its_block_says() {
         ("command = [\"echo\", \"hello\"]", Value::Null, Ok(json!("hello\n"))),
         ("command = [\"sh\", \"-c\", \"echo no >&2; exit 3\"]", Value::Null, Err("failed: exit code 3: no")),
         ("command = [\"no-such-program\"]", Value::Null, Err("failed: cannot start no-such-program")),
-        ("command = [\"env\"] env = []", Value::Null, Ok(json!("NO_SUCH_THING"))),
-        ("command = [\"pwd\"] cwd = \"DIR\"", Value::Null, Ok(json!("DIR\n"))),
+        ("command = [\"env\"]\nenv = []", Value::Null, Ok(json!("NO_SUCH_THING"))),
+        ("command = [\"pwd\"]\ncwd = \"DIR\"", Value::Null, Ok(json!("DIR\n"))),
     ] {
         let put = |text: &str| text.replace("DIR", place.to_str().unwrap());
-        let text = format!("store = \"memory\"\nhandler \"x\" {{ {} }}", put(block));
+        let text = format!("store = \"memory\"\nhandler \"x\" {{\n{}\n}}", put(block));
         let (lanes, _) = open(dir.path(), &text).await;
         let done = lanes.submit(Task::new("main").kind("x").payload(payload)).await.unwrap().wait().await;
         match (done, expected) {
