@@ -382,7 +382,7 @@ fn compare() {
     println!();
     let holds = [
         report("cycle / BTreeMap insert + pop, 1 000 000 waiting, instructions", vec![ours / map], 10.0),
-        report("cycle / BTreeMap insert + pop, 1 000 000 waiting, by the clock", ratio(1, 3), 16.0),
+        report("cycle / BTreeMap insert + pop, 1 000 000 waiting, by the clock", ratio(1, 3), 8.0),
         report("cycle with 1 000 000 waiting / with 1 000", ratio(1, 0), 2.0),
         report("submit + cancel with 1 000 000 waiting / with 1 000", ratio(5, 4), 2.0),
         report("next_wakeup with 1 000 000 waiting / with 1 000", ratio(7, 6), 2.0),
