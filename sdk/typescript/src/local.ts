@@ -113,7 +113,8 @@ function listening(server: ChildProcess, said: string[], until: AbortSignal): Pr
   return new Promise((resolve, reject) => {
     until.addEventListener("abort", () => reject(until.reason), { once: true });
     server.once("error", reject);
-    server.once("exit", () => setImmediate(() => reject(new Error("it ended"))));
+    // Not "exit": the last lines may still be in the pipe then.
+    server.once("close", () => reject(new Error("it ended")));
     for (const stream of [server.stdout!, server.stderr!]) {
       createInterface({ input: stream }).on("line", (line) => {
         if (said.length < 200) said.push(line);
