@@ -14,7 +14,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Why a command ended otherwise than well.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum CliError {
     /// What was given makes no sense.
     Input(String),
     /// The world did not play along.
@@ -31,25 +31,25 @@ pub(crate) enum Trouble {
     Reported(Error),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Server(error)
+impl From<Error> for CliError {
+    fn from(error: Error) -> CliError {
+        CliError::Server(error)
     }
 }
 
-impl Trouble {
+impl CliError {
     /// Says what went wrong on standard error and, for programs, as JSON on standard output.
     pub(crate) fn tell(self, is_json: bool) -> ExitCode {
         let (why, code) = match self {
-            Trouble::Unread => return ExitCode::SUCCESS,
-            Trouble::Told => return ExitCode::from(FAILED),
-            Trouble::Reported(error) => return ExitCode::from(error.exit_code()),
-            Trouble::Input(why) => (why, BAD_INPUT),
-            Trouble::Failure(why) => (why, FAILED),
-            Trouble::Interrupted(why) => (why, INTERRUPTED),
-            Trouble::Server(error) => {
+            CliError::Unread => return ExitCode::SUCCESS,
+            CliError::Told => return ExitCode::from(FAILED),
+            CliError::Reported(error) => return ExitCode::from(error.exit_code()),
+            CliError::Input(why) => (why, BAD_INPUT),
+            CliError::Failure(why) => (why, FAILED),
+            CliError::Interrupted(why) => (why, INTERRUPTED),
+            CliError::Server(error) => {
                 if let (true, Some(problem)) = (is_json, error.problem())
-                    && let Err(Trouble::Failure(why)) = crate::output::json(problem)
+                    && let Err(CliError::Failure(why)) = crate::output::json(problem)
                 {
                     eprintln!("laneway: {why}");
                 }

@@ -31,7 +31,7 @@ use crate::commands::{
     status, submit, tasks, transfer, whatif,
 };
 use crate::connection::block_on;
-use crate::error::Trouble;
+use crate::error::CliError;
 
 /// Every request takes and gives back memory on whatever thread it happens to run; the allocator of the C library makes
 /// threads wait for each other at that.
@@ -52,10 +52,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Trouble> {
+fn run(command: Command) -> Result<(), CliError> {
     match command {
-        Command::Scenario { file: None } => scenario::tour().map_err(Trouble::Input),
-        Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(Trouble::Input),
+        Command::Scenario { file: None } => scenario::tour().map_err(CliError::Input),
+        Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(CliError::Input),
         Command::Serve(verb) => serve::serve(verb),
         Command::Demo(verb) => demo::run(verb),
         Command::Status(verb) => block_on(status::run(verb)),

@@ -1,4 +1,4 @@
-//! Where the server is, and who asks.
+//! The connection to a server, and its token.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,20 +10,20 @@ use reqwest::{Method, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::Call;
+use crate::api_call::ApiCall;
 use crate::error::Error;
-use crate::patience::Patience;
+use crate::retry::RetryPolicy;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The way to one server. Clones share their connections.
+/// A client of one server. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
     pub(crate) base: Arc<Url>,
-    pub(crate) patience: Patience,
+    pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
 }
 
@@ -45,11 +45,11 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        // Another part of the program may have chosen already; either choice will do.
+        // Fails if another part of the program has installed one, which is as good.
         drop(rustls::crypto::ring::default_provider().install_default());
         let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // A token must not follow a redirection to somebody else.
+            // A token must not follow a redirection to another host.
             .redirect(reqwest::redirect::Policy::none())
             .default_headers(headers)
             .user_agent(concat!("laneway-client/", env!("CARGO_PKG_VERSION")));
@@ -58,13 +58,13 @@ impl Client {
         }
         let http = http.build();
         let http = http.map_err(|error| Error::Invalid(format!("cannot make an HTTP client: {error}")))?;
-        Ok(Client { http, base: Arc::new(base), patience: Patience::default(), timeout: CALL_TIMEOUT })
+        Ok(Client { http, base: Arc::new(base), retry: RetryPolicy::default(), timeout: CALL_TIMEOUT })
     }
 
-    /// Repeats calls by itself, where that is safe.
+    /// Repeats calls where that is safe.
     #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Client {
-        self.patience = patience;
+    pub fn retry(mut self, retry: RetryPolicy) -> Client {
+        self.retry = retry;
         self
     }
 
@@ -91,11 +91,11 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn call<'a>(&self, method: Method, path: impl IntoIterator<Item = &'a str>) -> Call {
-        Call::new(self, method, path)
+    pub fn call<'a>(&self, method: Method, path: impl IntoIterator<Item = &'a str>) -> ApiCall {
+        ApiCall::new(self, method, path)
     }
 
-    /// Reads something.
+    /// A GET request.
     pub async fn get<'a, T: DeserializeOwned>(
         &self,
         path: impl IntoIterator<Item = &'a str>,
@@ -103,7 +103,7 @@ impl Client {
         self.call(Method::GET, path).send().await
     }
 
-    /// Sends something.
+    /// A POST request with a body.
     pub async fn post<'a, T: DeserializeOwned>(
         &self,
         path: impl IntoIterator<Item = &'a str>,
@@ -112,7 +112,7 @@ impl Client {
         self.call(Method::POST, path).body(body).send().await
     }
 
-    /// Changes something.
+    /// A PATCH request.
     pub async fn patch<'a, T: DeserializeOwned>(
         &self,
         path: impl IntoIterator<Item = &'a str>,
@@ -121,7 +121,7 @@ impl Client {
         self.call(Method::PATCH, path).body(body).send().await
     }
 
-    /// Takes something away.
+    /// A DELETE request.
     pub async fn delete<'a, T: DeserializeOwned>(
         &self,
         path: impl IntoIterator<Item = &'a str>,

@@ -1,39 +1,43 @@
-//! What can go wrong with a call, and what that means for whoever made it.
-
-use std::fmt;
+//! Why a call brought nothing, and what that means for its caller.
 
 use laneway_protocol::{Code, Problem};
 
 /// Why a call brought nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server understood, and did not do it.
+    /// The server understood the call and refused it.
+    #[error("{} ({})", .0.detail, .0.code.as_str())]
     Refused(Box<Problem>),
-    /// The token is missing, unknown, or may not do that.
+    /// The token is missing or unknown, or may not do that.
+    #[error("{} ({})", .0.detail, .0.code.as_str())]
     Unauthorized(Box<Problem>),
     /// No connection: nothing has happened.
+    #[error("cannot reach the server at {url}: {why}")]
     Unreachable {
         /// The server's address.
         url: String,
         /// What the system says.
         why: String,
     },
-    /// The connection broke, or no answer came in time: it may or may not have happened.
+    /// The connection broke, or no answer came in time. The call may or may not have happened.
+    #[error("the server at {url} broke off: {why}")]
     BrokenOff {
         /// The server's address.
         url: String,
         /// What the system says.
         why: String,
     },
-    /// Whoever answered is no Laneway server, or one of another age.
+    /// The answer is not that of a Laneway server that this client knows.
+    #[error("answered {status}: {why}")]
     NotUnderstood {
         /// The HTTP status.
         status: u16,
         /// What was wrong with the answer.
         why: String,
     },
-    /// The call itself makes no sense and was not made.
+    /// The call makes no sense and was not made.
+    #[error("{0}")]
     Invalid(String),
 }
 
@@ -47,7 +51,7 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 impl Error {
-    /// The server's own words, where it spoke.
+    /// The server's refusal, if the server refused.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Error::Refused(problem) | Error::Unauthorized(problem) => Some(problem),
@@ -55,16 +59,15 @@ impl Error {
         }
     }
 
-    /// The server's code, where it spoke.
+    /// The server's code, if the server refused.
     pub fn code(&self) -> Option<Code> {
         self.problem().map(|problem| problem.code)
     }
 
-    /// With what a command line should end: 1 failed, 2 usage, 3 refused for want of room, 4 cannot reach the server.
+    /// The exit code for a command line: 1 failed, 2 usage, 3 refused for want of room, 4 cannot reach the server.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Refused(problem) if is_for_want_of_room(problem.code) => EXIT_REFUSED,
-            // What was typed makes no sense, whoever noticed.
             Error::Refused(problem) if problem.code == Code::Invalid => EXIT_USAGE,
             Error::Refused(_) | Error::Unauthorized(_) | Error::NotUnderstood { .. } => EXIT_FAILED,
             Error::Unreachable { .. } | Error::BrokenOff { .. } => EXIT_UNREACHABLE,
@@ -72,20 +75,20 @@ impl Error {
         }
     }
 
-    /// Whether the server was not there to answer, or said that it is about to leave.
+    /// Whether the server was not there to answer, or is about to leave.
     pub fn is_away(&self) -> bool {
         match self {
             Error::Unreachable { .. } | Error::BrokenOff { .. } => true,
             Error::Refused(problem) => {
                 matches!(problem.code, Code::Draining | Code::StoreUnavailable | Code::RateLimited)
             }
-            // A proxy in front of a server that restarts answers in its own words.
+            // A proxy in front of a restarting server answers in its own words.
             Error::NotUnderstood { status, .. } => matches!(status, 502..=504),
             _ => false,
         }
     }
 
-    /// A refusal from an answer that is not a success.
+    /// A refusal, from an answer that is not a success.
     pub(crate) fn of_answer(status: u16, body: &[u8]) -> Error {
         let Ok(problem) = serde_json::from_slice::<Problem>(body) else {
             let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
@@ -101,18 +104,15 @@ impl Error {
         }
     }
 
-    /// What the transport says.
+    /// An error of the transport.
     pub(crate) fn of_transport(url: &str, error: reqwest::Error) -> Error {
         let is_unreachable = error.is_connect();
         let (url, why) = (url.to_owned(), innermost(&error.without_url()));
-        match is_unreachable {
-            true => Error::Unreachable { url, why },
-            false => Error::BrokenOff { url, why },
-        }
+        if is_unreachable { Error::Unreachable { url, why } } else { Error::BrokenOff { url, why } }
     }
 }
 
-/// Whether it was refused because of how full or busy things are, rather than because it was wrong.
+/// Whether the server refused because of how full or busy things are.
 fn is_for_want_of_room(code: Code) -> bool {
     matches!(
         code,
@@ -127,7 +127,7 @@ fn is_for_want_of_room(code: Code) -> bool {
     )
 }
 
-/// The sentence at the bottom of a chain of errors: the others only say that something below them failed.
+/// The error at the end of a chain: those before it only say that something below them failed.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -135,19 +135,3 @@ fn innermost(error: &dyn std::error::Error) -> String {
     }
     error.to_string()
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Refused(problem) | Error::Unauthorized(problem) => {
-                write!(f, "{} ({})", problem.detail, problem.code.as_str())
-            }
-            Error::Unreachable { url, why } => write!(f, "cannot reach the server at {url}: {why}"),
-            Error::BrokenOff { url, why } => write!(f, "the server at {url} broke off: {why}"),
-            Error::NotUnderstood { status, why } => write!(f, "answered {status}: {why}"),
-            Error::Invalid(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

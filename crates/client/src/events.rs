@@ -1,23 +1,22 @@
-//! Following what happens: a task, a lane, a conversation, or everything.
+//! Follows events of a task, a lane, a session, or everything.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use laneway_protocol::{EventFrame, EventName, SseEvent, SseReader};
+use laneway_protocol::{Backoff, EventFrame, EventName, SseEvent, SseReader};
 use reqwest::{Method, Response};
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::api_call::ApiCall;
 use crate::client::Client;
 use crate::error::Error;
-use crate::patience::{doubled, jittered};
+use crate::retry::jittered;
 
 /// A quiet stream shows every 15 s that it is alive; one that is silent for this long is dead.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// The longest event that a client reads.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
-const RECONNECT_FIRST: Duration = Duration::from_millis(200);
-const RECONNECT_MAX: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
 
 /// What to follow.
 #[derive(Clone, Debug, Default)]
@@ -45,27 +44,27 @@ impl Watch {
         Watch { lane: Some(lane.into()), ..Watch::default() }
     }
 
-    /// One conversation.
+    /// One session.
     pub fn session(key: impl Into<String>) -> Watch {
         Watch { session: Some(key.into()), ..Watch::default() }
     }
 
-    /// Goes on after the event with this id.
+    /// Continues after the event with this id.
     #[must_use]
     pub fn after(mut self, id: Option<String>) -> Watch {
         self.after = id;
         self
     }
 
-    /// Connects again by itself, after the last event that was seen, whenever the connection breaks or the server
-    /// restarts. Events that were missed meanwhile are told by the server as a `gap`.
+    /// Connects again after the last event that was seen, whenever the connection breaks or the server restarts. The
+    /// server reports events that were missed meanwhile as a `gap`.
     #[must_use]
     pub fn lasting(mut self) -> Watch {
         self.is_lasting = true;
         self
     }
 
-    fn call(&self, client: &Client) -> Call {
+    fn call(&self, client: &Client) -> ApiCall {
         let call = match (&self.task, &self.session) {
             (Some(task), _) => client.call(Method::GET, ["api", "tasks", task, "events"]),
             (None, Some(key)) => client.call(Method::GET, ["api", "sessions", key, "events"]),
@@ -76,19 +75,19 @@ impl Watch {
 }
 
 impl Client {
-    /// Follows what happens. Returns when the server has begun to tell.
+    /// Follows events. Returns when the stream has begun.
     pub async fn events(&self, watch: Watch) -> Result<Events, Error> {
         let response = open(watch.call(self)).await?;
         Ok(Events::new(self.clone(), Some(watch), response))
     }
 }
 
-/// Opens a stream: it may take as long as it takes.
-pub(crate) async fn open(call: Call) -> Result<Response, Error> {
+/// Opens a stream, which has no time limit.
+pub(crate) async fn open(call: ApiCall) -> Result<Response, Error> {
     call.header("accept", Some("text/event-stream")).within(None).open().await
 }
 
-/// Events as they come.
+/// A stream of events.
 pub struct Events {
     client: Client,
     /// `None`: it cannot be opened a second time.
@@ -106,12 +105,12 @@ impl Events {
         Events { client, watch, response: Some(response), reader, ready, is_over: false }
     }
 
-    /// The task that the stream is about, where the server named one.
+    /// The task that the stream is about, if the server named one.
     pub fn task_id(&self) -> Option<&str> {
         self.response.as_ref()?.headers().get("x-laneway-task-id")?.to_str().ok()
     }
 
-    /// The id of the last event that was handed over, to go on after.
+    /// The id of the last event that was returned, to continue after it.
     pub fn last_id(&self) -> Option<&str> {
         self.watch.as_ref()?.after.as_deref()
     }
@@ -120,7 +119,7 @@ impl Events {
     ///
     /// An error of a stream that lasts is one that no waiting would cure. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Option<EventFrame>, Error> {
-        let mut tried = 0;
+        let (mut is_first, mut backoff) = (true, BACKOFF);
         loop {
             if let Some(frame) = self.ready.pop_front() {
                 self.note(&frame);
@@ -133,7 +132,7 @@ impl Events {
                 Some(response) => match more(self.client.url(), response).await {
                     Ok(Some(piece)) => {
                         self.take(&piece)?;
-                        tried = 0;
+                        (is_first, backoff) = (true, BACKOFF);
                         continue;
                     }
                     Ok(None) => None,
@@ -147,10 +146,9 @@ impl Events {
                 return broken.map_or(Ok(None), Err);
             };
             self.response = None;
-            if tried > 0 {
-                tokio::time::sleep(jittered(doubled(RECONNECT_FIRST, tried - 1, RECONNECT_MAX))).await;
+            if !std::mem::take(&mut is_first) {
+                tokio::time::sleep(jittered(backoff.next_wait())).await;
             }
-            tried += 1;
             match open(watch.call(&self.client)).await {
                 Ok(response) => {
                     self.reader = SseReader::new(EVENT_BYTES_MAX);

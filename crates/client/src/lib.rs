@@ -1,19 +1,13 @@
-//! A client of the Laneway server, with the types that the server itself uses, and the loop of a worker.
+//! A client of the Laneway server, with the server's own types, and the loop of a worker.
 //!
 //! | question | file |
 //! |---|---|
-//! | where is the server, and how is it asked? | `client.rs`, `call.rs` |
+//! | how is the server reached and called? | `client.rs`, `api_call.rs` |
 //! | what can go wrong, and what does that mean? | `error.rs` |
-//! | when is a call repeated by itself? | `patience.rs` |
+//! | when is a call repeated by itself? | `retry.rs` |
 //! | following events | `events.rs` |
-//! | doing work: the loop, an attempt, its lease, its outcome | `worker.rs`, `crew.rs`, `attempt.rs`, `attempting.rs`, `lease.rs`, `outcome.rs` |
-//! | asking an agent | `agents.rs` |
-//! | tasks, groups, batches, slots | `tasks.rs` |
-//! | claims, signs of life, outcomes | `claims.rs` |
-//! | dead letters | `letters.rs` |
-//! | lanes, status, charts | `lanes.rs` |
-//! | sessions and their messages | `sessions.rs` |
-//! | schedules, tokens, audit, configuration | `operations.rs` |
+//! | a call of the API | `api/`, one file for each resource |
+//! | running tasks: the worker, its attempts, their leases and reports | `worker/` |
 //!
 //! ```no_run
 //! # async fn sample() -> Result<(), laneway_client::Error> {
@@ -23,35 +17,21 @@
 //! # }
 //! ```
 
-mod agents;
-mod attempt;
-mod attempting;
-mod call;
-mod claims;
+mod api;
+mod api_call;
 mod client;
-mod crew;
 mod error;
 mod events;
-mod lanes;
-mod lease;
-mod letters;
-mod operations;
-mod outcome;
-mod patience;
-mod sessions;
-mod tasks;
+mod retry;
 mod worker;
 
 pub use laneway_protocol as protocol;
 
-pub use agents::{Form, Manner};
-pub use attempt::{Attempt, Failure, StopReason};
-pub use call::Call;
+pub use api::{AskKind, AskOptions, ChartQuery, TasksQuery};
+pub use api_call::ApiCall;
 pub use client::Client;
 pub use error::Error;
 pub use events::{Events, Watch};
-pub use lanes::ChartQuery;
-pub use patience::Patience;
 pub use reqwest::Method;
-pub use tasks::TasksQuery;
-pub use worker::{Tally, Worker};
+pub use retry::RetryPolicy;
+pub use worker::{Attempt, AttemptFailure, StopCause, Tally, Worker};

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use laneway_client::{ChartQuery, Client, Error, Events, Form, Manner, TasksQuery, Watch};
+use laneway_client::{AskKind, AskOptions, ChartQuery, Client, Error, Events, TasksQuery, Watch};
 use laneway_protocol::{EventFrame, EventName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -235,11 +235,11 @@ async fn all(mut events: Events) -> Result<Vec<Value>, Error> {
 
 async fn call_agent(client: &Client, rest: &[&str], request: &Value) -> Result<Value, Error> {
     let header = |name: &str| request["headers"][name].as_str().map(str::to_owned);
-    let manner = Manner {
+    let options = AskOptions {
         key: header("idempotency-key"),
         source_agent: header("x-source-agent"),
         parent: header("x-laneway-parent"),
-        ..Manner::default()
+        ..AskOptions::default()
     };
     match *rest {
         [] => told(client.agents().await),
@@ -248,15 +248,15 @@ async fn call_agent(client: &Client, rest: &[&str], request: &Value) -> Result<V
         [agent, "queue", "clear"] => told(client.clear_queue(agent).await),
         [agent, "queue", "release"] => told(client.release_queue(agent).await),
         [agent, form] => {
-            let form = if form == "task" { Form::Task } else { Form::Chat };
+            let form = if form == "task" { AskKind::Task } else { AskKind::Chat };
             let asked = body(request);
             if header("accept").is_some() {
-                let events = client.chat_events(agent, form, &asked, &manner).await?;
+                let events = client.chat_events(agent, form, &asked, &options).await?;
                 told(all(events).await)
             } else if header("prefer").is_some() {
-                told(client.chat_later(agent, form, &asked, &manner).await)
+                told(client.chat_later(agent, form, &asked, &options).await)
             } else {
-                told(client.chat(agent, form, &asked, &manner).await)
+                told(client.chat(agent, form, &asked, &options).await)
             }
         }
         _ => panic!("no method for {request}"),

@@ -7,10 +7,10 @@ use laneway_core::{Block, LaneName, Name, ToolLane};
 
 use crate::blocks::lanes::Lane;
 use crate::blocks::message_types::Messages;
-use crate::blocks::places::{Listen, Store};
-use crate::blocks::server::Server;
+use crate::blocks::places::{Listen, StoreLocation};
+use crate::blocks::server::ServerConfig;
 use crate::report::Sources;
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// A whole configuration, checked. Whatever the file leaves out has its default here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub struct Config {
     /// Where the server listens. Default `127.0.0.1:7717`.
     pub listen: Listen,
     /// Where the state is kept. Default `./laneway-data`.
-    pub store: Store,
+    pub store: StoreLocation,
     /// The lanes that are spoken of, by name: in `lane`, `agent` and `queue` blocks, by the environment and
     /// by the [`Profile`].
     pub lanes: Vec<Lane>,
     /// Who runs turns, by name.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<AgentConfig>,
     /// How tasks of a kind run here, by kind.
     pub handlers: Vec<KindHandler>,
     /// What is asked of agents by the clock, by name.
@@ -31,9 +31,9 @@ pub struct Config {
     /// How messages to busy sessions are queued.
     pub messages: Messages,
     /// The tool lanes of every session. `None`: tool calls run one after another, directly.
-    pub tools: Option<ToolLanes>,
+    pub tools: Option<ToolLaneConfig>,
     /// What the server asks of those who reach it, and what it keeps beside the store.
-    pub server: Server,
+    pub server: ServerConfig,
     /// What is odd without being wrong, one sentence each with its place.
     pub warnings: Vec<String>,
     pub(crate) sources: Sources,
@@ -80,20 +80,20 @@ impl Config {
 
     /// Where a value came from, by block and key as the listing names them: `("", "listen")`,
     /// `("schedule \"standup\"", "cron")`, `("lane \"main\"", "max_concurrency")`.
-    pub fn source(&self, block: &str, key: &str) -> Source {
+    pub fn source(&self, block: &str, key: &str) -> ValueSource {
         let lane = self.lanes.iter().find(|lane| format!("lane \"{}\"", lane.lanes) == block);
         match lane {
             Some(lane) => lane.source(key),
-            None => self.given(block, key).unwrap_or(Source::Default),
+            None => self.given(block, key).unwrap_or(ValueSource::Default),
         }
     }
 
-    pub(crate) fn given(&self, block: &str, key: &str) -> Option<Source> {
+    pub(crate) fn given(&self, block: &str, key: &str) -> Option<ValueSource> {
         self.sources.get(&(block.to_owned(), key.to_owned())).cloned()
     }
 
     /// The agent of that name.
-    pub fn agent(&self, name: &str) -> Option<&Agent> {
+    pub fn agent(&self, name: &str) -> Option<&AgentConfig> {
         self.agents.iter().find(|agent| agent.name.as_str() == name)
     }
 }
@@ -124,7 +124,7 @@ impl Profile {
 
 /// Something that can run a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
+pub struct AgentConfig {
     /// Its name; its lane is `agent:<name>`, its stateless tasks' `task:<name>`.
     pub name: Name,
     /// What runs its turns.
@@ -139,7 +139,7 @@ pub struct Agent {
 #[non_exhaustive]
 pub enum Runner {
     /// A program on this machine.
-    Program(Program),
+    Program(ProgramConfig),
     /// A service, by its URL.
     Url(String),
     /// A worker that claims the work. Only for agents.
@@ -150,7 +150,7 @@ pub enum Runner {
 
 /// A program, which is started anew for each run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramConfig {
     /// The program and its arguments; no shell reads them.
     pub command: Vec<String>,
     /// How it is talked to. Default text.
@@ -213,7 +213,7 @@ pub enum CatchUp {
 
 /// The tool lanes of every session. Their limits are among [`Config::lanes`], as `session:*/query` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolLanes {
+pub struct ToolLaneConfig {
     /// Whether the tool lanes are counted in the metrics. Default true.
     pub metrics: bool,
     /// Whether the tool lanes give alerts. Default true; off is also in their thresholds.
@@ -222,7 +222,7 @@ pub struct ToolLanes {
     pub tools: BTreeMap<String, ToolLane>,
 }
 
-impl ToolLanes {
+impl ToolLaneConfig {
     /// Where a tool belongs.
     pub fn lane_of(&self, tool: &str) -> ToolLane {
         self.tools.get(tool).copied().unwrap_or_else(|| ToolLane::of_tool(tool))

@@ -10,7 +10,7 @@ use laneway_core::{
 use crate::blocks::lanes::Lane;
 use crate::blocks::places::without_secrets;
 use crate::config::{Config, Runner};
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// One value that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct EffectiveValue {
     /// The value, as people write it; without passwords.
     pub value: String,
     /// Where it came from.
-    pub source: Source,
+    pub source: ValueSource,
 }
 
 /// Every value that holds. It prints as aligned text, one line each.
@@ -33,7 +33,7 @@ impl Effective {
     /// Only what somebody said.
     #[must_use]
     pub fn without_defaults(mut self) -> Effective {
-        self.0.retain(|value| value.source != Source::Default);
+        self.0.retain(|value| value.source != ValueSource::Default);
         self
     }
 }
@@ -82,7 +82,7 @@ struct List<'a> {
 
 impl List<'_> {
     fn add(&mut self, block: &str, key: &str, value: String) {
-        let source = self.config.given(block, key).unwrap_or(Source::Default);
+        let source = self.config.given(block, key).unwrap_or(ValueSource::Default);
         self.values.push(EffectiveValue { block: block.to_owned(), key: key.to_owned(), value, source });
     }
 
@@ -107,7 +107,12 @@ impl List<'_> {
         for (key, value) in setting_texts(&Settings::for_lane(&asked, &name)) {
             let source = lane.and_then(|lane| lane.given(key).or_else(|| lane.given_within(key)).cloned());
             let (block, key) = (format!("lane \"{pattern}\""), key.to_owned());
-            self.values.push(EffectiveValue { block, key, value, source: source.unwrap_or(Source::Default) });
+            self.values.push(EffectiveValue {
+                block,
+                key,
+                value,
+                source: source.unwrap_or(ValueSource::Default),
+            });
         }
     }
 
@@ -178,7 +183,7 @@ impl List<'_> {
                 let given = self.config.given(&block, key);
                 let source = given.or_else(|| self.config.given("messages.queue", key));
                 let (block, key) = (block.clone(), key.to_owned());
-                let source = source.unwrap_or(Source::Default);
+                let source = source.unwrap_or(ValueSource::Default);
                 self.values.push(EffectiveValue { block, key, value, source });
             }
         }

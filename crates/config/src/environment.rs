@@ -4,10 +4,10 @@
 use laneway_core::LaneName;
 
 use crate::blocks::lanes::Lanes;
-use crate::blocks::places::{Listen, Store};
-use crate::error::{Error, Problem};
+use crate::blocks::places::{Listen, StoreLocation};
+use crate::error::{ConfigProblem, Error};
 use crate::report::Report;
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// The variables that are read.
 pub const VARIABLES: &[&str] = &["LANEWAY_LISTEN", "LANEWAY_MAX_CONCURRENT_TASKS", "LANEWAY_STORE"];
@@ -37,12 +37,12 @@ pub fn with_options<'a>(
 pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
     report: &mut Report,
     environment: impl IntoIterator<Item = (K, V)>,
-    (listen, store): (&mut Listen, &mut Store),
+    (listen, store): (&mut Listen, &mut StoreLocation),
     lanes: &mut Lanes,
 ) {
     for (variable, value) in environment {
         let (variable, value) = (variable.as_ref(), value.as_ref());
-        let source = Source::Environment(variable.into());
+        let source = ValueSource::Environment(variable.into());
         let result = match variable {
             "LANEWAY_LISTEN" | "--listen" => match Listen::read(value) {
                 Some(value) => {
@@ -51,10 +51,12 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
                 }
                 None => Err(crate::load::LISTEN.to_owned()),
             },
-            "LANEWAY_STORE" | "--store" => Store::read(value).map_err(str::to_owned).and_then(|value| {
-                *store = value;
-                remember(report, "store", &source)
-            }),
+            "LANEWAY_STORE" | "--store" => {
+                StoreLocation::read(value).map_err(str::to_owned).and_then(|value| {
+                    *store = value;
+                    remember(report, "store", &source)
+                })
+            }
             "LANEWAY_MAX_CONCURRENT_TASKS" => lanes
                 .settled(&LaneName::global())
                 .assign("max_concurrency", value, source.clone())
@@ -65,13 +67,13 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
             }
         };
         if let Err(expected) = result {
-            let problem = Problem::WrongValue { key: "the value".to_owned(), expected };
+            let problem = ConfigProblem::WrongValue { key: "the value".to_owned(), expected };
             report.errors.push(Error { at: source, block: String::new(), problem });
         }
     }
 }
 
-fn remember(report: &mut Report, key: &str, source: &Source) -> Result<(), String> {
+fn remember(report: &mut Report, key: &str, source: &ValueSource) -> Result<(), String> {
     report.sources.insert((String::new(), key.to_owned()), source.clone());
     Ok(())
 }

@@ -2,23 +2,23 @@
 
 use std::fmt::{self, Write};
 
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The file and line, or the variable.
-    pub at: Source,
+    pub at: ValueSource,
     /// The block, as people write it (`lane "main"`, `messages.queue`); empty at the top of the file.
     pub block: String,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: ConfigProblem,
 }
 
 /// What is wrong with a key or a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ConfigProblem {
     /// The file cannot be read; holds why.
     Unreadable(String),
     /// The file's name ends in nothing that is known.
@@ -48,7 +48,7 @@ pub enum Problem {
         /// The key, as it was written the second time.
         key: String,
         /// Where it was said first.
-        first: Source,
+        first: ValueSource,
     },
     /// Something that must be said is not.
     Missing {
@@ -59,42 +59,44 @@ pub enum Problem {
     Contradiction(String),
 }
 
-impl Problem {
+impl ConfigProblem {
     /// A name for this kind of problem that stays the same for ever.
     pub fn code(&self) -> &'static str {
         match self {
-            Problem::Unreadable(_) => "UNREADABLE",
-            Problem::UnknownFormat => "UNKNOWN_FORMAT",
-            Problem::TooLong => "TOO_LONG",
-            Problem::Syntax(_) => "SYNTAX",
-            Problem::UnknownKey { .. } => "UNKNOWN_KEY",
-            Problem::WrongValue { .. } => "WRONG_VALUE",
-            Problem::Twice { .. } => "TWICE",
-            Problem::Missing { .. } => "MISSING",
-            Problem::Contradiction(_) => "CONTRADICTION",
+            ConfigProblem::Unreadable(_) => "UNREADABLE",
+            ConfigProblem::UnknownFormat => "UNKNOWN_FORMAT",
+            ConfigProblem::TooLong => "TOO_LONG",
+            ConfigProblem::Syntax(_) => "SYNTAX",
+            ConfigProblem::UnknownKey { .. } => "UNKNOWN_KEY",
+            ConfigProblem::WrongValue { .. } => "WRONG_VALUE",
+            ConfigProblem::Twice { .. } => "TWICE",
+            ConfigProblem::Missing { .. } => "MISSING",
+            ConfigProblem::Contradiction(_) => "CONTRADICTION",
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Unreadable(why) => write!(f, "cannot be read: {why}"),
-            Problem::UnknownFormat => write!(f, "the file's name must end in .hcl, .json5, .json or .toml"),
-            Problem::TooLong => {
+            ConfigProblem::Unreadable(why) => write!(f, "cannot be read: {why}"),
+            ConfigProblem::UnknownFormat => {
+                write!(f, "the file's name must end in .hcl, .json5, .json or .toml")
+            }
+            ConfigProblem::TooLong => {
                 write!(f, "the file has more than {} bytes", crate::FILE_BYTES_MAX)
             }
-            Problem::Syntax(why) => write!(f, "{why}"),
-            Problem::UnknownKey { key, nearest: Some(nearest), .. } => {
+            ConfigProblem::Syntax(why) => write!(f, "{why}"),
+            ConfigProblem::UnknownKey { key, nearest: Some(nearest), .. } => {
                 write!(f, "{key} is not a setting; did you mean {nearest}?")
             }
-            Problem::UnknownKey { key, nearest: None, known } => {
+            ConfigProblem::UnknownKey { key, nearest: None, known } => {
                 write!(f, "{key} is not a setting; there are {}", known.join(", "))
             }
-            Problem::WrongValue { key, expected } => write!(f, "{key} {expected}"),
-            Problem::Twice { key, first } => write!(f, "{key} is given twice; first at {first}"),
-            Problem::Missing { needed } => write!(f, "needs {needed}"),
-            Problem::Contradiction(sentence) => write!(f, "{sentence}"),
+            ConfigProblem::WrongValue { key, expected } => write!(f, "{key} {expected}"),
+            ConfigProblem::Twice { key, first } => write!(f, "{key} is given twice; first at {first}"),
+            ConfigProblem::Missing { needed } => write!(f, "needs {needed}"),
+            ConfigProblem::Contradiction(sentence) => write!(f, "{sentence}"),
         }
     }
 }

@@ -40,18 +40,19 @@ mod source;
 
 pub use blocks::lanes::Lane;
 pub use blocks::message_types::Messages;
-pub use blocks::places::{Listen, Store};
-pub use blocks::server::Server;
-pub use blocks::template::{Part, Place, Template};
+pub use blocks::places::{Listen, StoreLocation};
+pub use blocks::server::ServerConfig;
+pub use blocks::template::{Template, TemplateField, TemplatePart};
 pub use blocks::worker::{
     ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
 };
 pub use config::{
-    Agent, CatchUp, Config, KindHandler, Profile, Program, Protocol, Runner, Schedule, ToolLanes,
+    AgentConfig, CatchUp, Config, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule,
+    ToolLaneConfig,
 };
 pub use effective::{Effective, EffectiveValue, setting_texts};
 pub use environment::{VARIABLES, with_options};
-pub use error::{Error, Errors, Problem};
+pub use error::{ConfigProblem, Error, Errors};
 pub use laneway_core::{DropRule, MessageQueue, Mode, QueueOverrides};
 pub use load::{FILE_BYTES_MAX, load, parse, without_file};
-pub use source::Source;
+pub use source::ValueSource;

@@ -8,15 +8,15 @@ use laneway_core::{Handler, LaneName, Pattern};
 use crate::blocks::agents;
 use crate::blocks::lanes::{Lanes, take_settings};
 use crate::blocks::messages;
-use crate::blocks::places::{Listen, Store};
+use crate::blocks::places::{Listen, StoreLocation};
 use crate::blocks::queue;
-use crate::config::{Agent, Config, Profile, Runner};
+use crate::config::{AgentConfig, Config, Profile, Runner};
 use crate::environment;
-use crate::error::{Error, Errors, Problem};
+use crate::error::{ConfigProblem, Error, Errors};
 use crate::fields::Fields;
 use crate::formats::{Format, Node, Value};
 use crate::report::Report;
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// The longest configuration file.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -38,8 +38,9 @@ pub(crate) fn read_file(path: &Path) -> Result<String, Errors> {
     // One byte more than is allowed: enough to know that it is too long.
     let limit = FILE_BYTES_MAX as u64 + 1;
     let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
-    let unreadable =
-        |error: std::io::Error| alone(&path.display().to_string(), Problem::Unreadable(error.to_string()));
+    let unreadable = |error: std::io::Error| {
+        alone(&path.display().to_string(), ConfigProblem::Unreadable(error.to_string()))
+    };
     read.map(|_| text).map_err(unreadable)
 }
 
@@ -56,16 +57,20 @@ pub fn parse<K: AsRef<str>, V: AsRef<str>>(
 /// The tree of a file, whose name says the format.
 pub(crate) fn root_of(file: &str, text: &str) -> Result<Node, Errors> {
     if text.len() > FILE_BYTES_MAX {
-        return Err(alone(file, Problem::TooLong));
+        return Err(alone(file, ConfigProblem::TooLong));
     }
-    let format = Format::of(file).ok_or_else(|| alone(file, Problem::UnknownFormat))?;
+    let format = Format::of(file).ok_or_else(|| alone(file, ConfigProblem::UnknownFormat))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match format.read(text) {
         Ok(root) if matches!(root.value, Value::Table(_)) => Ok(root),
-        Ok(_) => Err(alone(file, Problem::Syntax("the file must hold one object".to_owned()))),
+        Ok(_) => Err(alone(file, ConfigProblem::Syntax("the file must hold one object".to_owned()))),
         Err(error) => {
-            let at = Source::File { path: file.into(), line: error.line };
-            Err(Errors(vec![Error { at, block: String::new(), problem: Problem::Syntax(error.message) }]))
+            let at = ValueSource::File { path: file.into(), line: error.line };
+            Err(Errors(vec![Error {
+                at,
+                block: String::new(),
+                problem: ConfigProblem::Syntax(error.message),
+            }]))
         }
     }
 }
@@ -79,8 +84,8 @@ pub fn without_file<K: AsRef<str>, V: AsRef<str>>(
     interpret("", &nothing, profile, environment)
 }
 
-pub(crate) fn alone(file: &str, problem: Problem) -> Errors {
-    let at = Source::File { path: file.into(), line: None };
+pub(crate) fn alone(file: &str, problem: ConfigProblem) -> Errors {
+    let at = ValueSource::File { path: file.into(), line: None };
     Errors(vec![Error { at, block: String::new(), problem }])
 }
 
@@ -109,7 +114,7 @@ fn interpret<K: AsRef<str>, V: AsRef<str>>(
     limit_global(profile, &mut lanes);
     if !report.errors.is_empty() {
         report.errors.sort_by_key(|error| match &error.at {
-            Source::File { line, .. } => (0, *line),
+            ValueSource::File { line, .. } => (0, *line),
             _ => (1, None),
         });
         return Err(Errors(report.errors));
@@ -141,13 +146,13 @@ fn listen(report: &mut Report, top: &mut Fields<'_>) -> Listen {
 }
 
 /// `store`, else the queue's `storage_path`, else the default; not two that differ.
-fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option<String>) -> Store {
+fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option<String>) -> StoreLocation {
     let storage_line = report.line_of("queue", "storage_path");
     let places = [("", "store", store), ("queue", "storage_path", storage_path)];
-    let mut chosen: Option<Store> = None;
+    let mut chosen: Option<StoreLocation> = None;
     for (block, key, text) in places {
         let Some(text) = text else { continue };
-        match (Store::read(&text), &chosen) {
+        match (StoreLocation::read(&text), &chosen) {
             (Err(expected), _) => report.wrong(report.line_of(block, key), block, key, expected),
             (Ok(store), Some(first)) if store != *first => {
                 let sentence = format!("storage_path is {store} and store is {first}; give one of them");
@@ -162,7 +167,7 @@ fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option
             (Ok(_), Some(_)) => {}
         }
     }
-    chosen.unwrap_or_else(|| Store::Path("./laneway-data".into()))
+    chosen.unwrap_or_else(|| StoreLocation::Path("./laneway-data".into()))
 }
 
 fn lane_blocks(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
@@ -182,7 +187,7 @@ fn lane_blocks(report: &mut Report, top: &mut Fields<'_>, lanes: &mut Lanes) {
 
 /// Every agent has two lanes of its own, as its block and the patterns that fit say: so that each is counted by
 /// its name. The work of an external agent waits for workers in both.
-fn agent_lanes(report: &mut Report, agents: &[Agent], lanes: &mut Lanes) {
+fn agent_lanes(report: &mut Report, agents: &[AgentConfig], lanes: &mut Lanes) {
     for agent in agents {
         for prefix in ["agent", "task"] {
             let Ok(name) = LaneName::new(format!("{prefix}:{}", agent.name)) else { continue };

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::error::{Error, Problem};
-use crate::source::Source;
+use crate::error::{ConfigProblem, Error};
+use crate::source::ValueSource;
 
 /// Where each value came from, by block and key.
-pub(crate) type Sources = BTreeMap<(String, String), Source>;
+pub(crate) type Sources = BTreeMap<(String, String), ValueSource>;
 
 pub(crate) struct Report {
     file: Arc<str>,
@@ -22,8 +22,8 @@ impl Report {
     }
 
     /// A line of the file.
-    pub(crate) fn at(&self, line: Option<u32>) -> Source {
-        Source::File { path: Arc::clone(&self.file), line }
+    pub(crate) fn at(&self, line: Option<u32>) -> ValueSource {
+        ValueSource::File { path: Arc::clone(&self.file), line }
     }
 
     pub(crate) fn remember(&mut self, block: &str, key: &str, line: Option<u32>) {
@@ -34,12 +34,12 @@ impl Report {
     /// The line of a value that was taken.
     pub(crate) fn line_of(&self, block: &str, key: &str) -> Option<u32> {
         match self.sources.get(&(block.to_owned(), key.to_owned()))? {
-            Source::File { line, .. } => *line,
+            ValueSource::File { line, .. } => *line,
             _ => None,
         }
     }
 
-    pub(crate) fn error(&mut self, line: Option<u32>, block: &str, problem: Problem) {
+    pub(crate) fn error(&mut self, line: Option<u32>, block: &str, problem: ConfigProblem) {
         let at = self.at(line);
         self.errors.push(Error { at, block: block.to_owned(), problem });
     }
@@ -52,19 +52,19 @@ impl Report {
         let (key, expected) = (key.to_owned(), expected.to_owned());
         // At the top a block has no key of its own: its name is the key.
         let (block, key) = if key.is_empty() { ("", block.to_owned()) } else { (block, key) };
-        self.error(line, block, Problem::WrongValue { key, expected });
+        self.error(line, block, ConfigProblem::WrongValue { key, expected });
     }
 
-    pub(crate) fn twice(&mut self, line: Option<u32>, block: &str, key: &str, first: Source) {
-        self.error(line, block, Problem::Twice { key: key.to_owned(), first });
+    pub(crate) fn twice(&mut self, line: Option<u32>, block: &str, key: &str, first: ValueSource) {
+        self.error(line, block, ConfigProblem::Twice { key: key.to_owned(), first });
     }
 
     pub(crate) fn missing(&mut self, line: Option<u32>, block: &str, needed: &str) {
-        self.error(line, block, Problem::Missing { needed: needed.to_owned() });
+        self.error(line, block, ConfigProblem::Missing { needed: needed.to_owned() });
     }
 
     pub(crate) fn contradiction(&mut self, line: Option<u32>, block: &str, sentence: String) {
-        self.error(line, block, Problem::Contradiction(sentence));
+        self.error(line, block, ConfigProblem::Contradiction(sentence));
     }
 
     pub(crate) fn unknown(
@@ -80,7 +80,7 @@ impl Report {
         let offered = known.iter().filter(|key| with_millis || !key.ends_with("_ms"));
         let known: Vec<String> = offered.map(|key| format!("{prefix}{key}")).collect();
         let nearest = nearest(&crate::fields::snake_case(written), &known).map(str::to_owned);
-        self.error(line, block, Problem::UnknownKey { key: written.to_owned(), nearest, known });
+        self.error(line, block, ConfigProblem::UnknownKey { key: written.to_owned(), nearest, known });
     }
 }
 

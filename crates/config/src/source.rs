@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Source {
+pub enum ValueSource {
     /// Nobody said anything: built in.
     Default,
     /// The configuration file.
@@ -20,13 +20,13 @@ pub enum Source {
     Environment(Arc<str>),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Default => write!(f, "default"),
-            Source::File { path, line: Some(line) } => write!(f, "{path}:{line}"),
-            Source::File { path, line: None } => write!(f, "{path}"),
-            Source::Environment(variable) => write!(f, "{variable}"),
+            ValueSource::Default => write!(f, "default"),
+            ValueSource::File { path, line: Some(line) } => write!(f, "{path}:{line}"),
+            ValueSource::File { path, line: None } => write!(f, "{path}"),
+            ValueSource::Environment(variable) => write!(f, "{variable}"),
         }
     }
 }

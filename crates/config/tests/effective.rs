@@ -1,7 +1,7 @@
 //! The listing of every value that holds.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use laneway_config::{Profile, Source, parse};
+use laneway_config::{Profile, ValueSource, parse};
 use laneway_core::{LaneName, LaneSettings, Settings};
 
 const SAMPLE: &str = r#"
@@ -97,7 +97,7 @@ fn defaults_are_listed_too() {
     let listing = listing();
     let find = |block: &str, key: &str| {
         let found = listing.0.iter().find(|value| value.block == block && value.key == key);
-        found.map(|value| (value.value.as_str(), value.source == Source::Default))
+        found.map(|value| (value.value.as_str(), value.source == ValueSource::Default))
     };
     assert_eq!(find("lane \"subagent\"", "max_concurrency"), Some(("8", true)));
     assert_eq!(find("lane \"agent:*\"", "timeout"), Some(("600000ms", true)));

@@ -1,7 +1,7 @@
 //! One configuration in three formats: the same values, each with its own lines.
 #![allow(clippy::panic)]
 
-use laneway_config::{Config, DropRule, Mode, Profile, Protocol, Runner, Store, parse};
+use laneway_config::{Config, DropRule, Mode, Profile, Protocol, Runner, StoreLocation, parse};
 use laneway_core::{Handler, Millis, Period, RateLimit, Retry, Switch, ToolLane};
 
 const HCL: &str = include_str!("samples/laneway.hcl");
@@ -20,7 +20,9 @@ fn values(config: &Config) -> impl PartialEq + std::fmt::Debug + use<> {
         .effective()
         .0
         .into_iter()
-        .map(|value| (value.block, value.key, value.value, value.source == laneway_config::Source::Default))
+        .map(|value| {
+            (value.block, value.key, value.value, value.source == laneway_config::ValueSource::Default)
+        })
         .collect();
     let Config { listen, store, agents, handlers, schedules, messages, tools, .. } = config.clone();
     (listing, config.lane_blocks(), (listen, store, agents, handlers, schedules, messages, tools))
@@ -62,7 +64,7 @@ fn the_sample_says_what_it_seems_to_say() {
     let config = read("laneway.hcl", HCL);
     assert_eq!(config.listen.to_string(), "127.0.0.1:7717");
     assert!(config.listen.is_loopback());
-    assert_eq!(config.store, Store::Path("./queue_data".into()));
+    assert_eq!(config.store, StoreLocation::Path("./queue_data".into()));
     assert_eq!(config.warnings, Vec::<String>::new());
 
     let names: Vec<&str> = config.agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -116,7 +118,7 @@ fn two_stores_that_differ_are_an_error_and_the_same_one_twice_is_not() {
         "laneway.hcl:50: queue: storage_path is ./queue_data and store is ./laneway-data; give one of them"
     );
     let same = read("laneway.hcl", &both.replace("./laneway-data", "./queue_data"));
-    assert_eq!(same.store, Store::Path("./queue_data".into()));
+    assert_eq!(same.store, StoreLocation::Path("./queue_data".into()));
 }
 
 #[test]

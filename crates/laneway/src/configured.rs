@@ -126,12 +126,12 @@ impl FromConfig {
         let config = source.config();
         let handle = match (self.store, &config.store) {
             (Some(store), _) => Handle::open(store, options).await?,
-            (None, laneway_config::Store::Memory) => {
+            (None, laneway_config::StoreLocation::Memory) => {
                 let handle = Handle::in_memory(options);
                 handle.settle(config.lane_blocks()).await?;
                 handle
             }
-            (None, laneway_config::Store::Path(dir)) => {
+            (None, laneway_config::StoreLocation::Path(dir)) => {
                 let dir = dir.clone();
                 // Opening waits for the disk.
                 let opened = tokio::task::spawn_blocking(move || SqliteStore::open(dir)).await;

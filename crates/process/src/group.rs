@@ -71,7 +71,7 @@ impl Drop for Group {
     }
 }
 
-/// Zombies count as dead: whoever should reap them may take its time.
+/// Zombies count as dead: their parents may take their time to reap them.
 #[cfg(target_os = "linux")]
 fn is_any_alive(group: Pid) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else { return test_kill_process_group(group).is_ok() };
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_told_by_its_group_and_state_whatever_its_name() {
+    fn a_member_is_recognised_by_its_group_and_state_whatever_its_name() {
         let group = Pid::from_raw(7).unwrap();
         for (stat, lives) in [
             ("9 (sh) S 1 7 7 0", true),

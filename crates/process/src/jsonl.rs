@@ -1,12 +1,11 @@
 //! The protocol `jsonl`: a JSON object on each line, both ways.
 //!
-//! In: first `{"type": "message", …}` with all of the work, then `{"type": "steer", "text"}` as it comes. Out:
+//! In: first `{"type": "message", …}` with all of the work, then `{"type": "steer", "text"}` for each message. Out:
 //! `{"type": "delta", "text"}`, `{"type": "progress", …}`, and last `{"type": "result", "result"}` or
 //! `{"type": "error", "error", "retryable"?}`. Without a result the deltas together are the answer.
 
-use std::fmt;
-
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::running::Input;
@@ -23,8 +22,8 @@ pub fn first_line(mut work: Value) -> String {
     format!("{work}\n")
 }
 
-/// Writes lines to a program until the sender is dropped, then closes its input. One line may wait. It writes beside the reading: a
-/// program may answer before it has read all.
+/// Writes lines to a program until the sender is dropped, then closes its input. One line may wait. It runs in a task of
+/// its own, because a program may answer before it has read all.
 pub fn writer(mut input: Input) -> mpsc::Sender<String> {
     let (lines, mut waiting) = mpsc::channel::<String>(1);
     tokio::spawn(async move {
@@ -38,18 +37,18 @@ pub fn writer(mut input: Input) -> mpsc::Sender<String> {
     lines
 }
 
-/// Something that a program says while it works.
+/// What a program reports while it works.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum OutputEvent {
     /// A piece of its answer.
     Delta(String),
-    /// How far it is, as it says so.
+    /// How far it is, as the program wrote it.
     Progress(Value),
 }
 
-/// What a program has said, all together.
+/// What a program has answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ProgramAnswer {
     /// Its result, or the deltas.
     Result(Value),
     /// That it failed.
@@ -63,91 +62,80 @@ pub enum Answer {
     Text(String),
 }
 
-/// A program that does not keep to the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadSpeech {
+/// How a program broke the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ProtocolError {
     /// A line is too long.
+    #[error("the program wrote a line of more than {LINE_BYTES_MAX} bytes")]
     LongLine,
     /// A line is no JSON object with a known type.
+    #[error("the program wrote a line that is no JSON object with a known type")]
     Unknown,
-    /// The deltas are longer than they may be, which is this many bytes.
+    /// The deltas are longer than this limit.
+    #[error("the program wrote more than {0} bytes")]
     TooMuch(usize),
 }
 
-impl fmt::Display for BadSpeech {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadSpeech::LongLine => write!(f, "the program wrote a line of more than {LINE_BYTES_MAX} bytes"),
-            BadSpeech::Unknown => {
-                f.write_str("the program wrote a line that is no JSON object with a known type")
-            }
-            BadSpeech::TooMuch(most) => write!(f, "the program wrote more than {most} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for BadSpeech {}
-
-/// Listens to a program.
-pub struct Speech {
+/// Reads the output of a program.
+pub struct OutputReader {
     line: Vec<u8>,
     text: String,
     text_max: usize,
-    answer: Option<Answer>,
+    answer: Option<ProgramAnswer>,
 }
 
-impl Speech {
-    /// Listens to a program that may write deltas of so many bytes.
-    pub fn new(text_max: usize) -> Speech {
-        Speech { line: Vec::new(), text: String::new(), text_max, answer: None }
+impl OutputReader {
+    /// Reads the output of a program that may write deltas of up to `text_max` bytes.
+    pub fn new(text_max: usize) -> OutputReader {
+        OutputReader { line: Vec::new(), text: String::new(), text_max, answer: None }
     }
 
-    /// Whether the program has given its answer: nothing more is to be said to it.
+    /// Whether the program has given its answer, so that it needs no more input.
     pub fn is_over(&self) -> bool {
         self.answer.is_some()
     }
 
-    /// What the program says with these bytes.
-    pub fn hear(&mut self, bytes: &[u8]) -> Result<Vec<Said>, BadSpeech> {
+    /// Takes in bytes and returns what they report.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<OutputEvent>, ProtocolError> {
         self.line.extend_from_slice(bytes);
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
             let rest = self.line.split_off(end + 1);
             let line = std::mem::replace(&mut self.line, rest);
             if !line.trim_ascii().is_empty() {
-                said.extend(self.understand(&line)?);
+                events.extend(self.read_line(&line)?);
             }
         }
-        if self.line.len() > LINE_BYTES_MAX { Err(BadSpeech::LongLine) } else { Ok(said) }
+        if self.line.len() > LINE_BYTES_MAX { Err(ProtocolError::LongLine) } else { Ok(events) }
     }
 
-    fn understand(&mut self, line: &[u8]) -> Result<Option<Said>, BadSpeech> {
-        let said: Value = serde_json::from_slice(line).map_err(|_| BadSpeech::Unknown)?;
+    fn read_line(&mut self, line: &[u8]) -> Result<Option<OutputEvent>, ProtocolError> {
+        let said: Value = serde_json::from_slice(line).map_err(|_| ProtocolError::Unknown)?;
         match said.get("type").and_then(Value::as_str) {
             Some("delta") => {
-                let text = said.get("text").and_then(Value::as_str).ok_or(BadSpeech::Unknown)?;
+                let text = said.get("text").and_then(Value::as_str).ok_or(ProtocolError::Unknown)?;
                 if self.text.len() + text.len() > self.text_max {
-                    return Err(BadSpeech::TooMuch(self.text_max));
+                    return Err(ProtocolError::TooMuch(self.text_max));
                 }
                 self.text.push_str(text);
-                return Ok(Some(Said::Delta(text.to_owned())));
+                return Ok(Some(OutputEvent::Delta(text.to_owned())));
             }
-            Some("progress") => return Ok(Some(Said::Progress(said))),
+            Some("progress") => return Ok(Some(OutputEvent::Progress(said))),
             Some("result") => {
-                self.answer = Some(Answer::Result(said.get("result").cloned().unwrap_or_default()));
+                self.answer = Some(ProgramAnswer::Result(said.get("result").cloned().unwrap_or_default()));
             }
             Some("error") => {
                 let error = said.get("error").and_then(Value::as_str).unwrap_or("the program says it failed");
                 let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(true);
-                self.answer = Some(Answer::Error { error: error.to_owned(), retryable });
+                self.answer = Some(ProgramAnswer::Error { error: error.to_owned(), retryable });
             }
-            _ => return Err(BadSpeech::Unknown),
+            _ => return Err(ProtocolError::Unknown),
         }
         Ok(None)
     }
 
-    /// All that it said.
-    pub fn answer(self) -> Answer {
-        self.answer.unwrap_or(Answer::Text(self.text))
+    /// The answer: the deltas, if there was no other.
+    pub fn answer(self) -> ProgramAnswer {
+        self.answer.unwrap_or(ProgramAnswer::Text(self.text))
     }
 }

@@ -1,14 +1,15 @@
 //! What to run, and with what around it.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::running::Running;
+use thiserror::Error;
 
-/// The variables that a program gets when nobody says which: what a program needs to find others, its user's files and
-/// how to speak, and nothing that could be a secret.
+use crate::running::RunningProgram;
+
+/// The variables that a program gets by default: where to find programs and files, and the language. None could hold a
+/// secret.
 pub const ALLOWED: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM"];
 
@@ -25,16 +26,20 @@ pub struct Program {
 }
 
 /// Why a program was not started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// There is no first word.
+    #[error("a command needs a program as its first word")]
     NoProgram,
     /// A word, a variable or a value holds a NUL, or the name of a variable is empty or holds a `=`.
+    #[error("{0}")]
     Unusable(&'static str),
     /// There is no such directory to run in.
+    #[error("there is no directory {} to run in", .0.display())]
     NoDirectory(PathBuf),
     /// The operating system did not start it.
+    #[error("cannot start {program}: {reason}")]
     Refused {
         /// The first word.
         program: String,
@@ -106,8 +111,8 @@ impl Program {
     }
 
     /// Starts it. Needs a tokio runtime with I/O and time.
-    pub fn start(&self) -> Result<Running, StartError> {
-        Running::start(self)
+    pub fn start(&self) -> Result<RunningProgram, StartError> {
+        RunningProgram::start(self)
     }
 
     /// The command, in a group of its own, with pipes.
@@ -145,26 +150,13 @@ impl Program {
 }
 
 fn checked_name(name: &str) -> Result<&str, StartError> {
-    match name.is_empty() || name.contains(['=', '\0']) {
-        true => Err(StartError::Unusable("the name of a variable must not be empty nor hold '=' or a NUL")),
-        false => Ok(name),
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(StartError::Unusable("the name of a variable must not be empty nor hold '=' or a NUL"));
     }
+    Ok(name)
 }
 
 /// Looked at before, because the error of a start does not say which of the two was not found.
 fn existing(dir: &Path) -> Result<&Path, StartError> {
     if dir.is_dir() { Ok(dir) } else { Err(StartError::NoDirectory(dir.to_owned())) }
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::NoProgram => write!(f, "a command needs a program as its first word"),
-            StartError::Unusable(what) => write!(f, "{what}"),
-            StartError::NoDirectory(dir) => write!(f, "there is no directory {} to run in", dir.display()),
-            StartError::Refused { program, reason } => write!(f, "cannot start {program}: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}

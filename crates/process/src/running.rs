@@ -9,8 +9,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-use crate::done::{Exit, Tail};
 use crate::group::Group;
+use crate::outcome::{Exit, Tail};
 use crate::program::{Program, StartError};
 
 /// The most that is read at once.
@@ -22,17 +22,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 
 /// A program that runs. Dropping it asks it to stop and ends it after its grace, in the background.
-pub struct Running {
+pub struct RunningProgram {
     /// Taken when it is dropped, to be ended elsewhere.
     inner: Option<Inner>,
 }
 
-/// What there is to hear of a program.
+/// What a running program does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ProgramEvent {
     /// It wrote this to its standard output.
     Output(Bytes),
-    /// It is over: nothing of its group is alive, and all that it wrote has been told.
+    /// It is over: nothing of its group is alive, and all of its output was returned.
     Ended {
         /// How its first process ended.
         exit: Exit,
@@ -41,7 +41,7 @@ pub enum News {
     },
 }
 
-/// The way to a program's standard input; closed when this is dropped.
+/// A program's standard input; closed when this is dropped.
 pub struct Input(ChildStdin);
 
 impl Input {
@@ -58,7 +58,7 @@ struct Inner {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     tail: Tail,
-    /// Told when some child of this process has ended.
+    /// Notified when a child of this process has ended.
     children: Signal,
     grace: Duration,
     stage: Stage,
@@ -74,8 +74,8 @@ enum Stage {
     Gone(Instant),
 }
 
-impl Running {
-    pub(crate) fn start(program: &Program) -> Result<Running, StartError> {
+impl RunningProgram {
+    pub(crate) fn start(program: &Program) -> Result<RunningProgram, StartError> {
         let refused = |error: std::io::Error| program.refused(&error);
         // Before the start, so that no end is missed.
         let children = signal(SignalKind::child()).map_err(refused)?;
@@ -93,7 +93,7 @@ impl Running {
             grace: program.grace,
             stage: Stage::Works,
         };
-        Ok(Running { inner: Some(inner) })
+        Ok(RunningProgram { inner: Some(inner) })
     }
 
     /// The number of its first process and of its group.
@@ -101,22 +101,21 @@ impl Running {
         self.inner.as_ref().map_or(0, |inner| inner.group.number())
     }
 
-    /// The way to its standard input, once.
+    /// Its standard input, once.
     pub fn input(&mut self) -> Option<Input> {
         self.inner.as_mut().and_then(|inner| inner.input.take()).map(Input)
     }
 
-    /// Asks it to stop, and ends it when its grace is over; [`next`](Running::next) tells of the rest. Asking again
-    /// changes nothing.
+    /// Asks it to stop, and kills it when its grace is over; [`next`](RunningProgram::next) returns the rest. A second
+    /// call changes nothing.
     pub fn stop(&mut self) {
         if let Some(inner) = &mut self.inner {
             inner.stop();
         }
     }
 
-    /// Waits for what there is to hear. Nothing is lost when the future is dropped. After the end it tells the end
-    /// again.
-    pub async fn next(&mut self) -> News {
+    /// Waits for the next event. Dropping the future loses nothing. After the end it returns the end again.
+    pub async fn next(&mut self) -> ProgramEvent {
         match &mut self.inner {
             Some(inner) => inner.next().await,
             None => std::future::pending().await,
@@ -124,14 +123,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let Some(mut inner) = self.inner.take().filter(|inner| inner.group.is_alive()) else { return };
         inner.stop();
         inner.input = None;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             // Should the runtime end before, the group is killed with this future.
-            runtime.spawn(async move { while let News::Output(_) = inner.next().await {} });
+            runtime.spawn(async move { while let ProgramEvent::Output(_) = inner.next().await {} });
         }
     }
 }
@@ -144,7 +143,7 @@ impl Inner {
         }
     }
 
-    async fn next(&mut self) -> News {
+    async fn next(&mut self) -> ProgramEvent {
         let (mut out, mut err) = ([0; PIECE_BYTES_MAX], [0; 1024]);
         loop {
             self.look();
@@ -158,7 +157,7 @@ impl Inner {
             tokio::select! {
                 biased;
                 read = read(&mut self.stdout, &mut out) => if read > 0 {
-                    return News::Output(Bytes::copy_from_slice(&out[..read]));
+                    return ProgramEvent::Output(Bytes::copy_from_slice(&out[..read]));
                 },
                 read = read(&mut self.stderr, &mut err) => self.tail.push(&err[..read]),
                 _ = self.children.recv() => {}
@@ -193,9 +192,9 @@ impl Inner {
         }
     }
 
-    fn ended(&mut self) -> News {
+    fn ended(&mut self) -> ProgramEvent {
         let exit = self.group.reap().map_or(Exit::Unknown, Exit::from);
-        News::Ended { exit, stderr: self.tail.text() }
+        ProgramEvent::Ended { exit, stderr: self.tail.text() }
     }
 }
 

@@ -6,19 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_process::{Done, Exit, News, Program, StartError};
+use laneway_process::{Exit, Program, ProgramEnd, ProgramEvent, StartError};
 use tokio::sync::Notify;
 
 fn sh(script: &str) -> Program {
     Program::new(["sh", "-c", script]).unwrap()
 }
 
-async fn to_the_end(program: &Program, input: &str) -> Done {
+async fn to_the_end(program: &Program, input: &str) -> ProgramEnd {
     program.run(input.to_owned(), std::future::pending(), |_| {}).await.unwrap()
 }
 
 /// Runs a program, stops it as soon as it has written something, and returns what came of it.
-async fn stopped_when_ready(program: &Program) -> Done {
+async fn stopped_when_ready(program: &Program) -> ProgramEnd {
     let ready = Arc::new(Notify::new());
     let told = Arc::clone(&ready);
     program.run("", async move { ready.notified().await }, |_| told.notify_one()).await.unwrap()
@@ -109,10 +109,10 @@ async fn what_cannot_be_started_says_why() {
 async fn text_is_told_as_it_comes() {
     let mut running = sh("echo one; read line; echo two $line").start().unwrap();
     let mut input = running.input().unwrap();
-    assert_eq!(running.next().await, News::Output("one\n".into()));
+    assert_eq!(running.next().await, ProgramEvent::Output("one\n".into()));
     input.write(b"three\n").await.unwrap();
-    assert_eq!(running.next().await, News::Output("two three\n".into()));
-    let end = News::Ended { exit: Exit::Code(0), stderr: String::new() };
+    assert_eq!(running.next().await, ProgramEvent::Output("two three\n".into()));
+    let end = ProgramEvent::Ended { exit: Exit::Code(0), stderr: String::new() };
     assert_eq!(running.next().await, end);
     assert_eq!(running.next().await, end);
 }

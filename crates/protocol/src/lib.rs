@@ -41,6 +41,7 @@ pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
 };
+pub use laneway_core::Backoff;
 pub use mcp::{AgentBusy, ChatWithAgent, OfAgent, OfAll, OfTask, StillGoing};
 pub use operations::{
     AuditEntry, CreatedToken, Me, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,

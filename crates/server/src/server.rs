@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use laneway_config::{Config, Store as StorePlace};
+use laneway_config::{Config, StoreLocation};
 use laneway_core::{Block, LaneSettings, Pattern};
 use laneway_engine::{Handle, Options, SteadyClock, ToolCalls, UnknownKinds};
 use laneway_store::Store;
@@ -60,11 +60,11 @@ pub struct Server {
 
 /// How many threads a server should answer with: as many as there are cores, less the one of the thread that writes, where work is
 /// kept on a disk of this machine. That one is waited for by all; where it must wait for a core, fewer are answered.
-pub fn threads(store: &StorePlace) -> usize {
+pub fn threads(store: &StoreLocation) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     match store {
-        StorePlace::Path(_) => cores.saturating_sub(1).max(1),
-        StorePlace::Memory | StorePlace::Redis(_) | StorePlace::Postgres(_) => cores,
+        StoreLocation::Path(_) => cores.saturating_sub(1).max(1),
+        StoreLocation::Memory | StoreLocation::Redis(_) | StoreLocation::Postgres(_) => cores,
     }
 }
 
@@ -72,8 +72,8 @@ pub fn threads(store: &StorePlace) -> usize {
 pub fn state_dir(config: &Config) -> Option<PathBuf> {
     match (&config.server.state, &config.store) {
         (Some(dir), _) => Some(dir.clone()),
-        (None, StorePlace::Memory) => None,
-        (None, StorePlace::Path(dir)) => Some(dir.join("server")),
+        (None, StoreLocation::Memory) => None,
+        (None, StoreLocation::Path(dir)) => Some(dir.join("server")),
         (None, _) => Some(PathBuf::from("./laneway-server")),
     }
 }
@@ -275,6 +275,10 @@ pub fn with_echo(config: &mut Config) {
     if config.agents.is_empty()
         && let Ok(name) = laneway_core::Name::new("echo")
     {
-        config.agents.push(laneway_config::Agent { name, runner: laneway_config::Runner::Echo, lanes: None });
+        config.agents.push(laneway_config::AgentConfig {
+            name,
+            runner: laneway_config::Runner::Echo,
+            lanes: None,
+        });
     }
 }

@@ -9,7 +9,7 @@ use laneway_store::{
     Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
-use laneway_store_remote::{Backend, Link, PAGE_BATCHES, Page, Recent, beyond_end};
+use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent, beyond_end};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 use tokio_postgres::Row;
@@ -137,7 +137,7 @@ impl Backend for Postgres {
         Ok(())
     }
 
-    async fn page(&self, after: Version) -> Result<Page, StoreError> {
+    async fn page(&self, after: Version) -> Result<LogPage, StoreError> {
         let sql = "SELECT version, record, baton FROM log WHERE version > $1 ORDER BY version LIMIT $2";
         let rows = self.read_rows(sql, &[&bigint(after.0), &(PAGE_BATCHES as i64)]).await?;
         let batch = |row: &Row| {
@@ -145,7 +145,7 @@ impl Backend for Postgres {
             StoredBatch { version, record: Bytes::copy_from_slice(row.get(1)) }
         };
         let baton = rows.last().and_then(|row| author_of(row.get(2)));
-        Ok(Page { batches: rows.iter().map(batch).collect(), baton })
+        Ok(LogPage { batches: rows.iter().map(batch).collect(), baton })
     }
 
     fn follower(&self) -> Follower {

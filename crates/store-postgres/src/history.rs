@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::{TaskId, Timestamp};
-use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished, Version};
+use laneway_store::{HistoryPosition, HistoryQuery, Retention, StoreError, StoredFinished, Version};
 use laneway_store_remote::Backend;
 use tokio_postgres::Row;
 
@@ -27,7 +27,7 @@ impl Postgres {
     ) -> Result<Vec<StoredFinished>, StoreError> {
         let sql = "SELECT version, position, task, ended, record FROM finished
                    WHERE (version, position) < ($1, $2) AND labels @> $4 ORDER BY version DESC, position DESC LIMIT $3";
-        let before = wanted.before.unwrap_or(Place { version: Version(u64::MAX), index: 0 });
+        let before = wanted.before.unwrap_or(HistoryPosition { version: Version(u64::MAX), index: 0 });
         let labels: Vec<&str> = wanted.labels.iter().map(|label| &**label).collect();
         let index = i32::try_from(before.index).unwrap_or(i32::MAX);
         let rows = self
@@ -43,7 +43,7 @@ impl Postgres {
         Ok(StoredFinished {
             task: TaskId(u128::from_be_bytes(task)),
             ended: Timestamp(row.get::<_, i64>(3) as u64),
-            place: Place { version, index: row.get::<_, i32>(1) as u32 },
+            place: HistoryPosition { version, index: row.get::<_, i32>(1) as u32 },
             record: Bytes::copy_from_slice(row.get(4)),
             result: None,
             labels: Vec::new(),

@@ -10,7 +10,7 @@ use laneway_store::{
     Append, Author, Durability, Head, HistoryQuery, Retention, StoreError, StoredFinished, StoredSnapshot,
     Version,
 };
-use laneway_store_remote::{Backend, Link, PAGE_BATCHES, Page, Recent, beyond_end};
+use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent, beyond_end};
 use redis::{Cmd, Value, cmd};
 use tokio::sync::mpsc;
 
@@ -158,7 +158,7 @@ impl Backend for Redis {
         Ok(())
     }
 
-    async fn page(&self, after: Version) -> Result<Page, StoreError> {
+    async fn page(&self, after: Version) -> Result<LogPage, StoreError> {
         let mut command = cmd("XRANGE");
         command.arg(&self.keys.log).arg(entry_id(after.next())).arg("+");
         command.arg("COUNT").arg(PAGE_BATCHES);

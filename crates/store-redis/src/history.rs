@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::TaskId;
-use laneway_store::{HistoryQuery, Place, Retention, StoreError, StoredFinished};
+use laneway_store::{HistoryPosition, HistoryQuery, Retention, StoreError, StoredFinished};
 use laneway_store_remote::Backend;
 use redis::{Cmd, Value, cmd};
 
@@ -47,7 +47,11 @@ impl Redis {
         Ok(listed)
     }
 
-    async fn members_before(&self, before: Option<Place>, max: usize) -> Result<Vec<Member>, StoreError> {
+    async fn members_before(
+        &self,
+        before: Option<HistoryPosition>,
+        max: usize,
+    ) -> Result<Vec<Member>, StoreError> {
         let end = match before {
             Some(place) => [b"(", &place_bytes(place)[..]].concat(),
             None => b"+".to_vec(),

@@ -18,7 +18,7 @@
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
-use laneway_store::{Author, BatchId, Head, Place, Version};
+use laneway_store::{Author, BatchId, Head, HistoryPosition, Version};
 use laneway_store_remote::escape;
 
 /// The layout that this program makes and reads. Another one is refused.
@@ -115,7 +115,7 @@ pub(crate) fn author_of(bytes: &[u8]) -> Option<Author> {
 /// A finished task in the sorted set, where the order of bytes is the order of places: version (8 bytes), index (4),
 /// when it ended (8), task (16), all big endian.
 pub(crate) struct Member {
-    pub(crate) place: Place,
+    pub(crate) place: HistoryPosition,
     pub(crate) ended: Timestamp,
     pub(crate) task: TaskId,
 }
@@ -130,8 +130,10 @@ impl Member {
         let (version, rest) = bytes.split_first_chunk()?;
         let (index, rest) = rest.split_first_chunk()?;
         let (ended, task) = rest.split_first_chunk()?;
-        let place =
-            Place { version: Version(u64::from_be_bytes(*version)), index: u32::from_be_bytes(*index) };
+        let place = HistoryPosition {
+            version: Version(u64::from_be_bytes(*version)),
+            index: u32::from_be_bytes(*index),
+        };
         let task = TaskId(u128::from_be_bytes(task.try_into().ok()?));
         Some(Member { place, ended: Timestamp(u64::from_be_bytes(*ended)), task })
     }
@@ -143,7 +145,7 @@ pub(crate) fn joined(labels: &[Box<str>]) -> String {
 }
 
 /// What the member of a place begins with.
-pub(crate) fn place_bytes(place: Place) -> Vec<u8> {
+pub(crate) fn place_bytes(place: HistoryPosition) -> Vec<u8> {
     [&place.version.0.to_be_bytes()[..], &place.index.to_be_bytes()].concat()
 }
 
@@ -164,7 +166,7 @@ mod tests {
         assert_eq!(head_of(&head_bytes(head)), Some(head));
         assert_eq!(head_of(&head_bytes(Head::EMPTY)), Some(Head::EMPTY));
         assert_eq!(head_of(b"short"), None);
-        let place = Place { version: Version(3), index: 9 };
+        let place = HistoryPosition { version: Version(3), index: 9 };
         let member = Member { place, ended: Timestamp(5), task: TaskId(77) };
         let back = Member::of(&member.bytes().into()).unwrap();
         assert_eq!((back.place, back.ended, back.task), (place, Timestamp(5), TaskId(77)));

@@ -1,15 +1,15 @@
 //! Batches in the answers of Redis.
 
 use laneway_store::{Author, StoredBatch};
-use laneway_store_remote::Page;
+use laneway_store_remote::LogPage;
 use redis::Value;
 
 use crate::keys::{author_of, version_of};
 
 /// The batches in an answer of XRANGE; `None`: it contains something else.
-pub(crate) fn page_of(value: Value) -> Option<Page> {
+pub(crate) fn page_of(value: Value) -> Option<LogPage> {
     let Value::Array(entries) = value else { return None };
-    let mut page = Page::default();
+    let mut page = LogPage::default();
     for entry in entries {
         let (batch, baton) = batch_of(entry)?;
         page.batches.push(batch);
@@ -34,8 +34,8 @@ fn batch_of(entry: Value) -> Option<(StoredBatch, Option<Author>)> {
 }
 
 /// The batches in an answer of XREAD from one stream: none when nothing came in time.
-pub(crate) fn page_of_stream(value: Value) -> Option<Page> {
-    let Value::Array(streams) = value else { return matches!(value, Value::Nil).then(Page::default) };
+pub(crate) fn page_of_stream(value: Value) -> Option<LogPage> {
+    let Value::Array(streams) = value else { return matches!(value, Value::Nil).then(LogPage::default) };
     let [Value::Array(stream)] = <[Value; 1]>::try_from(streams).ok()? else { return None };
     let [_, entries] = <[Value; 2]>::try_from(stream).ok()?;
     page_of(entries)

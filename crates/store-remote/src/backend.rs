@@ -14,7 +14,7 @@ use crate::recent::Recent;
 
 /// A part of the log, as one command reads it.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct LogPage {
     /// Batches in order, without a gap between them.
     pub batches: Vec<StoredBatch>,
     /// To whom the last of them passed the baton.
@@ -66,7 +66,7 @@ pub trait Backend: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// The first batches after a version, at most [`PAGE_BATCHES`](crate::PAGE_BATCHES) of them.
-    fn page(&self, after: Version) -> impl Future<Output = Result<Page, StoreError>> + Send;
+    fn page(&self, after: Version) -> impl Future<Output = Result<LogPage, StoreError>> + Send;
 
     /// Prepares to follow the log.
     fn follower(&self) -> Self::Follower;

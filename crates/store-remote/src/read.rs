@@ -2,7 +2,7 @@
 
 use laneway_store::{Head, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch, Version};
 
-use crate::backend::{Backend, Page, beyond_end};
+use crate::backend::{Backend, LogPage, beyond_end};
 
 /// The most batches of one page. Batches may be large.
 pub const PAGE_BATCHES: usize = 128;
@@ -56,7 +56,7 @@ async fn read_again<B: Backend>(
 }
 
 async fn page<B: Backend>(backend: &B, after: Version) -> Result<Vec<StoredBatch>, StoreError> {
-    let page: Page = backend.page(after).await?;
+    let page: LogPage = backend.page(after).await?;
     backend.recent().note_page(&page);
     Ok(page.batches)
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use laneway_store::{Author, READ_BATCHES_MAX, READ_BYTES_MAX, StoredBatch, Version, is_next};
 
-use crate::backend::Page;
+use crate::backend::LogPage;
 
 /// Batches without a gap between them, as many as one read returns at most. The oldest make room.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Recent {
     }
 
     /// Keeps batches, and forgets those that they do not follow.
-    pub fn add(&self, page: Page) {
+    pub fn add(&self, page: LogPage) {
         self.note_page(&page);
         let mut kept = self.kept();
         let Some(first) = page.batches.first() else { return };
@@ -49,7 +49,7 @@ impl Recent {
     }
 
     /// Keeps these batches in place of all others.
-    pub fn replace(&self, page: Page) {
+    pub fn replace(&self, page: LogPage) {
         self.clear();
         self.add(page);
     }
@@ -62,7 +62,7 @@ impl Recent {
         }
     }
 
-    pub(crate) fn note_page(&self, page: &Page) {
+    pub(crate) fn note_page(&self, page: &LogPage) {
         if let Some(last) = page.batches.last() {
             self.note(last.version, page.baton);
         }
@@ -112,8 +112,8 @@ mod tests {
     }
 
     /// Some of them, by their versions.
-    fn page<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> Page {
-        Page { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
+    fn page<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> LogPage {
+        LogPage { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
     }
 
     fn versions(recent: &Recent, after: u64) -> Vec<u64> {

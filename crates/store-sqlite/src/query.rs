@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    BatchId, Damage, Head, HistoryQuery, Place, READ_BATCHES_MAX, READ_BYTES_MAX, Record, StoreError,
-    StoredBatch, StoredFinished, StoredSnapshot, Version,
+    BatchId, Damage, Head, HistoryPosition, HistoryQuery, READ_BATCHES_MAX, READ_BYTES_MAX, Record,
+    StoreError, StoredBatch, StoredFinished, StoredSnapshot, Version,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
@@ -110,7 +110,7 @@ fn finished_of(row: &Row<'_>) -> rusqlite::Result<StoredFinished> {
     Ok(StoredFinished {
         task: TaskId(u128::from_be_bytes(task)),
         ended: Timestamp(row.get(3)?),
-        place: Place { version: Version(row.get(0)?), index: row.get(1)? },
+        place: HistoryPosition { version: Version(row.get(0)?), index: row.get(1)? },
         record: blob_of(row, 4)?,
         result: None,
         labels: Vec::new(),

@@ -49,6 +49,6 @@ pub use record::{
 };
 pub use store::{Answer, PUBLISHED_BYTES_MAX, READ_BATCHES_MAX, READ_BYTES_MAX, Store, UNREAD_MAX};
 pub use types::{
-    Append, Author, BatchId, Durability, Head, HistoryQuery, Place, Retention, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Append, Author, BatchId, Durability, Head, HistoryPosition, HistoryQuery, Retention, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };

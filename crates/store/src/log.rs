@@ -12,7 +12,7 @@ use crate::record::{
     unseal_finished, unseal_payload, unseal_result, unseal_snapshot,
 };
 use crate::store::Store;
-use crate::types::{Append, Head, HistoryQuery, Place, StoredFinished, StoredSnapshot, Version};
+use crate::types::{Append, Head, HistoryPosition, HistoryQuery, StoredFinished, StoredSnapshot, Version};
 
 /// What is appended in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Log {
             Ok(StoredFinished {
                 task: finished.task,
                 ended: finished.ended,
-                place: Place::default(),
+                place: HistoryPosition::default(),
                 record: seal_finished(name, finished)?,
                 result: seal_result(finished.task, finished.payload.as_ref(), result.as_ref()),
                 labels: finished.labels(),
@@ -222,7 +222,7 @@ impl Log {
     }
 
     /// Finished tasks, the newest first.
-    pub async fn history(&self, asked: HistoryQuery) -> Result<Vec<(Place, Finished)>, StoreError> {
+    pub async fn history(&self, asked: HistoryQuery) -> Result<Vec<(HistoryPosition, Finished)>, StoreError> {
         let stored = self.store.history(asked).await?;
         let open = |stored: StoredFinished| {
             Ok((stored.place, unseal_finished(self.store.name(), stored.task, &stored.record)?))

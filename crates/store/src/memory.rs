@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, watch};
 use crate::error::StoreError;
 use crate::store::{Answer, READ_BATCHES_MAX, READ_BYTES_MAX, Store, UNREAD_MAX};
 use crate::types::{
-    Append, Author, BatchId, Durability, Head, HistoryQuery, Place, Retention, StoredBatch, StoredFinished,
-    StoredSnapshot, Version,
+    Append, Author, BatchId, Durability, Head, HistoryPosition, HistoryQuery, Retention, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 
 /// Keeps everything in memory. Clones are handles on the same store.
@@ -32,8 +32,8 @@ struct Kept {
     line: VecDeque<Author>,
     snapshot: Option<StoredSnapshot>,
     blobs: HashMap<BlobId, Bytes>,
-    history: BTreeMap<Place, StoredFinished>,
-    places: HashMap<TaskId, Place>,
+    history: BTreeMap<HistoryPosition, StoredFinished>,
+    places: HashMap<TaskId, HistoryPosition>,
 }
 
 struct Logged {

@@ -80,7 +80,7 @@ pub struct StoredFinished {
     /// When it ended.
     pub ended: Timestamp,
     /// Where it stands in the history. An [`Append`] does not set it: the store does.
-    pub place: Place,
+    pub place: HistoryPosition,
     /// The task, as a record.
     pub record: Bytes,
     /// What it produced. A list leaves it out.
@@ -94,7 +94,7 @@ pub struct StoredFinished {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
     /// Those before this place. Default: from the newest on.
-    pub before: Option<Place>,
+    pub before: Option<HistoryPosition>,
     /// Those that have all of these labels. Default: any.
     pub labels: Vec<Box<str>>,
     /// At most this many.
@@ -103,7 +103,7 @@ pub struct HistoryQuery {
 
 /// A place in the history, which is ordered by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct HistoryPosition {
     /// The batch with which the task ended.
     pub version: Version,
     /// Which of the tasks that ended with that batch, counted from zero.
@@ -166,9 +166,9 @@ impl Append {
     }
 
     /// Where each of the finished tasks will stand.
-    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+    pub fn places(&self) -> impl Iterator<Item = HistoryPosition> + use<> {
         let version = self.outcome().version;
-        (0..).map(move |index| Place { version, index })
+        (0..).map(move |index| HistoryPosition { version, index })
     }
 }
 

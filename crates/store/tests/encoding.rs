@@ -20,8 +20,8 @@ use laneway_core::{
 };
 use laneway_store::testing::in_format;
 use laneway_store::{
-    Append, BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, FINISHED_FORMAT, Finished, Head, Log,
-    MemoryStore, Place, Record, SNAPSHOT_FORMAT, StoreError, StoredFinished, StoredSnapshot, Version,
+    Append, BATCH_FORMAT, Batch, BatchId, Entry, ErrorKind, FINISHED_FORMAT, Finished, Head, HistoryPosition,
+    Log, MemoryStore, Record, SNAPSHOT_FORMAT, StoreError, StoredFinished, StoredSnapshot, Version,
 };
 use proptest::prelude::*;
 
@@ -242,7 +242,7 @@ fn every_format_of_finished_tasks_can_be_read() {
             let stored = StoredFinished {
                 task: finished.task,
                 ended: finished.ended,
-                place: Place::default(),
+                place: HistoryPosition::default(),
                 record,
                 result: None,
                 labels: Vec::new(),

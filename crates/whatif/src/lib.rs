@@ -40,6 +40,6 @@ pub use script::Assumptions;
 pub use svg::Svg;
 pub use table::table;
 pub use trace::{
-    Arrival, Asker, Attempt, AttemptEnd, Header, Outcome, ParentOf, RetryOf, Sources, Strategy, TRACE_FORMAT,
-    Trace,
+    Arrival, Asker, AttemptEnd, Header, ParentOf, RecordedAttempt, RetryOf, Sources, Strategy, TRACE_FORMAT,
+    TaskOutcome, Trace,
 };

@@ -4,13 +4,13 @@ use laneway_core::{Source, TaskSpec, TaskView};
 use laneway_store::{Finished, Try};
 
 use crate::recorder::{Known, KnownParent, asked, attempt_end, outcome};
-use crate::trace::{Arrival, Attempt, AttemptEnd};
+use crate::trace::{Arrival, AttemptEnd, RecordedAttempt};
 
 /// A finished task.
 pub(crate) fn finished(task: Finished) -> Known {
     let submitted = task.submitted.0;
     let (outcome, reason) = outcome(&task.end);
-    let span = |start: u64, end: u64, how: AttemptEnd| Attempt {
+    let span = |start: u64, end: u64, how: AttemptEnd| RecordedAttempt {
         start_ms: start.saturating_sub(submitted),
         run_ms: end.saturating_sub(start),
         end: how,
@@ -18,7 +18,7 @@ pub(crate) fn finished(task: Finished) -> Known {
         borrowed: Vec::new(),
     };
     let tried = |tried: &Try| Some(span(tried.started?.0, tried.ended.0, AttemptEnd::Failed));
-    let mut attempts: Vec<Attempt> = task.tries.iter().filter_map(tried).collect();
+    let mut attempts: Vec<RecordedAttempt> = task.tries.iter().filter_map(tried).collect();
     // What was cancelled while it waited for its next attempt has no last run.
     let last = task.started.filter(|started| {
         task.tries.last().and_then(|tried| tried.started).is_none_or(|tried| tried < *started)
@@ -34,7 +34,7 @@ pub(crate) fn finished(task: Finished) -> Known {
 
 /// A task that was not over when the trace ends at `to`.
 pub(crate) fn live(task: TaskView, to: u64) -> Known {
-    let run = task.running.as_ref().map(|running| Attempt {
+    let run = task.running.as_ref().map(|running| RecordedAttempt {
         start_ms: running.started.since(task.submitted).0,
         run_ms: to.saturating_sub(running.started.0),
         end: AttemptEnd::Cut,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use laneway_core::LaneName;
 
 use crate::script::Assumptions;
-use crate::trace::{Arrival, Outcome, Trace};
+use crate::trace::{Arrival, TaskOutcome, Trace};
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was accepted.
-    Accepted(Outcome),
+    Accepted(TaskOutcome),
     /// It was not, with this code.
     Refused(String),
     /// Its parent did not get so far as to ask for it.
@@ -81,8 +81,8 @@ impl PlayedTask {
             Run { start, end, borrowed: attempt.borrowed.clone() }
         };
         let fate = match (arrival.outcome, &arrival.reason) {
-            (Outcome::Refused, Some(code)) => Fate::Refused(code.clone()),
-            (Outcome::Refused, None) => Fate::Refused("UNKNOWN".to_owned()),
+            (TaskOutcome::Refused, Some(code)) => Fate::Refused(code.clone()),
+            (TaskOutcome::Refused, None) => Fate::Refused("UNKNOWN".to_owned()),
             (outcome, _) => Fate::Accepted(outcome),
         };
         PlayedTask {

@@ -6,7 +6,7 @@ use std::fmt;
 use laneway_core::{LANES_PER_TASK_MAX, PRIORITY_MAX, Timestamp};
 use serde::Deserialize;
 
-use crate::trace::{Arrival, Header, Outcome, TRACE_FORMAT, Trace};
+use crate::trace::{Arrival, Header, TRACE_FORMAT, TaskOutcome, Trace};
 
 /// What is wrong with a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn read_arrival(line: &str) -> Result<Arrival, String> {
     if arrival.at_ms.saturating_add(longest) > Timestamp::MAX.0 {
         return Err(format!("times must be at most {} (the year 2445)", Timestamp::MAX));
     }
-    if arrival.outcome == Outcome::Refused && !arrival.attempts.is_empty() {
+    if arrival.outcome == TaskOutcome::Refused && !arrival.attempts.is_empty() {
         return Err("a task that was refused cannot have attempts".to_owned());
     }
     Ok(arrival)

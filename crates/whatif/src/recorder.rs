@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use laneway_core::{End, Event, LaneName, SessionChange, StopReason, TaskId, TaskSpec};
 use laneway_store::Batch;
 
-use crate::trace::{Arrival, Attempt, AttemptEnd, Outcome};
+use crate::trace::{Arrival, AttemptEnd, RecordedAttempt, TaskOutcome};
 
 /// A task of which something is known, before it has a number.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ impl Recorder {
 impl Heard {
     fn start(&mut self, at: u64, borrowed: Vec<u8>) {
         let start_ms = at.saturating_sub(self.known.arrival.at_ms);
-        let attempt = Attempt { start_ms, run_ms: 0, end: AttemptEnd::Cut, stop_ms: None, borrowed };
+        let attempt = RecordedAttempt { start_ms, run_ms: 0, end: AttemptEnd::Cut, stop_ms: None, borrowed };
         self.known.arrival.attempts.push(attempt);
         (self.runs, self.told) = (true, None);
     }
@@ -162,7 +162,7 @@ pub(crate) fn asked(at: u64, spec: TaskSpec) -> Arrival {
         run_after_ms: spec.run_after.map(|length| length.0),
         retry: spec.retry.map(Into::into),
         attempts: Vec::new(),
-        outcome: Outcome::Live,
+        outcome: TaskOutcome::Live,
         reason: None,
         ended_ms: None,
     }
@@ -175,27 +175,27 @@ fn session_of(lanes: &[LaneName]) -> Option<String> {
 }
 
 /// How an attempt ended with which the task ended so.
-pub(crate) fn attempt_end(outcome: Outcome) -> AttemptEnd {
+pub(crate) fn attempt_end(outcome: TaskOutcome) -> AttemptEnd {
     match outcome {
-        Outcome::Completed => AttemptEnd::Completed,
-        Outcome::Failed => AttemptEnd::Failed,
-        Outcome::TimedOut => AttemptEnd::TimedOut,
-        Outcome::Lost => AttemptEnd::Lost,
+        TaskOutcome::Completed => AttemptEnd::Completed,
+        TaskOutcome::Failed => AttemptEnd::Failed,
+        TaskOutcome::TimedOut => AttemptEnd::TimedOut,
+        TaskOutcome::Lost => AttemptEnd::Lost,
         _ => AttemptEnd::Cut,
     }
 }
 
 /// The end of a task, and why it was cancelled.
-pub(crate) fn outcome(end: &End) -> (Outcome, Option<String>) {
+pub(crate) fn outcome(end: &End) -> (TaskOutcome, Option<String>) {
     match end {
-        End::Completed => (Outcome::Completed, None),
-        End::Failed { .. } => (Outcome::Failed, None),
-        End::TimedOut => (Outcome::TimedOut, None),
+        End::Completed => (TaskOutcome::Completed, None),
+        End::Failed { .. } => (TaskOutcome::Failed, None),
+        End::TimedOut => (TaskOutcome::TimedOut, None),
         End::Cancelled { reason } => {
-            (Outcome::Cancelled, Some(laneway_protocol::cancel_reason(*reason).to_owned()))
+            (TaskOutcome::Cancelled, Some(laneway_protocol::cancel_reason(*reason).to_owned()))
         }
-        End::Expired => (Outcome::Expired, None),
-        End::WaitTimeout => (Outcome::WaitTimeout, None),
-        End::Lost => (Outcome::Lost, None),
+        End::Expired => (TaskOutcome::Expired, None),
+        End::WaitTimeout => (TaskOutcome::WaitTimeout, None),
+        End::Lost => (TaskOutcome::Lost, None),
     }
 }

@@ -12,7 +12,7 @@ use laneway_core::{
 use crate::family::Deed;
 use crate::played::{Fate, Played, PlayedTask, Run};
 use crate::script::{RunEnd, Script, task_id};
-use crate::trace::{Outcome, Trace};
+use crate::trace::{TaskOutcome, Trace};
 
 /// Why a trace could not be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,9 +185,9 @@ impl<'a> Replay<'a> {
         let spec = self.script.spec(task, is_live);
         self.played[task].arrived = due.at;
         self.played[task].ready = due.at + arrival.run_after_ms.unwrap_or_default();
-        self.played[task].fate = Fate::Accepted(Outcome::Live);
+        self.played[task].fate = Fate::Accepted(TaskOutcome::Live);
         let is_own_wish =
-            arrival.outcome == Outcome::Cancelled && arrival.reason.as_deref() != Some("parent");
+            arrival.outcome == TaskOutcome::Cancelled && arrival.reason.as_deref() != Some("parent");
         if let Some(ended) = arrival.ended_ms.filter(|_| is_own_wish) {
             self.push(due.at + ended, What::Cancel, task, 0);
         }
@@ -274,13 +274,13 @@ impl<'a> Replay<'a> {
         self.stop(task);
         self.played[task].ended = Some(self.now());
         self.played[task].fate = Fate::Accepted(match end {
-            End::Completed => Outcome::Completed,
-            End::Failed { .. } => Outcome::Failed,
-            End::TimedOut => Outcome::TimedOut,
-            End::Cancelled { .. } => Outcome::Cancelled,
-            End::Expired => Outcome::Expired,
-            End::WaitTimeout => Outcome::WaitTimeout,
-            End::Lost => Outcome::Lost,
+            End::Completed => TaskOutcome::Completed,
+            End::Failed { .. } => TaskOutcome::Failed,
+            End::TimedOut => TaskOutcome::TimedOut,
+            End::Cancelled { .. } => TaskOutcome::Cancelled,
+            End::Expired => TaskOutcome::Expired,
+            End::WaitTimeout => TaskOutcome::WaitTimeout,
+            End::Lost => TaskOutcome::Lost,
         });
         self.tell_parent(task);
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::played::{Fate, Played, PlayedTask};
 use crate::script::Assumptions;
-use crate::trace::{Arrival, Outcome, Trace};
+use crate::trace::{Arrival, TaskOutcome, Trace};
 
 /// Two ways in which the same work went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -130,7 +130,7 @@ fn fates(tasks: &[PlayedTask]) -> (BTreeMap<&'static str, u64>, BTreeMap<String,
         match &task.fate {
             Fate::Accepted(outcome) => *outcomes.entry(outcome.as_str()).or_default() += 1,
             Fate::Refused(code) => {
-                *outcomes.entry(Outcome::Refused.as_str()).or_default() += 1;
+                *outcomes.entry(TaskOutcome::Refused.as_str()).or_default() += 1;
                 *refusals.entry(code.clone()).or_default() += 1;
             }
             Fate::Unasked => {}
@@ -287,7 +287,7 @@ mod tests {
             ready,
             runs: vec![crate::played::Run { start, end: start, borrowed: vec![] }],
             ended: Some(start),
-            fate: Fate::Accepted(Outcome::Completed),
+            fate: Fate::Accepted(TaskOutcome::Completed),
         };
         // A span of 239 ms: one part for each.
         let parts = waiting(&[task(0, 100), task(50, 60), task(239, 239)], 0, 239);

@@ -6,7 +6,7 @@ use laneway_core::{Command, Fence, Millis, Name, Outcome, Parent, TaskId, TaskSp
 use serde::Serialize;
 
 use crate::family::{Child, Family};
-use crate::trace::{Arrival, Attempt, AttemptEnd, Trace};
+use crate::trace::{Arrival, AttemptEnd, RecordedAttempt, Trace};
 
 /// The run time of a task when nothing of the trace ran to its end.
 const RUN_UNKNOWN_MS: u64 = 1000;
@@ -149,7 +149,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    fn recorded(&self, arrival: &Arrival, attempt: &Attempt) -> Act {
+    fn recorded(&self, arrival: &Arrival, attempt: &RecordedAttempt) -> Act {
         let run_ms = match is_cut(attempt) {
             // It was not over then.
             true => self.median_of(&arrival.kind).max(attempt.run_ms.saturating_add(1)),
@@ -186,7 +186,7 @@ pub(crate) fn task_id(place: usize) -> TaskId {
     TaskId(place as u128 + 1)
 }
 
-fn is_cut(attempt: &Attempt) -> bool {
+fn is_cut(attempt: &RecordedAttempt) -> bool {
     matches!(attempt.end, AttemptEnd::TimedOut | AttemptEnd::Cut)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::report::{Comparison, Fairness, LaneReport, Report};
 use crate::script::Assumptions;
-use crate::trace::Outcome;
+use crate::trace::TaskOutcome;
 
 /// So many lanes are told, those with the most tasks.
 const LANES_MAX: usize = 20;
@@ -36,7 +36,7 @@ pub fn table(comparison: &Comparison) -> String {
 
 fn outcomes(text: &mut Text, before: &Report, after: &Report) {
     text.heading("Ends");
-    for outcome in Outcome::ALL.iter().filter(|outcome| **outcome != Outcome::Refused) {
+    for outcome in TaskOutcome::ALL.iter().filter(|outcome| **outcome != TaskOutcome::Refused) {
         let count = |report: &Report| report.outcomes.get(outcome.as_str()).copied().unwrap_or_default();
         text.counts(outcome.as_str(), count(before), count(after));
     }

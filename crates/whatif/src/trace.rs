@@ -108,9 +108,9 @@ pub struct Arrival {
     pub retry: Option<RetryOf>,
     /// Its attempts, in order.
     #[serde(default)]
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RecordedAttempt>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: TaskOutcome,
     /// Why it was cancelled, or the code with which it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -133,7 +133,7 @@ pub struct ParentOf {
 /// One attempt at a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attempt {
+pub struct RecordedAttempt {
     /// When it started, counted from the arrival.
     pub start_ms: u64,
     /// How long it ran.
@@ -167,7 +167,7 @@ pub enum AttemptEnd {
 /// What became of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// An attempt succeeded.
     Completed,
     /// The last attempt failed.
@@ -248,7 +248,7 @@ impl Trace {
 
 impl Arrival {
     /// When an attempt started and ended, in milliseconds since 1970.
-    pub(crate) fn span(&self, attempt: &Attempt) -> (u64, u64) {
+    pub(crate) fn span(&self, attempt: &RecordedAttempt) -> (u64, u64) {
         let start = self.at_ms.saturating_add(attempt.start_ms);
         (start, start.saturating_add(attempt.run_ms))
     }
@@ -259,32 +259,32 @@ impl Arrival {
     }
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Outcome; 9] = [
-        Outcome::Completed,
-        Outcome::Failed,
-        Outcome::TimedOut,
-        Outcome::Cancelled,
-        Outcome::Expired,
-        Outcome::WaitTimeout,
-        Outcome::Lost,
-        Outcome::Refused,
-        Outcome::Live,
+    pub const ALL: [TaskOutcome; 9] = [
+        TaskOutcome::Completed,
+        TaskOutcome::Failed,
+        TaskOutcome::TimedOut,
+        TaskOutcome::Cancelled,
+        TaskOutcome::Expired,
+        TaskOutcome::WaitTimeout,
+        TaskOutcome::Lost,
+        TaskOutcome::Refused,
+        TaskOutcome::Live,
     ];
 
     /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Completed => "completed",
-            Outcome::Failed => "failed",
-            Outcome::TimedOut => "timed_out",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Expired => "expired",
-            Outcome::WaitTimeout => "wait_timeout",
-            Outcome::Lost => "lost",
-            Outcome::Refused => "refused",
-            Outcome::Live => "live",
+            TaskOutcome::Completed => "completed",
+            TaskOutcome::Failed => "failed",
+            TaskOutcome::TimedOut => "timed_out",
+            TaskOutcome::Cancelled => "cancelled",
+            TaskOutcome::Expired => "expired",
+            TaskOutcome::WaitTimeout => "wait_timeout",
+            TaskOutcome::Lost => "lost",
+            TaskOutcome::Refused => "refused",
+            TaskOutcome::Live => "live",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use laneway_config::{Profile, parse};
-use laneway_whatif::{Fate, Outcome, Played, Report, Trace, read_trace, replay};
+use laneway_whatif::{Fate, Played, Report, TaskOutcome, Trace, read_trace, replay};
 
 const TRACES: u64 = 60;
 
@@ -126,7 +126,7 @@ fn everything_ends_no_limit_is_exceeded_and_nothing_depends_on_chance() {
             assert!(limit.is_none_or(|limit| most <= i64::from(limit)), "seed {seed}: {most} in {lane}");
         }
         for task in &played.tasks {
-            assert_ne!(task.fate, Fate::Accepted(Outcome::Live), "seed {seed}\n{hcl}");
+            assert_ne!(task.fate, Fate::Accepted(TaskOutcome::Live), "seed {seed}\n{hcl}");
             *seen.entry(format!("{:?}", task.fate)).or_default() += 1;
         }
         let report = Report::new("new.hcl", &trace, &played);

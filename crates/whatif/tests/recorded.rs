@@ -8,7 +8,7 @@ use std::time::Duration;
 use laneway_core::{Block, LaneSettings, Pattern, Retry, Source};
 use laneway_engine::{Context, Failure, Handle, Options, Task};
 use laneway_store::{Log, MemoryStore, Store};
-use laneway_whatif::{Fate, Outcome, Played, Trace, export, read_trace, replay};
+use laneway_whatif::{Fate, Played, TaskOutcome, Trace, export, read_trace, replay};
 use serde_json::Value;
 
 /// The engine decides a moment after what it decides about, and the next run begins a moment later.
@@ -100,7 +100,7 @@ async fn the_same_configuration_gives_the_recorded_starts_and_waits() {
     }
     // It would be nothing to reproduce if nothing had waited, failed or timed out.
     let waited = was.tasks.iter().filter(|task| task.waited() > Some(50)).count();
-    let late = was.tasks.iter().filter(|task| task.fate == Fate::Accepted(Outcome::TimedOut)).count();
+    let late = was.tasks.iter().filter(|task| task.fate == Fate::Accepted(TaskOutcome::TimedOut)).count();
     let tried = was.tasks.iter().filter(|task| task.runs.len() > 1).count();
     assert!(waited > 20 && late > 3 && tried > 10, "{waited} {late} {tried}");
 }

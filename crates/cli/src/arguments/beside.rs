@@ -8,7 +8,7 @@ use super::Asking;
 
 /// Which configuration is meant.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct ConfigFile {
     /// The configuration file; laneway.hcl, if there is one
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
     /// Where to listen, in place of what the file says
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
@@ -53,13 +53,13 @@ pub(crate) enum TokenCommand {
     /// Makes a token and prints it, once
     Create(NewToken),
     /// Lists tokens, without their secrets
-    List(Place),
+    List(ConfigFile),
     /// Takes a token away
     Remove {
         /// The part before the dot
         id: String,
         #[command(flatten)]
-        place: Place,
+        place: ConfigFile,
     },
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct NewToken {
     #[arg(long)]
     pub(crate) speaks_for_others: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
 }
 
 fn scope(text: &str) -> Result<laneway_protocol::Scope, String> {
@@ -116,7 +116,7 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Args)]
 pub(crate) struct Checked {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
     /// Also what is only a default
     #[arg(long)]
     pub(crate) all: bool,
@@ -130,7 +130,7 @@ pub(crate) struct Export {
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
 }
 
 #[derive(Debug, Args)]
@@ -141,13 +141,13 @@ pub(crate) struct Import {
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ConfigFile,
     /// The server to look at as well; without it the address of the configuration
     #[arg(long, value_name = "URL", env = "LANEWAY_URL")]
     pub(crate) url: Option<String>,

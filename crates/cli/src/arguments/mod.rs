@@ -7,7 +7,7 @@ pub(crate) mod work;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use beside::{
-    Audit, AuditCommand, ConfigCommand, Doctor, Export, Import, Man, Mcp, NewToken, Place, Serve, Shell,
+    Audit, AuditCommand, ConfigCommand, ConfigFile, Doctor, Export, Import, Man, Mcp, NewToken, Serve, Shell,
     TokenCommand,
 };
 pub(crate) use lanes::{Lanes, LanesCommand, Schedules, SchedulesCommand, Sessions, SessionsCommand};

@@ -5,7 +5,7 @@ use laneway_protocol::CancelManyRequest;
 use serde_json::json;
 
 use crate::arguments::Cancel;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 use crate::output::format;
 
@@ -13,7 +13,7 @@ use crate::output::format;
 const EVERYTHING: &str = "global";
 
 /// Cancels what was named.
-pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Cancel) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let which = CancelManyRequest {
         lane: if verb.all { Some(EVERYTHING.to_owned()) } else { verb.which.lane },
@@ -36,13 +36,13 @@ pub(crate) async fn run(verb: Cancel) -> Result<(), Trouble> {
     }
     if verb.ids.is_empty() {
         let why = "say which: TASK, --all, --lane, --session, --kind or --group";
-        return Err(Trouble::Input(why.to_owned()));
+        return Err(CliError::Input(why.to_owned()));
     }
     cancel_each(&client, &verb.ids, verb.asking.json).await
 }
 
 /// One after another. One that cannot be cancelled keeps no other from it, and is told of in its place.
-async fn cancel_each(client: &Client, ids: &[String], is_json: bool) -> Result<(), Trouble> {
+async fn cancel_each(client: &Client, ids: &[String], is_json: bool) -> Result<(), CliError> {
     let mut answers = Vec::new();
     let mut failed = None;
     for id in ids {
@@ -63,7 +63,7 @@ async fn cancel_each(client: &Client, ids: &[String], is_json: bool) -> Result<(
     if is_json {
         output::json(&answers)?;
     }
-    failed.map_or(Ok(()), |error| Err(Trouble::Reported(error)))
+    failed.map_or(Ok(()), |error| Err(CliError::Reported(error)))
 }
 
 /// How many were cancelled, in the words that a status bar shows.

@@ -7,7 +7,7 @@ use laneway_client::{Client, Error};
 use laneway_protocol::{Code, DeadLetterView, RedriveAnswer};
 
 use crate::arguments::{Dlq, DlqCommand, Letters};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::progress;
 use crate::output::{self, Rows};
@@ -18,7 +18,7 @@ const PAGE: u32 = 500;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does what was asked.
-pub(crate) async fn run(verb: Dlq) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Dlq) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     match verb.command {
@@ -30,7 +30,7 @@ pub(crate) async fn run(verb: Dlq) -> Result<(), Trouble> {
             let letters = all(&client, usize::MAX).await?;
             let letter = letters.into_iter().find(|letter| letter.id == id);
             let letter = letter.ok_or_else(|| {
-                Trouble::Failure("there is no such dead letter; `laneway dlq` lists them".to_owned())
+                CliError::Failure("there is no such dead letter; `laneway dlq` lists them".to_owned())
             })?;
             if is_json { output::json(&letter) } else { show(&letter) }
         }
@@ -46,7 +46,7 @@ enum Deed {
     Discard,
 }
 
-async fn all(client: &Client, most: usize) -> Result<Vec<DeadLetterView>, Trouble> {
+async fn all(client: &Client, most: usize) -> Result<Vec<DeadLetterView>, CliError> {
     let mut letters = Vec::new();
     let mut cursor: Option<String> = None;
     while letters.len() < most {
@@ -62,11 +62,11 @@ async fn all(client: &Client, most: usize) -> Result<Vec<DeadLetterView>, Troubl
 }
 
 /// One letter after another, so that whoever waits sees how far it is, and whatever stops it stops it between two.
-async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Result<(), Trouble> {
+async fn act(client: &Client, letters: Letters, deed: Deed, is_json: bool) -> Result<(), CliError> {
     let is_bulk = letters.all || letters.lane.is_some() || letters.kind.is_some();
     let ids = match (is_bulk, letters.ids.is_empty()) {
         (false, true) => {
-            return Err(Trouble::Input("say which: TASK, --all, --lane or --kind".to_owned()));
+            return Err(CliError::Input("say which: TASK, --all, --lane or --kind".to_owned()));
         }
         (false, false) => letters.ids,
         (true, _) => {
@@ -152,7 +152,7 @@ async fn patiently(client: &Client, id: &str, deed: Deed, bar: &ProgressBar) -> 
     }
 }
 
-fn list(letters: &[DeadLetterView]) -> Result<(), Trouble> {
+fn list(letters: &[DeadLetterView]) -> Result<(), CliError> {
     let mut rows = Rows::under(&["TASK", "LANE", "?KIND", "?>TRIES", ">AGE", "ERROR"]);
     for letter in letters {
         rows.add([
@@ -167,7 +167,7 @@ fn list(letters: &[DeadLetterView]) -> Result<(), Trouble> {
     rows.print("There are no dead letters.")
 }
 
-fn show(letter: &DeadLetterView) -> Result<(), Trouble> {
+fn show(letter: &DeadLetterView) -> Result<(), CliError> {
     output::pairs(&[
         ("task", letter.id.clone()),
         ("lane", letter.lane.clone()),

@@ -7,7 +7,7 @@ use laneway_client::Events;
 use laneway_protocol::{EventFrame, EventName};
 use serde_json::Value;
 
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 use crate::output::format;
 use crate::output::progress;
@@ -40,7 +40,7 @@ impl Follow {
     }
 
     /// Shows everything until the task is over; an error if it did not succeed.
-    pub(crate) async fn until_over(mut self, mut events: Events) -> Result<(), Trouble> {
+    pub(crate) async fn until_over(mut self, mut events: Events) -> Result<(), CliError> {
         loop {
             let next = events.next().await;
             let frame = match next {
@@ -56,14 +56,14 @@ impl Follow {
         self.quiet();
         match (self.is_over, self.failure) {
             (true, None) => Ok(()),
-            (true, Some(why)) => Err(Trouble::Failure(why)),
-            (false, _) => Err(Trouble::Failure(
+            (true, Some(why)) => Err(CliError::Failure(why)),
+            (false, _) => Err(CliError::Failure(
                 "the server ended the stream before the task was over; `laneway tasks show` says how it stands".to_owned(),
             )),
         }
     }
 
-    fn show(&mut self, frame: &EventFrame) -> Result<(), Trouble> {
+    fn show(&mut self, frame: &EventFrame) -> Result<(), CliError> {
         if self.is_json {
             output::json_line(frame)?;
         }
@@ -127,7 +127,7 @@ impl Follow {
     }
 
     /// More of what it says, on standard output.
-    fn stream(&mut self, text: &str) -> Result<(), Trouble> {
+    fn stream(&mut self, text: &str) -> Result<(), CliError> {
         if self.is_json || text.is_empty() {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Follow {
         }
     }
 
-    fn complete(&mut self, result: &Value) -> Result<(), Trouble> {
+    fn complete(&mut self, result: &Value) -> Result<(), CliError> {
         match (self.is_json, self.has_streamed) {
             (true, _) => Ok(()),
             (false, true) => self.end_line(),
@@ -153,7 +153,7 @@ impl Follow {
         }
     }
 
-    fn end_line(&mut self) -> Result<(), Trouble> {
+    fn end_line(&mut self) -> Result<(), CliError> {
         match std::mem::replace(&mut self.ends_line, true) {
             true => Ok(()),
             false => output::text("\n"),

@@ -7,7 +7,7 @@ use laneway_protocol::LaneNumbers;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Lanes, LanesCommand};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
@@ -17,7 +17,7 @@ const PAGE: u32 = 500;
 const LISTED_MAX: usize = 5_000;
 
 /// Does what was asked.
-pub(crate) async fn run(verb: Lanes) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     let lane = match verb.command {
@@ -40,11 +40,11 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), Trouble> {
 }
 
 /// `retry.max_retries=3` as the server reads it. Its own words say what is wrong with a value.
-fn changes(settings: &[String]) -> Result<Value, Trouble> {
+fn changes(settings: &[String]) -> Result<Value, CliError> {
     let mut changes = Map::new();
     for setting in settings {
         let Some((name, value)) = setting.split_once('=') else {
-            return Err(Trouble::Input(format!("{setting} is no SETTING=VALUE, such as max_concurrency=4")));
+            return Err(CliError::Input(format!("{setting} is no SETTING=VALUE, such as max_concurrency=4")));
         };
         let value = match serde_json::from_str::<Value>(value) {
             Ok(value) if value.is_number() || value.is_boolean() => value,
@@ -59,13 +59,13 @@ fn changes(settings: &[String]) -> Result<Value, Trouble> {
             (Some(_), _) => true,
         };
         if is_given_before {
-            return Err(Trouble::Input(format!("{first} is given twice, and only one of them could hold")));
+            return Err(CliError::Input(format!("{first} is given twice, and only one of them could hold")));
         }
     }
     Ok(Value::Object(changes))
 }
 
-async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), Trouble> {
+async fn list(client: &Client, all: bool, is_json: bool) -> Result<(), CliError> {
     let mut lanes = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -126,7 +126,7 @@ pub(crate) fn state(lane: &LaneNumbers) -> &'static str {
     }
 }
 
-fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), Trouble> {
+fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(lane);
     }
@@ -166,7 +166,7 @@ fn show(lane: &LaneNumbers, is_json: bool) -> Result<(), Trouble> {
     settings(&lane.settings)
 }
 
-fn settings(settings: &BTreeMap<String, Value>) -> Result<(), Trouble> {
+fn settings(settings: &BTreeMap<String, Value>) -> Result<(), CliError> {
     output::line("")?;
     let pairs: Vec<(&str, String)> =
         settings.iter().map(|(name, value)| (name.as_str(), format::full(value))).collect();

@@ -3,21 +3,21 @@
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Man, Shell};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 
 /// Prints completions for a shell.
-pub(crate) fn completions(verb: &Shell) -> Result<(), Trouble> {
+pub(crate) fn completions(verb: &Shell) -> Result<(), CliError> {
     let shell: clap_complete::Shell =
-        verb.shell.parse().map_err(|_| Trouble::Input("the shell must be bash, zsh or fish".to_owned()))?;
+        verb.shell.parse().map_err(|_| CliError::Input("the shell must be bash, zsh or fish".to_owned()))?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "laneway", &mut script);
     output::text(&String::from_utf8_lossy(&script))
 }
 
 /// Prints the page of the program, or writes one for each verb.
-pub(crate) fn man(verb: &Man) -> Result<(), Trouble> {
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot write the manual: {error}"));
+pub(crate) fn man(verb: &Man) -> Result<(), CliError> {
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot write the manual: {error}"));
     match &verb.out {
         Some(dir) => {
             std::fs::create_dir_all(dir).map_err(cannot)?;

@@ -4,36 +4,36 @@ use std::path::PathBuf;
 
 use laneway_server::{Tokens, audit_file, state_dir, tokens_file};
 
-use crate::arguments::{Audit, NewToken, Place};
+use crate::arguments::{Audit, ConfigFile, NewToken};
 use crate::commands::serve::configuration;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
 /// How many lines of the audit log one page brings.
 const AUDIT_PAGE: u32 = 500;
 
-fn state(place: &Place) -> Result<PathBuf, Trouble> {
+fn state(place: &ConfigFile) -> Result<PathBuf, CliError> {
     let (config, _) = configuration(place, &[])?;
     state_dir(&config).ok_or_else(|| {
         let why = "a server whose store is in memory forgets its tokens; set server { state = \"...\" }";
-        Trouble::Input(why.to_owned())
+        CliError::Input(why.to_owned())
     })
 }
 
-fn tokens(place: &Place) -> Result<Tokens, Trouble> {
-    Tokens::open(Some(tokens_file(&state(place)?))).map_err(|error| Trouble::Failure(error.to_string()))
+fn tokens(place: &ConfigFile) -> Result<Tokens, CliError> {
+    Tokens::open(Some(tokens_file(&state(place)?))).map_err(|error| CliError::Failure(error.to_string()))
 }
 
 /// Makes a token and prints it.
-pub(crate) fn create_token(new: NewToken) -> Result<(), Trouble> {
+pub(crate) fn create_token(new: NewToken) -> Result<(), CliError> {
     let tokens = tokens(&new.place)?;
     let asked = laneway_protocol::NewToken {
         subject: new.subject,
         scopes: new.scopes,
         speaks_for_others: new.speaks_for_others,
     };
-    let created = tokens.create(&asked, format::now()).map_err(|error| Trouble::Input(error.to_string()))?;
+    let created = tokens.create(&asked, format::now()).map_err(|error| CliError::Input(error.to_string()))?;
     match new.place.json {
         true => output::json(&created),
         false => output::line(&created.token),
@@ -41,7 +41,7 @@ pub(crate) fn create_token(new: NewToken) -> Result<(), Trouble> {
 }
 
 /// Lists tokens.
-pub(crate) fn list_tokens(place: &Place) -> Result<(), Trouble> {
+pub(crate) fn list_tokens(place: &ConfigFile) -> Result<(), CliError> {
     let list = tokens(place)?.list();
     if place.json {
         return output::json(&list);
@@ -55,16 +55,16 @@ pub(crate) fn list_tokens(place: &Place) -> Result<(), Trouble> {
 }
 
 /// Takes a token away.
-pub(crate) fn remove_token(id: &str, place: &Place) -> Result<(), Trouble> {
-    match tokens(place)?.remove(id).map_err(|error| Trouble::Failure(error.to_string()))? {
+pub(crate) fn remove_token(id: &str, place: &ConfigFile) -> Result<(), CliError> {
+    match tokens(place)?.remove(id).map_err(|error| CliError::Failure(error.to_string()))? {
         true if place.json => output::json(&serde_json::json!({ "removed": id })),
         true => output::line("Removed."),
-        false => Err(Trouble::Input("there is no such token; `laneway token list` shows all".to_owned())),
+        false => Err(CliError::Input("there is no such token; `laneway token list` shows all".to_owned())),
     }
 }
 
 /// Shows who did what, the newest last.
-pub(crate) async fn list_audit(verb: Audit) -> Result<(), Trouble> {
+pub(crate) async fn list_audit(verb: Audit) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let mut entries = Vec::new();
     let mut cursor: Option<String> = None;
@@ -100,12 +100,12 @@ pub(crate) fn verify_audit(
     file: Option<PathBuf>,
     config: Option<PathBuf>,
     is_json: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let file = match file {
         Some(file) => file,
-        None => audit_file(&state(&Place { config, json: is_json })?),
+        None => audit_file(&state(&ConfigFile { config, json: is_json })?),
     };
-    let lines = laneway_server::verify_audit(&file).map_err(|error| Trouble::Failure(error.to_string()))?;
+    let lines = laneway_server::verify_audit(&file).map_err(|error| CliError::Failure(error.to_string()))?;
     match is_json {
         true => output::json(&serde_json::json!({ "lines": lines, "whole": true })),
         false => output::line(&format!("{lines} lines, none changed")),
@@ -113,7 +113,7 @@ pub(crate) fn verify_audit(
 }
 
 /// Checks the configuration and prints what holds.
-pub(crate) fn check_config(place: &Place, all: bool) -> Result<(), Trouble> {
+pub(crate) fn check_config(place: &ConfigFile, all: bool) -> Result<(), CliError> {
     let (config, _) = configuration(place, &[])?;
     for warning in &config.warnings {
         eprintln!("laneway: {warning}");

@@ -3,12 +3,12 @@
 use laneway_protocol::{NewSchedule, ScheduleChange, ScheduleRun, ScheduleView};
 
 use crate::arguments::{Schedules, SchedulesCommand};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
 /// Does what was asked.
-pub(crate) async fn run(verb: Schedules) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Schedules) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     let schedules = match verb.command {
@@ -53,7 +53,7 @@ fn enabled(enabled: bool) -> ScheduleChange {
     ScheduleChange { enabled: Some(enabled), ..ScheduleChange::default() }
 }
 
-fn list(schedules: &[ScheduleView]) -> Result<(), Trouble> {
+fn list(schedules: &[ScheduleView]) -> Result<(), CliError> {
     let mut rows = Rows::under(&["SCHEDULE", "CRON", "ZONE", "AGENT", "NEXT", "LAST", "FROM", "MESSAGE"]);
     for schedule in schedules {
         let next = match (schedule.enabled, schedule.next_runs.first()) {
@@ -75,7 +75,7 @@ fn list(schedules: &[ScheduleView]) -> Result<(), Trouble> {
     rows.print("There are no schedules.")
 }
 
-fn runs(runs: &[ScheduleRun], is_json: bool) -> Result<(), Trouble> {
+fn runs(runs: &[ScheduleRun], is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(&runs);
     }

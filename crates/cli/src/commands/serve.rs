@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use laneway_config::{Config, Profile, Store as StorePlace};
+use laneway_config::{Config, Profile, StoreLocation};
 use laneway_server::{Parts, Server, state_dir, with_echo};
 use laneway_store::{Store, StoreError};
 use laneway_store_postgres::PostgresStore;
@@ -13,31 +13,31 @@ use laneway_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::{Place, Serve};
-use crate::error::Trouble;
+use crate::arguments::{ConfigFile, Serve};
+use crate::error::CliError;
 
 /// The file that is read where none is named.
 const USUAL_FILE: &str = "laneway.hcl";
 
 /// Reads the configuration that is meant; `overrides` stand above the environment.
 pub(crate) fn configuration(
-    place: &Place,
+    place: &ConfigFile,
     overrides: &[(&str, &str)],
-) -> Result<(Config, Option<PathBuf>), Trouble> {
+) -> Result<(Config, Option<PathBuf>), CliError> {
     let environment = laneway_config::with_options(std::env::vars(), overrides.iter().copied());
     let file = place.config.clone().or_else(|| Path::new(USUAL_FILE).exists().then(|| USUAL_FILE.into()));
     let config = match &file {
         Some(file) => laneway_config::load(file, Profile::SERVER, environment),
         None => laneway_config::without_file(Profile::SERVER, environment),
     };
-    let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    let mut config = config.map_err(|errors| CliError::Input(errors.to_string()))?;
     with_echo(&mut config);
-    laneway_server::check_schedules(&config).map_err(|error| Trouble::Input(error.to_string()))?;
+    laneway_server::check_schedules(&config).map_err(|error| CliError::Input(error.to_string()))?;
     Ok((config, file))
 }
 
 /// Serves until it is told to stop.
-pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
+pub(crate) fn serve(asked: Serve) -> Result<(), CliError> {
     crate::logs::start(asked.log);
     let mut overrides = Vec::new();
     overrides.extend(asked.listen.as_deref().map(|listen| ("--listen", listen)));
@@ -48,7 +48,7 @@ pub(crate) fn serve(asked: Serve) -> Result<(), Trouble> {
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(laneway_server::threads(&config.store)).enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     runtime.block_on(run(config, file, overrides.iter().map(owned).collect(), asked.place.json))
 }
@@ -58,12 +58,12 @@ async fn run(
     file: Option<PathBuf>,
     overrides: Vec<(String, String)>,
     is_json: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let store = open_store(&config.store).await?;
     let (listen, to_try) = (config.listen.clone(), agent_to_try(&config));
     let parts = Parts { state_dir: state_dir(&config), config_file: file, overrides, store, config };
-    let server = Server::open(parts).await.map_err(|error| Trouble::Failure(error.to_string()))?;
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot listen on {listen}: {error}"));
+    let server = Server::open(parts).await.map_err(|error| CliError::Failure(error.to_string()))?;
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot listen on {listen}: {error}"));
     let listener = TcpListener::bind(listen.to_string()).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let reloader = server.reloader();
@@ -94,15 +94,15 @@ async fn run(
 }
 
 /// Opens a store; none for one in memory.
-pub(crate) async fn open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, Trouble> {
-    try_open_store(place).await.map_err(|error| Trouble::Failure(error.to_string()))
+pub(crate) async fn open_store(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, CliError> {
+    try_open_store(place).await.map_err(|error| CliError::Failure(error.to_string()))
 }
 
 /// The same, for whoever looks at why it cannot be opened.
-pub(crate) async fn try_open_store(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> {
+pub(crate) async fn try_open_store(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, StoreError> {
     Ok(match place {
-        StorePlace::Memory => None,
-        StorePlace::Path(dir) => {
+        StoreLocation::Memory => None,
+        StoreLocation::Path(dir) => {
             let (dir, name) = (dir.clone(), dir.display().to_string());
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(dir)).await;
             let lost = |error: tokio::task::JoinError| StoreError::Unavailable {
@@ -111,8 +111,8 @@ pub(crate) async fn try_open_store(place: &StorePlace) -> Result<Option<Arc<dyn 
             };
             Some(Arc::new(opened.map_err(lost)??))
         }
-        StorePlace::Redis(url) => Some(Arc::new(RedisStore::open(url).await?)),
-        StorePlace::Postgres(url) => Some(Arc::new(PostgresStore::open(url).await?)),
+        StoreLocation::Redis(url) => Some(Arc::new(RedisStore::open(url).await?)),
+        StoreLocation::Postgres(url) => Some(Arc::new(PostgresStore::open(url).await?)),
     })
 }
 

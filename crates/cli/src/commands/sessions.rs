@@ -4,12 +4,12 @@ use laneway_protocol::{MessageAnswer, MessageRequest, MessageView, SessionChange
 use serde_json::Value;
 
 use crate::arguments::{Sessions, SessionsCommand};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
 /// Does what was asked.
-pub(crate) async fn run(verb: Sessions) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let is_json = verb.asking.json;
     match verb.command {
@@ -60,7 +60,7 @@ pub(crate) fn message(agent: String, text: String) -> MessageRequest {
 }
 
 /// What became of a message.
-fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), Trouble> {
+fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(answer);
     }
@@ -72,7 +72,7 @@ fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), Trouble> {
     output::line(&format!("{}{place}{task}", answer.outcome.replace('_', " ")))
 }
 
-fn done(word: &str, is_json: bool) -> Result<(), Trouble> {
+fn done(word: &str, is_json: bool) -> Result<(), CliError> {
     match is_json {
         true => output::json(&serde_json::json!({ "done": true })),
         false => output::line(word),
@@ -84,7 +84,7 @@ fn mode_of(session: &SessionSummary) -> String {
     mode.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn list(sessions: &[SessionSummary]) -> Result<(), Trouble> {
+fn list(sessions: &[SessionSummary]) -> Result<(), CliError> {
     let mut rows = Rows::under(&["SESSION", "STATE", "MODE", ">WAITING", "NEXT MESSAGE"]);
     for session in sessions {
         let next = session.messages.first().map(|message| format::short(&message.text));
@@ -99,7 +99,7 @@ fn list(sessions: &[SessionSummary]) -> Result<(), Trouble> {
     rows.print("No session has anything to remember.")
 }
 
-fn show(session: &SessionSummary, is_json: bool) -> Result<(), Trouble> {
+fn show(session: &SessionSummary, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(session);
     }
@@ -133,7 +133,7 @@ fn messages(
     more: &'static str,
     messages: &[MessageView],
     of: impl Fn(&MessageView) -> Option<String>,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let mut rows = Rows::under(&["MESSAGE", ">AGE", more, "TEXT"]);
     for message in messages {
         rows.add([

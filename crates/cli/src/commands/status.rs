@@ -8,7 +8,7 @@ use laneway_protocol::{StatusView, TaskView};
 use serde_json::json;
 
 use crate::arguments::Status;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
@@ -20,7 +20,7 @@ const AT_MOST_EVERY: Duration = Duration::from_millis(200);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(2);
 
 /// Shows how everything stands, once or from now on.
-pub(crate) async fn run(verb: Status) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let mut last = None;
     if !verb.watch {
@@ -34,7 +34,7 @@ pub(crate) async fn run(verb: Status) -> Result<(), Trouble> {
         };
         match shown {
             // It may come back, and then it goes on.
-            Err(Trouble::Server(error)) if error.is_away() => gone(&verb, &error, &mut last)?,
+            Err(CliError::Server(error)) if error.is_away() => gone(&verb, &error, &mut last)?,
             shown => {
                 shown?;
                 if !verb.line {
@@ -54,7 +54,7 @@ pub(crate) async fn run(verb: Status) -> Result<(), Trouble> {
 }
 
 /// Waits until numbers change; true when nothing will be told any more.
-async fn next_change(events: &mut Events) -> Result<bool, Trouble> {
+async fn next_change(events: &mut Events) -> Result<bool, CliError> {
     loop {
         match events.next().await? {
             None => return Ok(true),
@@ -67,7 +67,7 @@ async fn next_change(events: &mut Events) -> Result<bool, Trouble> {
 }
 
 /// The server cannot be asked: nothing for a status bar, a sentence elsewhere, once.
-fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>) -> Result<(), Trouble> {
+fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>) -> Result<(), CliError> {
     let was_known = last.replace(String::new()).is_none_or(|line| !line.is_empty());
     match (verb.line, was_known) {
         (true, true) if !verb.asking.json => output::line(""),
@@ -80,7 +80,7 @@ fn gone(verb: &Status, error: &laneway_client::Error, last: &mut Option<String>)
 }
 
 /// Shows all of it again: in place on a terminal, below elsewhere.
-async fn follow(verb: &Status, client: &Client) -> Result<(), Trouble> {
+async fn follow(verb: &Status, client: &Client) -> Result<(), CliError> {
     let status = client.status().await?;
     if std::io::stdout().is_terminal() && !verb.asking.json {
         output::text("\u{1b}[H\u{1b}[2J")?;
@@ -89,7 +89,7 @@ async fn follow(verb: &Status, client: &Client) -> Result<(), Trouble> {
 }
 
 /// Prints the line if it is another than before.
-async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) -> Result<(), Trouble> {
+async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) -> Result<(), CliError> {
     let status = client.status().await?;
     let line = line_of(&status);
     if last.as_ref() == Some(&line) {
@@ -111,7 +111,7 @@ fn line_of(status: &StatusView) -> String {
     }
 }
 
-async fn show(verb: &Status, client: &Client) -> Result<(), Trouble> {
+async fn show(verb: &Status, client: &Client) -> Result<(), CliError> {
     let status = client.status().await?;
     if verb.line {
         let line = line_of(&status);
@@ -124,7 +124,7 @@ async fn show(verb: &Status, client: &Client) -> Result<(), Trouble> {
     present(verb, client, &status).await
 }
 
-async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<(), Trouble> {
+async fn present(verb: &Status, client: &Client, status: &StatusView) -> Result<(), CliError> {
     let mut tasks = Vec::new();
     for word in ["running", "retrying", "queued"] {
         let query =

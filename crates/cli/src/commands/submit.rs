@@ -2,19 +2,19 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use laneway_client::{Client, Form, Manner, Watch};
+use laneway_client::{AskKind, AskOptions, Client, Watch};
 use laneway_protocol::{ChatRequest, RetryRequest, TaskRequest};
 use serde_json::Value;
 
 use crate::arguments::{Chat, Submit};
 use crate::commands::follow::Follow;
 use crate::commands::tasks::priority;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 use crate::output::format;
 
 /// Submits a task.
-pub(crate) async fn submit(verb: Submit) -> Result<(), Trouble> {
+pub(crate) async fn submit(verb: Submit) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let request = TaskRequest {
         kind: verb.kind,
@@ -42,7 +42,7 @@ pub(crate) async fn submit(verb: Submit) -> Result<(), Trouble> {
             _ = tokio::signal::ctrl_c() => {
                 let id = accepted.id;
                 let why = format!("task {id} goes on without you; `laneway cancel {id}` ends it");
-                Err(Trouble::Interrupted(why))
+                Err(CliError::Interrupted(why))
             }
         };
     }
@@ -64,27 +64,27 @@ fn stands(id: &str, status: &str, position: Option<u64>, eta_ms: Option<u64>) ->
 }
 
 /// JSON, or else a text. What begins as an object and is none is a mistake that nobody should find out about later.
-fn payload(text: &str) -> Result<Value, Trouble> {
+fn payload(text: &str) -> Result<Value, CliError> {
     let read = match text {
         "-" => read_all()?,
         text => text.to_owned(),
     };
     match serde_json::from_str(&read) {
         Ok(value) => Ok(value),
-        Err(error) if read.trim_start().starts_with('{') => Err(Trouble::Input(format!(
+        Err(error) if read.trim_start().starts_with('{') => Err(CliError::Input(format!(
             "the payload begins as a JSON object and is none: {error}; a text that begins so is written in quotes, as JSON"
         ))),
         Err(_) => Ok(Value::from(read.trim_end())),
     }
 }
 
-fn read_all() -> Result<String, Trouble> {
+fn read_all() -> Result<String, CliError> {
     std::io::read_to_string(std::io::stdin())
-        .map_err(|error| Trouble::Input(format!("cannot read standard input: {error}")))
+        .map_err(|error| CliError::Input(format!("cannot read standard input: {error}")))
 }
 
 /// Asks an agent.
-pub(crate) async fn chat(verb: Chat) -> Result<(), Trouble> {
+pub(crate) async fn chat(verb: Chat) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     match &verb.message {
         Some(message) => ask(&client, &verb, message).await,
@@ -94,7 +94,7 @@ pub(crate) async fn chat(verb: Chat) -> Result<(), Trouble> {
 }
 
 /// One turn.
-async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), Trouble> {
+async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError> {
     let request = ChatRequest {
         message: message.to_owned(),
         session: verb.session.clone(),
@@ -106,13 +106,13 @@ async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), Trouble>
         metadata: None,
         user: None,
     };
-    let form = if verb.parallel { Form::Task } else { Form::Chat };
-    let manner = Manner { key: verb.timing.key.clone(), detach: verb.detach, ..Manner::default() };
+    let form = if verb.parallel { AskKind::Task } else { AskKind::Chat };
+    let options = AskOptions { key: verb.timing.key.clone(), detach: verb.detach, ..AskOptions::default() };
     if !verb.detach {
-        let events = client.chat_events(&verb.agent, form, &request, &manner).await?;
+        let events = client.chat_events(&verb.agent, form, &request, &options).await?;
         return Follow::new(verb.asking.json).until_over(events).await;
     }
-    let accepted = client.chat_later(&verb.agent, form, &request, &manner).await?;
+    let accepted = client.chat_later(&verb.agent, form, &request, &options).await?;
     let turn = &accepted.execution;
     match verb.asking.json {
         true => output::json(&accepted),
@@ -125,8 +125,8 @@ async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), Trouble>
 
 /// A conversation on the terminal, one turn for each line, until its end. A line that begins with `/queue` is about
 /// how messages are queued, and is answered by the server.
-async fn talk(client: &Client, verb: &Chat) -> Result<(), Trouble> {
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot read: {error}"));
+async fn talk(client: &Client, verb: &Chat) -> Result<(), CliError> {
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot read: {error}"));
     loop {
         let mut err = std::io::stderr();
         write!(err, "{}> ", verb.agent).and_then(|()| err.flush()).map_err(cannot)?;
@@ -143,15 +143,15 @@ async fn talk(client: &Client, verb: &Chat) -> Result<(), Trouble> {
         };
         match done {
             Ok(()) => {}
-            Err(Trouble::Failure(why)) => eprintln!("laneway: {why}"),
+            Err(CliError::Failure(why)) => eprintln!("laneway: {why}"),
             // Another try may go better, and the conversation is not over.
-            Err(Trouble::Server(error)) => eprintln!("laneway: {error}"),
+            Err(CliError::Server(error)) => eprintln!("laneway: {error}"),
             Err(trouble) => return Err(trouble),
         }
     }
 }
 
-async fn direct(client: &Client, verb: &Chat, line: &str) -> Result<(), Trouble> {
+async fn direct(client: &Client, verb: &Chat, line: &str) -> Result<(), CliError> {
     // Without a name it is the agent's own conversation.
     let key = verb.session.clone().unwrap_or_else(|| format!("agent:{}", verb.agent));
     let message = crate::commands::sessions::message(verb.agent.clone(), line.to_owned());

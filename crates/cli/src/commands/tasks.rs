@@ -4,7 +4,7 @@ use laneway_client::TasksQuery;
 use laneway_protocol::{PriorityRequest, TaskChange, TaskView};
 
 use crate::arguments::{Explain, Tasks, TasksCommand, Workers};
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
@@ -12,7 +12,7 @@ use crate::output::{self, Rows};
 const PAGE: u32 = 500;
 
 /// Does what was asked.
-pub(crate) async fn run(verb: Tasks) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Tasks) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let task = match verb.command {
         Some(TasksCommand::Show { id }) => client.task(&id).await?,
@@ -53,7 +53,7 @@ pub(crate) fn priority(text: &str) -> PriorityRequest {
     }
 }
 
-fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), Trouble> {
+fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(&tasks);
     }
@@ -88,7 +88,7 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), Trouble
     }
 }
 
-fn show(task: &TaskView, is_json: bool) -> Result<(), Trouble> {
+fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
     if is_json {
         return output::json(task);
     }
@@ -124,7 +124,7 @@ fn show(task: &TaskView, is_json: bool) -> Result<(), Trouble> {
 }
 
 /// Says why a task waits.
-pub(crate) async fn explain(verb: Explain) -> Result<(), Trouble> {
+pub(crate) async fn explain(verb: Explain) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let task = client.task(&verb.id).await?;
     if task.ended_at.is_some() {
@@ -158,7 +158,7 @@ fn over(task: &TaskView) -> String {
 }
 
 /// Shows workers, or what waits for one.
-pub(crate) async fn workers(verb: Workers) -> Result<(), Trouble> {
+pub(crate) async fn workers(verb: Workers) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     if verb.pending {
         let tasks = client.external_tasks(Some(PAGE), None).await?;

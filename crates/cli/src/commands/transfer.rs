@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use laneway_config::Store as StorePlace;
+use laneway_config::StoreLocation;
 use laneway_store::{Copied, CopyError, Head, Log, Store};
 use serde_json::json;
 
-use crate::arguments::{Export, Import, Place};
+use crate::arguments::{ConfigFile, Export, Import};
 use crate::commands::serve;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 use crate::output::format;
 use crate::output::progress;
@@ -18,68 +18,68 @@ use crate::output::progress;
 const DATABASE: &str = "laneway.db";
 
 /// Copies the configured store into a directory, as an embedded store.
-pub(crate) async fn export(verb: Export) -> Result<(), Trouble> {
+pub(crate) async fn export(verb: Export) -> Result<(), CliError> {
     if let Ok(mut entries) = std::fs::read_dir(&verb.dir)
         && entries.next().is_some()
     {
         let why = format!("{} is not empty; name a directory that does not exist", verb.dir.display());
-        return Err(Trouble::Input(why));
+        return Err(CliError::Input(why));
     }
     let place = place_of(&verb.place, verb.store.as_deref())?;
-    if let StorePlace::Path(dir) = &place {
+    if let StoreLocation::Path(dir) = &place {
         exists(dir)?;
     }
     let from = opened(&place).await?;
     // Looked at first, so that a store without anything leaves no directory behind.
     if from.store().head().await.map_err(failed)? == Head::EMPTY {
         let nothing = CopyError::Nothing { from: from.store().name().to_owned() };
-        return Err(Trouble::Failure(nothing.to_string()));
+        return Err(CliError::Failure(nothing.to_string()));
     }
     let to = embedded(&verb.dir).await?;
     transfer(&from, &to, verb.place.json).await
 }
 
 /// Fills the configured store from such a directory.
-pub(crate) async fn import(verb: Import) -> Result<(), Trouble> {
+pub(crate) async fn import(verb: Import) -> Result<(), CliError> {
     exists(&verb.dir)?;
     let from = embedded(&verb.dir).await?;
     let to = opened(&place_of(&verb.place, verb.store.as_deref())?).await?;
     transfer(&from, &to, verb.place.json).await
 }
 
-fn failed(error: laneway_store::StoreError) -> Trouble {
-    Trouble::Failure(error.to_string())
+fn failed(error: laneway_store::StoreError) -> CliError {
+    CliError::Failure(error.to_string())
 }
 
-async fn embedded(dir: &Path) -> Result<Log, Trouble> {
-    opened(&StorePlace::Path(dir.to_owned())).await
+async fn embedded(dir: &Path) -> Result<Log, CliError> {
+    opened(&StoreLocation::Path(dir.to_owned())).await
 }
 
 /// Opening a store makes it; whoever reads one means one that is there.
-pub(crate) fn exists(dir: &Path) -> Result<(), Trouble> {
+pub(crate) fn exists(dir: &Path) -> Result<(), CliError> {
     match dir.join(DATABASE).is_file() {
         true => Ok(()),
-        false => Err(Trouble::Input(format!("there is no store in {}", dir.display()))),
+        false => Err(CliError::Input(format!("there is no store in {}", dir.display()))),
     }
 }
 
 /// The store that is named, or else the configured one.
-pub(crate) fn place_of(place: &Place, store: Option<&str>) -> Result<StorePlace, Trouble> {
+pub(crate) fn place_of(place: &ConfigFile, store: Option<&str>) -> Result<StoreLocation, CliError> {
     let overrides: Vec<(&str, &str)> = store.map(|store| ("--store", store)).into_iter().collect();
     let (config, _) = serve::configuration(place, &overrides)?;
     Ok(config.store)
 }
 
-pub(crate) async fn opened(place: &StorePlace) -> Result<Log, Trouble> {
+pub(crate) async fn opened(place: &StoreLocation) -> Result<Log, CliError> {
     let store: Option<Arc<dyn Store>> = serve::open_store(place).await?;
     let store = store.ok_or_else(|| {
         let why = "a store in memory is inside its server and ends with it; name another with --store";
-        Trouble::Input(why.to_owned())
+        CliError::Input(why.to_owned())
     })?;
     Ok(Log::new(store))
 }
 
-async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), Trouble> {
+async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), CliError> {
     let bar = progress::bar(0, is_json);
     let told = |done, total| {
         bar.set_length(total);
@@ -88,7 +88,7 @@ async fn transfer(from: &Log, to: &Log, is_json: bool) -> Result<(), Trouble> {
     let copied = laneway_store::copy(from, to, told).await;
     bar.finish_and_clear();
     let Copied { tasks, dead_letters, payloads, finished } =
-        copied.map_err(|error| Trouble::Failure(error.to_string()))?;
+        copied.map_err(|error| CliError::Failure(error.to_string()))?;
     let (from, to) = (from.store().name(), to.store().name());
     if is_json {
         return output::json(&json!({

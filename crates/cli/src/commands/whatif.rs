@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use laneway_config::{Profile, Store as StorePlace};
+use laneway_config::{Profile, StoreLocation};
 use laneway_core::Millis;
 use laneway_protocol::At;
 use laneway_whatif::{
     Comparison, ExportError, Played, Report, Trace, TraceStart, plot, read_trace, replay, table,
 };
 
-use crate::arguments::Place;
+use crate::arguments::ConfigFile;
 use crate::commands::transfer;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) struct TraceExport {
     #[arg(long)]
     anonymous: bool,
     #[command(flatten)]
-    place: Place,
+    place: ConfigFile,
 }
 
 #[derive(Debug, Args)]
@@ -67,23 +67,23 @@ fn since(text: &str) -> Result<TraceStart, String> {
 }
 
 /// Prints a trace of a store.
-pub(crate) async fn export(verb: TraceExport) -> Result<(), Trouble> {
+pub(crate) async fn export(verb: TraceExport) -> Result<(), CliError> {
     let place = transfer::place_of(&verb.place, verb.store.as_deref())?;
-    if let StorePlace::Path(dir) = &place {
+    if let StoreLocation::Path(dir) = &place {
         transfer::exists(dir)?;
     }
     let log = transfer::opened(&place).await?;
     let trace =
         laneway_whatif::export(&log, verb.since, verb.anonymous).await.map_err(|error| match error {
-            ExportError::Nothing(_) => Trouble::Input(error.to_string()),
-            error => Trouble::Failure(error.to_string()),
+            ExportError::Nothing(_) => CliError::Input(error.to_string()),
+            error => CliError::Failure(error.to_string()),
         })?;
     let text = trace.to_text();
-    output::text(&text.map_err(|error| Trouble::Failure(format!("not writable as JSON: {error}")))?)
+    output::text(&text.map_err(|error| CliError::Failure(format!("not writable as JSON: {error}")))?)
 }
 
 /// Replays a trace with another configuration and prints the difference.
-pub(crate) fn simulate(verb: &Simulate) -> Result<(), Trouble> {
+pub(crate) fn simulate(verb: &Simulate) -> Result<(), CliError> {
     let trace = trace(&verb.trace)?;
     let after = report(&trace, &verb.config, verb)?;
     let before = match &verb.against {
@@ -100,7 +100,7 @@ pub(crate) fn simulate(verb: &Simulate) -> Result<(), Trouble> {
     };
     if let Some(file) = &verb.svg {
         let written = std::fs::write(file, plot(&comparison));
-        written.map_err(|error| Trouble::Failure(format!("cannot write {}: {error}", file.display())))?;
+        written.map_err(|error| CliError::Failure(format!("cannot write {}: {error}", file.display())))?;
     }
     match verb.json {
         true => output::json(&comparison),
@@ -108,23 +108,23 @@ pub(crate) fn simulate(verb: &Simulate) -> Result<(), Trouble> {
     }
 }
 
-fn trace(file: &Path) -> Result<Trace, Trouble> {
+fn trace(file: &Path) -> Result<Trace, CliError> {
     let text = match file == Path::new("-") {
         true => std::io::read_to_string(std::io::stdin()),
         false => std::fs::read_to_string(file),
     };
-    let text = text.map_err(|error| Trouble::Input(format!("cannot read {}: {error}", file.display())))?;
-    read_trace(&text).map_err(|error| Trouble::Input(format!("{}, {error}", file.display())))
+    let text = text.map_err(|error| CliError::Input(format!("cannot read {}: {error}", file.display())))?;
+    read_trace(&text).map_err(|error| CliError::Input(format!("{}, {error}", file.display())))
 }
 
-fn report(trace: &Trace, file: &Path, verb: &Simulate) -> Result<Report, Trouble> {
+fn report(trace: &Trace, file: &Path, verb: &Simulate) -> Result<Report, CliError> {
     let profile = if verb.embedded { Profile::LIBRARY } else { Profile::SERVER };
     // Only the file counts: a variable of this machine's is none of the one that is asked about.
     let none: [(String, String); 0] = [];
     let config = laneway_config::load(file, profile, none);
-    let config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
+    let config = config.map_err(|errors| CliError::Input(errors.to_string()))?;
     let played = replay(trace, config.lane_blocks());
-    let played = played.map_err(|error| Trouble::Input(format!("{}: {error}", file.display())))?;
+    let played = played.map_err(|error| CliError::Input(format!("{}: {error}", file.display())))?;
     let is_short = verb.against.as_ref().is_none_or(|other| other.file_name() != verb.config.file_name());
     let name = file.file_name().filter(|_| is_short).unwrap_or(file.as_os_str());
     Ok(Report::new(name.to_string_lossy(), trace, &played))

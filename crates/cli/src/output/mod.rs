@@ -9,7 +9,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::error::Trouble;
+use crate::error::CliError;
 
 /// Whether standard output shows colours: only a terminal does, and only if nobody said otherwise.
 pub(crate) fn in_colour() -> bool {
@@ -17,30 +17,30 @@ pub(crate) fn in_colour() -> bool {
 }
 
 /// Writes a text to standard output.
-pub(crate) fn text(text: &str) -> Result<(), Trouble> {
+pub(crate) fn text(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Trouble::Unread),
-        Err(error) => Err(Trouble::Failure(format!("cannot write: {error}"))),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(CliError::Unread),
+        Err(error) => Err(CliError::Failure(format!("cannot write: {error}"))),
     }
 }
 
 /// Writes one line to standard output.
-pub(crate) fn line(line: &str) -> Result<(), Trouble> {
+pub(crate) fn line(line: &str) -> Result<(), CliError> {
     text(&format!("{line}\n"))
 }
 
 /// Writes a value for programs.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Trouble> {
+pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     let written = serde_json::to_string_pretty(value);
-    line(&written.map_err(|error| Trouble::Failure(format!("not writable as JSON: {error}")))?)
+    line(&written.map_err(|error| CliError::Failure(format!("not writable as JSON: {error}")))?)
 }
 
 /// Writes a value for programs, on a line of its own: one of many.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Trouble> {
+pub(crate) fn json_line(value: &impl Serialize) -> Result<(), CliError> {
     let written = serde_json::to_string(value);
-    line(&written.map_err(|error| Trouble::Failure(format!("not writable as JSON: {error}")))?)
+    line(&written.map_err(|error| CliError::Failure(format!("not writable as JSON: {error}")))?)
 }
 
 /// Rows under headings. A heading may begin with `?`, its column may go where there is no room for it, and with `>`, its
@@ -67,7 +67,7 @@ impl Rows {
     }
 
     /// Prints them, or a sentence where there are none.
-    pub(crate) fn print(&self, nothing: &str) -> Result<(), Trouble> {
+    pub(crate) fn print(&self, nothing: &str) -> Result<(), CliError> {
         if self.rows.is_empty() {
             return line(nothing);
         }
@@ -129,7 +129,7 @@ fn cut(line: &str, width: usize) -> String {
 }
 
 /// Names and values, one below the other; the lines of a long value stand below its first.
-pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<(), Trouble> {
+pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<(), CliError> {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut lines = String::new();
     for (name, value) in pairs {

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::arguments::Top;
 use crate::connection;
-use crate::error::Trouble;
+use crate::error::CliError;
 use keys::Deed;
 use view::View;
 
@@ -35,16 +35,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const REDRAW_EVERY: Duration = Duration::from_secs(1);
 
 /// Shows the screen until `q`.
-pub(crate) fn run(verb: &Top) -> Result<(), Trouble> {
+pub(crate) fn run(verb: &Top) -> Result<(), CliError> {
     let client = connection::client(&verb.url, verb.token.as_deref())?;
     if verb.json {
         return connection::block_on(async { print(&feed::look(&client).await?) });
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let why = "a screen needs a terminal; `laneway top --json` and `laneway status --watch` do without";
-        return Err(Trouble::Input(why.to_owned()));
+        return Err(CliError::Input(why.to_owned()));
     }
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot use the terminal: {error}"));
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot use the terminal: {error}"));
     let mut terminal = ratatui::try_init().map_err(cannot)?;
     let done = connection::block_on(show(&mut terminal, client));
     ratatui::try_restore().map_err(cannot)?;
@@ -52,7 +52,7 @@ pub(crate) fn run(verb: &Top) -> Result<(), Trouble> {
 }
 
 /// What the screen would show, once.
-fn print(seen: &feed::Seen) -> Result<(), Trouble> {
+fn print(seen: &feed::Seen) -> Result<(), CliError> {
     let longest = seen.longest.as_ref().map(|longest| json!({ "task": longest.task, "why": longest.why }));
     crate::output::json(&json!({
         "status": seen.status, "lanes": seen.lanes, "has_more": seen.has_more, "refused": seen.refused,
@@ -60,8 +60,8 @@ fn print(seen: &feed::Seen) -> Result<(), Trouble> {
     }))
 }
 
-async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), Trouble> {
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot use the terminal: {error}"));
+async fn show(terminal: &mut DefaultTerminal, client: Client) -> Result<(), CliError> {
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot use the terminal: {error}"));
     let (mut typed, _reader) = read_keys();
     let mut looks = feed::start(client.clone());
     let (told, mut outcomes) = mpsc::channel::<String>(KEYS_MAX);

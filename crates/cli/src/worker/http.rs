@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_client::{Attempt, Failure};
+use laneway_client::{Attempt, AttemptFailure};
 use serde_json::Value;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,15 +29,15 @@ impl Service {
     }
 
     /// Asks with the payload. Giving up closes the connection, which is how the service learns that nobody waits.
-    pub(crate) async fn ask(&self, attempt: &Attempt) -> Result<Value, Failure> {
+    pub(crate) async fn ask(&self, attempt: &Attempt) -> Result<Value, AttemptFailure> {
         tokio::select! {
             biased;
             answer = self.exchange(attempt) => answer,
-            reason = attempt.stopped() => Err(Failure::new(reason)),
+            reason = attempt.stopped() => Err(AttemptFailure::new(reason)),
         }
     }
 
-    async fn exchange(&self, attempt: &Attempt) -> Result<Value, Failure> {
+    async fn exchange(&self, attempt: &Attempt) -> Result<Value, AttemptFailure> {
         let task = attempt.task();
         let mut request = self
             .http
@@ -52,21 +52,25 @@ impl Service {
             request = request.header("traceparent", trace);
         }
         let mut answer = request.send().await.map_err(|error| match error.is_connect() {
-            true => Failure::new("the service cannot be reached"),
-            false => Failure::new("the service broke off"),
+            true => AttemptFailure::new("the service cannot be reached"),
+            false => AttemptFailure::new("the service broke off"),
         })?;
         let status = answer.status();
         if !status.is_success() {
             let again = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
-            return Err(Failure {
+            return Err(AttemptFailure {
                 error: format!("the service answered {}", status.as_u16()),
                 retryable: again,
             });
         }
         let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|_| Failure::new("the service broke off"))? {
+        while let Some(piece) =
+            answer.chunk().await.map_err(|_| AttemptFailure::new("the service broke off"))?
+        {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
-                return Err(Failure::fatal(format!("the service sent more than {ANSWER_BYTES_MAX} bytes")));
+                return Err(AttemptFailure::fatal(format!(
+                    "the service sent more than {ANSWER_BYTES_MAX} bytes"
+                )));
             }
             body.extend_from_slice(&piece);
         }

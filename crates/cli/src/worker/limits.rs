@@ -10,7 +10,7 @@ use clap::Parser;
 use laneway_config::ProcessLimits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::Trouble;
+use crate::CliError;
 
 /// The verb under which this program is started.
 const VERB: &str = "limited";
@@ -63,7 +63,7 @@ fn own_program() -> Result<String, String> {
 }
 
 /// Limits this process and becomes the command; comes back only if that fails.
-pub(crate) fn limited(asked: Limited) -> Result<(), Trouble> {
+pub(crate) fn limited(asked: Limited) -> Result<(), CliError> {
     let limits = [
         (Resource::Cpu, asked.cpu_seconds, CPU_GRACE),
         (Resource::As, asked.memory_bytes, 0),
@@ -80,12 +80,12 @@ pub(crate) fn limited(asked: Limited) -> Result<(), Trouble> {
             current: Some(most.min(ceiling)),
             maximum: Some(most.saturating_add(grace).min(ceiling)),
         };
-        let cannot = |error| Trouble::Failure(format!("cannot limit {resource:?}: {error}"));
+        let cannot = |error| CliError::Failure(format!("cannot limit {resource:?}: {error}"));
         setrlimit(resource, limit).map_err(cannot)?;
     }
     let Some((program, arguments)) = asked.command.split_first() else {
-        return Err(Trouble::Input("there is no command".to_owned()));
+        return Err(CliError::Input("there is no command".to_owned()));
     };
     let error = std::process::Command::new(program).args(arguments).exec();
-    Err(Trouble::Failure(format!("cannot start {}: {error}", program.display())))
+    Err(CliError::Failure(format!("cannot start {}: {error}", program.display())))
 }

@@ -15,7 +15,7 @@ use laneway_client::{Attempt, Client, Tally, Worker};
 use laneway_config::{WorkerConfig, WorkerRunner};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Trouble;
+use crate::CliError;
 use crate::worker::http::Service;
 
 /// The file that is read where none is named.
@@ -61,20 +61,20 @@ pub(crate) struct WorkerArguments {
 }
 
 /// Works until it is told to stop.
-pub(crate) fn worker(asked: WorkerArguments) -> Result<(), Trouble> {
+pub(crate) fn worker(asked: WorkerArguments) -> Result<(), CliError> {
     crate::logs::start(asked.log);
     let file = asked.config.clone().unwrap_or_else(|| USUAL_FILE.into());
-    let config = laneway_config::load_worker(&file).map_err(|errors| Trouble::Input(errors.to_string()))?;
+    let config = laneway_config::load_worker(&file).map_err(|errors| CliError::Input(errors.to_string()))?;
     if asked.check {
         return check(&config, &file);
     }
     let url = asked.url.clone().or_else(|| variable("LANEWAY_URL")).or_else(|| config.url.clone());
     let url = url.unwrap_or_else(|| USUAL_URL.to_owned());
     let token = token(&asked, &config)?;
-    let client = Client::new(&url, token.as_deref()).map_err(|error| Trouble::Input(error.to_string()))?;
+    let client = Client::new(&url, token.as_deref()).map_err(|error| CliError::Input(error.to_string()))?;
     let worker = assemble(&asked, &config, client)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
     let tally = runtime.block_on(run(worker, &config, &url))?;
     let told = match asked.json {
         true => serde_json::json!({
@@ -93,30 +93,30 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn token(asked: &WorkerArguments, config: &WorkerConfig) -> Result<Option<String>, Trouble> {
+fn token(asked: &WorkerArguments, config: &WorkerConfig) -> Result<Option<String>, CliError> {
     if let Some(token) = asked.token.clone().or_else(|| variable("LANEWAY_TOKEN")) {
         return Ok(Some(token));
     }
     let Some(file) = &config.token_file else { return Ok(None) };
     let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| Trouble::Input(format!("token_file {}: {error}", file.display())))?;
+    let text = text.map_err(|error| CliError::Input(format!("token_file {}: {error}", file.display())))?;
     match text.trim() {
-        "" => Err(Trouble::Input(format!("token_file {} is empty", file.display()))),
+        "" => Err(CliError::Input(format!("token_file {} is empty", file.display()))),
         token => Ok(Some(token.to_owned())),
     }
 }
 
-fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> Result<Worker, Trouble> {
+fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> Result<Worker, CliError> {
     let lanes = if asked.lanes.is_empty() { &config.lanes } else { &asked.lanes };
     // An empty name would mean `main`; here it is more likely a variable that was not set.
     if lanes.is_empty() || lanes.iter().any(|lane| lane.trim().is_empty()) {
         let why = "from which lanes? Give --lanes, or lanes = [\"external\"] in the file";
-        return Err(Trouble::Input(why.to_owned()));
+        return Err(CliError::Input(why.to_owned()));
     }
     let name = asked.name.clone().or_else(|| config.name.clone()).unwrap_or_else(own_name);
     let concurrency = asked.concurrency.or(config.concurrency).unwrap_or(1);
     if concurrency == 0 {
-        return Err(Trouble::Input("--concurrency must be at least 1".to_owned()));
+        return Err(CliError::Input("--concurrency must be at least 1".to_owned()));
     }
     let url: Arc<str> = client.url().into();
     let mut worker =
@@ -140,13 +140,13 @@ fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> R
                 })
             }
             WorkerRunner::Url(address) => {
-                let service = Service::new(address).map_err(Trouble::Input)?;
+                let service = Service::new(address).map_err(CliError::Input)?;
                 worker.handler(kind, move |attempt: Attempt| {
                     let service = service.clone();
                     async move { service.ask(&attempt).await }
                 })
             }
-            other => return Err(Trouble::Input(format!("a worker cannot run {other:?}"))),
+            other => return Err(CliError::Input(format!("a worker cannot run {other:?}"))),
         };
     }
     Ok(worker.stop_grace(stop_grace + GRACE_MARGIN))
@@ -159,8 +159,8 @@ fn own_name() -> String {
     format!("{host}-{}", std::process::id())
 }
 
-async fn run(worker: Worker, config: &WorkerConfig, url: &str) -> Result<Tally, Trouble> {
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot hear signals: {error}"));
+async fn run(worker: Worker, config: &WorkerConfig, url: &str) -> Result<Tally, CliError> {
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot hear signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let (drain, drained) = tokio::sync::oneshot::channel();
@@ -181,19 +181,19 @@ async fn run(worker: Worker, config: &WorkerConfig, url: &str) -> Result<Tally, 
         }
     };
     tokio::select! {
-        worked = working => worked.map_err(|error| Trouble::Failure(error.to_string())),
-        () = signals => Err(Trouble::Failure(
+        worked = working => worked.map_err(|error| CliError::Failure(error.to_string())),
+        () = signals => Err(CliError::Failure(
             "told twice to stop: what ran was ended, and goes to others when its lease lapses".to_owned(),
         )),
     }
 }
 
 /// Says whether the worker could do what its file says.
-fn check(config: &WorkerConfig, file: &Path) -> Result<(), Trouble> {
+fn check(config: &WorkerConfig, file: &Path) -> Result<(), CliError> {
     for handler in &config.handlers {
         let WorkerRunner::Program(program) = &handler.runner else { continue };
         program::check(program).map_err(|why| {
-            Trouble::Input(format!("{}: handler \"{}\": {why}", file.display(), handler.kind))
+            CliError::Input(format!("{}: handler \"{}\": {why}", file.display(), handler.kind))
         })?;
     }
     let kinds: Vec<&str> = config.handlers.iter().map(|handler| handler.kind.as_str()).collect();

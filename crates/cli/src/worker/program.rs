@@ -1,9 +1,9 @@
 //! Programs that do tasks: a child process in a group of its own, ended with the attempt.
 
-use laneway_client::{Attempt, Failure};
+use laneway_client::{Attempt, AttemptFailure};
 use laneway_config::{Protocol, WorkerProgram};
-use laneway_process::jsonl::{self, Answer, Said, Speech};
-use laneway_process::{Done, News, Program, StartError};
+use laneway_process::jsonl::{self, OutputEvent, OutputReader, ProgramAnswer};
+use laneway_process::{Program, ProgramEnd, ProgramEvent, StartError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -14,7 +14,11 @@ use crate::worker::template::words;
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Runs the program for one attempt.
-pub(crate) async fn run(configured: &WorkerProgram, attempt: &Attempt, url: &str) -> Result<Value, Failure> {
+pub(crate) async fn run(
+    configured: &WorkerProgram,
+    attempt: &Attempt,
+    url: &str,
+) -> Result<Value, AttemptFailure> {
     let program = program(configured, attempt, url)?;
     match configured.protocol {
         Protocol::Text => text(configured, &program, attempt).await,
@@ -22,13 +26,13 @@ pub(crate) async fn run(configured: &WorkerProgram, attempt: &Attempt, url: &str
     }
 }
 
-fn program(configured: &WorkerProgram, attempt: &Attempt, url: &str) -> Result<Program, Failure> {
+fn program(configured: &WorkerProgram, attempt: &Attempt, url: &str) -> Result<Program, AttemptFailure> {
     let task = attempt.task();
     let mut argv = words(&configured.command, task)?;
     if configured.limits.is_any() {
-        argv = limits::under(&configured.limits, argv).map_err(Failure::new)?;
+        argv = limits::under(&configured.limits, argv).map_err(AttemptFailure::new)?;
     }
-    let mut program = Program::new(argv).map_err(Failure::fatal)?;
+    let mut program = Program::new(argv).map_err(AttemptFailure::fatal)?;
     if let Some(allowed) = &configured.env {
         program = program.allow(allowed.iter());
     }
@@ -70,15 +74,19 @@ pub(crate) fn check(configured: &WorkerProgram) -> Result<(), String> {
 }
 
 /// A program or directory that is not there may be there on another machine; a word that cannot be one never is.
-fn not_started(error: StartError) -> Failure {
+fn not_started(error: StartError) -> AttemptFailure {
     match error {
-        StartError::Unusable(_) => Failure::fatal(error),
-        error => Failure::new(error),
+        StartError::Unusable(_) => AttemptFailure::fatal(error),
+        error => AttemptFailure::new(error),
     }
 }
 
 /// The payload on stdin; what it writes to stdout is the result.
-async fn text(configured: &WorkerProgram, program: &Program, attempt: &Attempt) -> Result<Value, Failure> {
+async fn text(
+    configured: &WorkerProgram,
+    program: &Program,
+    attempt: &Attempt,
+) -> Result<Value, AttemptFailure> {
     let input = if configured.stdin { input_of(attempt) } else { String::new() };
     let stop = async {
         attempt.stopped().await;
@@ -106,18 +114,18 @@ fn input_of(attempt: &Attempt) -> String {
     }
 }
 
-fn succeeded(done: &Done, attempt: &Attempt) -> Result<(), Failure> {
+fn succeeded(done: &ProgramEnd, attempt: &Attempt) -> Result<(), AttemptFailure> {
     log_stderr(&done.stderr, attempt);
-    if let Some(reason) = attempt.stop_reason() {
-        return Err(Failure::new(reason));
+    if let Some(reason) = attempt.stop_cause() {
+        return Err(AttemptFailure::new(reason));
     }
     if done.overflowed {
-        return Err(Failure::fatal("the program wrote more than it may"));
+        return Err(AttemptFailure::fatal("the program wrote more than it may"));
     }
     match done.exit.is_success() {
         true => Ok(()),
         // What it says on stderr stays on this machine: there may be anything in it.
-        false => Err(Failure::new(format!("the program ended with {}", done.exit))),
+        false => Err(AttemptFailure::new(format!("the program ended with {}", done.exit))),
     }
 }
 
@@ -128,14 +136,18 @@ fn log_stderr(stderr: &str, attempt: &Attempt) {
 }
 
 /// A JSON object on each line, both ways: as the server talks to its own programs.
-async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt) -> Result<Value, Failure> {
+async fn jsonl(
+    configured: &WorkerProgram,
+    program: &Program,
+    attempt: &Attempt,
+) -> Result<Value, AttemptFailure> {
     let mut running = program.start().map_err(not_started)?;
     let mut input = running.input().filter(|_| configured.stdin).map(jsonl::writer);
     if let Some(input) = &input {
         // There is room for one, and this is the first.
         drop(input.try_send(jsonl::first_line(attempt.task().payload.clone())));
     }
-    let mut speech = Speech::new(output_max(configured));
+    let mut output = OutputReader::new(output_max(configured));
     let mut is_stopping = false;
     let exit = loop {
         tokio::select! {
@@ -145,18 +157,18 @@ async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt)
                 running.stop();
             }
             news = running.next() => match news {
-                News::Output(bytes) => {
-                    for said in speech.hear(&bytes).map_err(Failure::fatal)? {
-                        if let Said::Progress(how_far) = said {
+                ProgramEvent::Output(bytes) => {
+                    for said in output.push(&bytes).map_err(AttemptFailure::fatal)? {
+                        if let OutputEvent::Progress(how_far) = said {
                             attempt.progress(how_far);
                         }
                     }
-                    if speech.is_over() {
+                    if output.is_over() {
                         // Its input ends, so that it can end by itself.
                         input = None;
                     }
                 }
-                News::Ended { exit, stderr } => {
+                ProgramEvent::Ended { exit, stderr } => {
                     log_stderr(&stderr, attempt);
                     break exit;
                 }
@@ -164,12 +176,12 @@ async fn jsonl(configured: &WorkerProgram, program: &Program, attempt: &Attempt)
             () = pass_steering(input.as_ref(), attempt) => {}
         }
     };
-    match (attempt.stop_reason(), speech.answer()) {
-        (Some(reason), _) => Err(Failure::new(reason)),
-        (None, Answer::Error { error, retryable }) => Err(Failure { error, retryable }),
-        (None, _) if !exit.is_success() => Err(Failure::new(format!("the program ended with {exit}"))),
-        (None, Answer::Result(result)) => Ok(result),
-        (None, Answer::Text(text)) => Ok(Value::String(text)),
+    match (attempt.stop_cause(), output.answer()) {
+        (Some(reason), _) => Err(AttemptFailure::new(reason)),
+        (None, ProgramAnswer::Error { error, retryable }) => Err(AttemptFailure { error, retryable }),
+        (None, _) if !exit.is_success() => Err(AttemptFailure::new(format!("the program ended with {exit}"))),
+        (None, ProgramAnswer::Result(result)) => Ok(result),
+        (None, ProgramAnswer::Text(text)) => Ok(Value::String(text)),
     }
 }
 

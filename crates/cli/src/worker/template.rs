@@ -1,15 +1,15 @@
 //! Puts what a task brings into the words of a command. A word stays one word, whatever it holds.
 
-use laneway_client::Failure;
+use laneway_client::AttemptFailure;
 use laneway_client::protocol::ClaimedTask;
-use laneway_config::{Part, Place, Template};
+use laneway_config::{Template, TemplateField, TemplatePart};
 use serde_json::Value;
 
 /// The words of a command for one task.
 ///
 /// What would change the meaning of the command is refused, and not repaired: a value that the program would take for
 /// an option, and one that no word can hold.
-pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<String>, Failure> {
+pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<String>, AttemptFailure> {
     let mut words: Vec<String> = Vec::with_capacity(command.len());
     let mut options_are_over = false;
     for template in command {
@@ -17,7 +17,7 @@ pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<Stri
         if template.begins_with_place() && word.starts_with('-') && !options_are_over {
             let place = place_of(template);
             let why = format!("{place} begins with '-' and would be taken for an option; nothing was run");
-            return Err(Failure::fatal(why));
+            return Err(AttemptFailure::fatal(why));
         }
         options_are_over |= template.fixed() == Some("--");
         words.push(word);
@@ -25,13 +25,13 @@ pub(crate) fn words(command: &[Template], task: &ClaimedTask) -> Result<Vec<Stri
     Ok(words)
 }
 
-fn word(template: &Template, task: &ClaimedTask) -> Result<String, Failure> {
+fn word(template: &Template, task: &ClaimedTask) -> Result<String, AttemptFailure> {
     let mut word = String::new();
     for part in &template.parts {
         match part {
-            Part::Text(text) => word.push_str(text),
-            Part::Place(place) => word.push_str(&value(place, task)?),
-            _ => return Err(Failure::fatal("the command has a part that this worker does not know")),
+            TemplatePart::Text(text) => word.push_str(text),
+            TemplatePart::Field(place) => word.push_str(&value(place, task)?),
+            _ => return Err(AttemptFailure::fatal("the command has a part that this worker does not know")),
         }
     }
     Ok(word)
@@ -39,28 +39,28 @@ fn word(template: &Template, task: &ClaimedTask) -> Result<String, Failure> {
 
 fn place_of(template: &Template) -> String {
     let place = template.parts.iter().find_map(|part| match part {
-        Part::Place(place) => Some(place.to_string()),
+        TemplatePart::Field(place) => Some(place.to_string()),
         _ => None,
     });
     place.unwrap_or_default()
 }
 
-fn value(place: &Place, task: &ClaimedTask) -> Result<String, Failure> {
+fn value(place: &TemplateField, task: &ClaimedTask) -> Result<String, AttemptFailure> {
     let text = match place {
-        Place::Payload(keys) => text_in(&task.payload, keys),
-        Place::Id => Some(task.id.clone()),
-        Place::Kind => Some(task.kind.clone()),
-        Place::Lane => Some(task.lane.clone()),
-        Place::Session => task.session.clone(),
-        Place::Attempt => Some(task.attempt.to_string()),
+        TemplateField::Payload(keys) => text_in(&task.payload, keys),
+        TemplateField::Id => Some(task.id.clone()),
+        TemplateField::Kind => Some(task.kind.clone()),
+        TemplateField::Lane => Some(task.lane.clone()),
+        TemplateField::Session => task.session.clone(),
+        TemplateField::Attempt => Some(task.attempt.to_string()),
         _ => None,
     };
     match text {
-        None => {
-            Err(Failure::fatal(format!("the task has no {place}, which the command needs; nothing was run")))
-        }
+        None => Err(AttemptFailure::fatal(format!(
+            "the task has no {place}, which the command needs; nothing was run"
+        ))),
         Some(text) if text.contains('\0') => {
-            Err(Failure::fatal(format!("{place} holds a NUL, which no argument can; nothing was run")))
+            Err(AttemptFailure::fatal(format!("{place} holds a NUL, which no argument can; nothing was run")))
         }
         Some(text) => Ok(text),
     }

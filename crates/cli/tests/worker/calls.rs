@@ -1,7 +1,7 @@
 //! The client against a real server: every read, every sort of refusal, events over a restart.
 
 use laneway_client::protocol::{ChatRequest, Code, LettersSelector, NewSchedule, NewToken, Scope};
-use laneway_client::{ChartQuery, Client, Error, Form, Manner, Patience, TasksQuery, Watch};
+use laneway_client::{AskKind, AskOptions, ChartQuery, Client, Error, RetryPolicy, TasksQuery, Watch};
 use serde_json::{Value, json};
 
 use crate::common::{PATIENCE, laneway, serve, serve_at, submit, task};
@@ -25,10 +25,11 @@ async fn everything_that_the_server_answers_is_understood() {
 }
 
 async fn agents(client: &Client) {
-    let manner = Manner { key: Some("k1".to_owned()), ..Manner::default() };
-    let answer = client.chat("echo", Form::Chat, &ask("hello"), &manner).await.unwrap();
+    let options = AskOptions { key: Some("k1".to_owned()), ..AskOptions::default() };
+    let answer = client.chat("echo", AskKind::Chat, &ask("hello"), &options).await.unwrap();
     assert_eq!((answer.response, answer.execution.attempt), (json!("hello"), 1));
-    let later = client.chat_later("echo", Form::Task, &ask("later"), &Manner::default()).await.unwrap();
+    let later =
+        client.chat_later("echo", AskKind::Task, &ask("later"), &AskOptions::default()).await.unwrap();
     client.task(&later.execution.id).await.unwrap();
     assert_eq!(client.agents().await.unwrap().items[0].name, "echo");
     assert_eq!(client.agent("echo").await.unwrap().lane, "agent:echo");
@@ -147,7 +148,7 @@ async fn refusals_are_values_with_the_exit_code_of_a_command_line() {
 async fn a_read_is_repeated_until_the_server_is_back_and_events_go_on() {
     let dir = tempfile::tempdir().unwrap();
     let served = serve(dir.path(), "store = \"data\"");
-    let patient = served.client.clone().patience(Patience::retries(20));
+    let patient = served.client.clone().retry(RetryPolicy::retries(20));
     let mut events = served.client.events(Watch::everything().lasting()).await.unwrap();
     let before = submit(&served.client, "k", Value::Null).await;
     let address = served.address.clone();

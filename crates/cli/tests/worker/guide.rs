@@ -35,7 +35,7 @@ fn the_refusals_in_the_guide_are_those_that_are_given() {
 /// The sample in Rust is the one that is compiled with the documentation of the crate.
 #[test]
 fn the_sample_in_rust_is_one_that_compiles() {
-    let source = include_str!("../../../client/src/worker.rs");
+    let source = include_str!("../../../client/src/worker/mod.rs");
     let compiled: String = source
         .lines()
         .filter_map(|line| line.strip_prefix("///"))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use laneway_client::protocol::ChatRequest;
-use laneway_client::{Attempt, Client, Failure, Form, Manner, Tally, Watch, Worker};
+use laneway_client::{AskKind, AskOptions, Attempt, AttemptFailure, Client, Tally, Watch, Worker};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -31,10 +31,10 @@ async fn progress_results_failures_and_panics_are_told() {
             attempt.progress(json!({ "percent": 50 }));
             // Goes on when the progress has been seen: the task is cancelled by whoever saw it.
             let reason = attempt.stopped().await;
-            Err(Failure::new(reason))
+            Err(AttemptFailure::new(reason))
         })
         .handler("double", |attempt: Attempt| async move {
-            let number = attempt.task().payload.as_i64().ok_or_else(|| Failure::fatal("no number"))?;
+            let number = attempt.task().payload.as_i64().ok_or_else(|| AttemptFailure::fatal("no number"))?;
             Ok(json!(number * 2))
         })
         .handler("panics", |attempt: Attempt| async move {
@@ -81,7 +81,8 @@ async fn what_is_said_to_a_turn_reaches_its_handler() {
     });
     let (stop, working) = start(worker);
     let request: ChatRequest = serde_json::from_value(json!({ "message": "build", "session": "s" })).unwrap();
-    let mut events = client.chat_events("builder", Form::Chat, &request, &Manner::default()).await.unwrap();
+    let mut events =
+        client.chat_events("builder", AskKind::Chat, &request, &AskOptions::default()).await.unwrap();
     let task = events.task_id().expect("the task is named").to_owned();
     let mut result = Value::Null;
     while let Some(event) = events.next().await.unwrap() {

@@ -1,7 +1,7 @@
 //! Handlers that are services, and programs that talk line by line.
 
 use laneway_client::protocol::ChatRequest;
-use laneway_client::{Form, Manner};
+use laneway_client::{AskKind, AskOptions};
 use serde_json::{Value, json};
 
 use crate::common::{Process, ended, laneway, serve, submit, worker};
@@ -55,7 +55,8 @@ async fn a_program_that_talks_line_by_line_tells_progress_and_hears_what_is_said
     );
     let _worker = start(dir.path(), &served.address, &file);
     let request: ChatRequest = serde_json::from_value(json!({ "message": "build", "session": "s" })).unwrap();
-    let mut events = client.chat_events("builder", Form::Chat, &request, &Manner::default()).await.unwrap();
+    let mut events =
+        client.chat_events("builder", AskKind::Chat, &request, &AskOptions::default()).await.unwrap();
     let mut result = Value::Null;
     while let Some(event) = events.next().await.unwrap() {
         match event.event.as_str() {

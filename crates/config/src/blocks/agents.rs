@@ -3,7 +3,7 @@
 use laneway_core::{LANES_PER_TASK_MAX, LaneName, Name, Pattern};
 
 use crate::blocks::lanes::{Lanes, take_settings};
-use crate::config::{Agent, CatchUp, KindHandler, Profile, Program, Protocol, Runner, Schedule};
+use crate::config::{AgentConfig, CatchUp, KindHandler, Profile, ProgramConfig, Protocol, Runner, Schedule};
 use crate::fields::Fields;
 use crate::formats::Entry;
 use crate::report::{Report, nearest};
@@ -14,16 +14,16 @@ pub(crate) fn agents(
     report: &mut Report,
     top: &mut Fields<'_>,
     lanes: &mut Lanes,
-) -> (Vec<Agent>, Vec<String>) {
+) -> (Vec<AgentConfig>, Vec<String>) {
     let entries = top.named(report, "agent");
     let names = entries.iter().map(|entry| entry.key.clone()).collect();
-    let mut agents: Vec<Agent> =
+    let mut agents: Vec<AgentConfig> =
         entries.into_iter().filter_map(|entry| agent(report, entry, lanes)).collect();
     agents.sort_by(|a, b| a.name.cmp(&b.name));
     (agents, names)
 }
 
-fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<Agent> {
+fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<AgentConfig> {
     let block = format!("agent \"{}\"", entry.key);
     let name = agent_name(report, &block, entry);
     let mut fields = Fields::of(report, &block, "", &entry.node)?;
@@ -35,7 +35,7 @@ fn agent(report: &mut Report, entry: &Entry, lanes: &mut Lanes) -> Option<Agent>
         take_settings(report, &mut fields, lanes.lane(&lane));
     }
     fields.finish(report);
-    Some(Agent { name: name?, runner: runner?, lanes: further })
+    Some(AgentConfig { name: name?, runner: runner?, lanes: further })
 }
 
 /// A name that, with `agent:` before it, is the name of a lane.
@@ -97,7 +97,7 @@ pub(crate) fn runner(report: &mut Report, fields: &mut Fields<'_>, agent: bool) 
     if let Some(command) = command {
         check_program(report, fields, &command, env.as_deref());
         let protocol = protocol.unwrap_or(Protocol::Text);
-        said.push(Runner::Program(Program { command, protocol, env, cwd: cwd.map(Into::into) }));
+        said.push(Runner::Program(ProgramConfig { command, protocol, env, cwd: cwd.map(Into::into) }));
     }
     if let Some(url) = url {
         check_url(report, fields, &url);

@@ -7,7 +7,7 @@ use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, Setting
 use crate::fields::{Field, Fields};
 use crate::formats::Value;
 use crate::report::Report;
-use crate::source::Source;
+use crate::source::ValueSource;
 
 /// The settings of one lane, or of a pattern of lanes, and where each came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Given {
     /// As in [`SETTING_KEYS`].
     setting: String,
     text: String,
-    source: Source,
+    source: ValueSource,
 }
 
 /// `retry` of `retry.jitter`.
@@ -47,18 +47,18 @@ impl Lane {
 
     /// Where the setting `key` came from; a part (`retry.jitter`) from the whole (`retry`), where that was
     /// given.
-    pub fn source(&self, key: &str) -> Source {
-        self.given(key).cloned().unwrap_or(Source::Default)
+    pub fn source(&self, key: &str) -> ValueSource {
+        self.given(key).cloned().unwrap_or(ValueSource::Default)
     }
 
-    pub(crate) fn given(&self, key: &str) -> Option<&Source> {
+    pub(crate) fn given(&self, key: &str) -> Option<&ValueSource> {
         let exact = self.given.iter().find(|given| given.setting == key);
         let whole = || self.given.iter().find(|given| given.setting == group(key));
         exact.or_else(whole).map(|given| &given.source)
     }
 
     /// Whether `group` or any part of it was given.
-    pub(crate) fn given_within(&self, group: &str) -> Option<&Source> {
+    pub(crate) fn given_within(&self, group: &str) -> Option<&ValueSource> {
         self.given.iter().find(|given| self::group(&given.setting) == group).map(|given| &given.source)
     }
 
@@ -70,7 +70,7 @@ impl Lane {
     }
 
     /// Sets `key`, replacing what was there.
-    pub(crate) fn assign(&mut self, key: &str, text: &str, source: Source) -> Result<(), SettingError> {
+    pub(crate) fn assign(&mut self, key: &str, text: &str, source: ValueSource) -> Result<(), SettingError> {
         self.settings.set(key, text)?;
         self.given.retain(|given| given.setting != key);
         self.given.push(Given { setting: key.to_owned(), text: text.to_owned(), source });

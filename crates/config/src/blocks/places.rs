@@ -48,7 +48,7 @@ impl fmt::Display for Listen {
 
 /// Where the state is kept.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreLocation {
     /// In memory: gone with the process.
     Memory,
     /// In a directory, relative to the one in which the program was started.
@@ -62,39 +62,39 @@ pub enum Store {
 /// What begins a URL, and no directory.
 const SCHEMES: [&str; 4] = ["redis:", "rediss:", "postgres:", "postgresql:"];
 
-impl Store {
+impl StoreLocation {
     /// Reads `memory`, a URL or a path; the error says what would be right.
-    pub(crate) fn read(text: &str) -> Result<Store, &'static str> {
+    pub(crate) fn read(text: &str) -> Result<StoreLocation, &'static str> {
         let text = text.trim();
         match text.split_once("://") {
             Some((_, "")) => Err("must name a host after the ://"),
-            Some(("redis" | "rediss", _)) => Ok(Store::Redis(text.to_owned())),
-            Some(("postgres" | "postgresql", _)) => Ok(Store::Postgres(text.to_owned())),
+            Some(("redis" | "rediss", _)) => Ok(StoreLocation::Redis(text.to_owned())),
+            Some(("postgres" | "postgresql", _)) => Ok(StoreLocation::Postgres(text.to_owned())),
             Some(_) => Err("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
             None if text.is_empty() => Err("must not be blank"),
-            None if text == "memory" => Ok(Store::Memory),
+            None if text == "memory" => Ok(StoreLocation::Memory),
             None if SCHEMES.iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) => {
                 Err("must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE")
             }
-            None => Ok(Store::Path(text.into())),
+            None => Ok(StoreLocation::Path(text.into())),
         }
     }
 }
 
-impl fmt::Display for Store {
+impl fmt::Display for StoreLocation {
     /// Without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Store::Memory => write!(f, "memory"),
-            Store::Path(path) => write!(f, "{}", path.display()),
-            Store::Redis(url) | Store::Postgres(url) => write!(f, "{}", without_secrets(url)),
+            StoreLocation::Memory => write!(f, "memory"),
+            StoreLocation::Path(path) => write!(f, "{}", path.display()),
+            StoreLocation::Redis(url) | StoreLocation::Postgres(url) => write!(f, "{}", without_secrets(url)),
         }
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Store({self})")
+        write!(f, "StoreLocation({self})")
     }
 }
 

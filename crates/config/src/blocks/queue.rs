@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use laneway_core::{COUNT_MAX, Handler, LaneSettings, Millis, Pattern, ToolLane, duration};
 
 use crate::blocks::lanes::{Lanes, scalar};
-use crate::config::ToolLanes;
+use crate::config::ToolLaneConfig;
 use crate::fields::{Field, Fields, word};
 use crate::formats::Value;
 use crate::report::Report;
@@ -28,7 +28,7 @@ pub(crate) fn queue(
     report: &mut Report,
     top: &mut Fields<'_>,
     lanes: &mut Lanes,
-) -> Option<(ToolLanes, Option<String>)> {
+) -> Option<(ToolLaneConfig, Option<String>)> {
     let field = top.take(BLOCK)?;
     let mut fields = Fields::of(report, BLOCK, "", field.node)?;
     for lane in TOOL_LANES {
@@ -52,7 +52,7 @@ pub(crate) fn queue(
     let tools = tools(report, &mut fields);
     let storage_path = fields.text(report, "storage_path");
     fields.finish(report);
-    Some((ToolLanes { metrics, alerts, tools }, storage_path))
+    Some((ToolLaneConfig { metrics, alerts, tools }, storage_path))
 }
 
 fn pattern(lane: ToolLane) -> Option<Pattern> {

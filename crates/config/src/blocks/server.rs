@@ -9,7 +9,7 @@ use crate::report::Report;
 
 /// What the server asks of those who reach it, and what it keeps beside the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerConfig {
     /// The names under which it answers, beside those of this machine. Default: with tokens and an address that
     /// others can reach, any.
     pub hosts: Vec<String>,
@@ -49,9 +49,9 @@ pub struct Server {
     pub token_waiting: Option<u32>,
 }
 
-impl Default for Server {
-    fn default() -> Server {
-        Server {
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             url: None,
@@ -73,8 +73,8 @@ impl Default for Server {
     }
 }
 
-pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> Server {
-    let mut server = Server::default();
+pub(crate) fn server(report: &mut Report, top: &mut Fields<'_>) -> ServerConfig {
+    let mut server = ServerConfig::default();
     let Some(field) = top.take("server") else { return server };
     let Some(mut fields) = Fields::of(report, "server", "", field.node) else { return server };
     let moment = Millis(1);
@@ -114,7 +114,7 @@ fn set<T>(place: &mut T, given: Option<T>) {
 }
 
 /// Each value of the block as people write it.
-pub(crate) fn values(server: &Server) -> Vec<(&'static str, String)> {
+pub(crate) fn values(server: &ServerConfig) -> Vec<(&'static str, String)> {
     let count = |count: Option<u32>| count.map_or("unlimited".to_owned(), |count| count.to_string());
     vec![
         ("hosts", format!("{:?}", server.hosts)),

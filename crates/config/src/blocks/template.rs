@@ -6,23 +6,23 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Its parts, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Part {
+pub enum TemplatePart {
     /// As it is.
     Text(String),
     /// Something of the task.
-    Place(Place),
+    Field(TemplateField),
 }
 
 /// Something of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum TemplateField {
     /// The payload, or what lies in it under these keys.
     Payload(Vec<String>),
     /// Its id.
@@ -46,73 +46,73 @@ impl Template {
         let mut rest = word;
         while let Some((before, after)) = rest.split_once("{{") {
             if !before.is_empty() {
-                parts.push(Part::Text(before.to_owned()));
+                parts.push(TemplatePart::Text(before.to_owned()));
             }
             let Some((inside, after)) = after.split_once("}}") else {
                 return Err(format!("{word:?} has a {{{{ without its }}}}"));
             };
-            parts.push(Part::Place(Place::read(inside.trim())?));
+            parts.push(TemplatePart::Field(TemplateField::read(inside.trim())?));
             rest = after;
         }
         if !rest.is_empty() || parts.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(TemplatePart::Text(rest.to_owned()));
         }
         Ok(Template { parts })
     }
 
     /// Whether it is the same word for every task.
     pub fn is_fixed(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::Text(_)))
+        self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }
 
     /// The word, if it is the same for every task.
     pub fn fixed(&self) -> Option<&str> {
         match self.parts.as_slice() {
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
 
     /// Whether a task decides with which sign it begins.
     pub fn begins_with_place(&self) -> bool {
-        matches!(self.parts.first(), Some(Part::Place(_)))
+        matches!(self.parts.first(), Some(TemplatePart::Field(_)))
     }
 }
 
-impl Place {
-    fn read(inside: &str) -> Result<Place, String> {
+impl TemplateField {
+    fn read(inside: &str) -> Result<TemplateField, String> {
         let mut keys = inside.split('.').map(str::to_owned);
         let place = match (keys.next().as_deref(), inside) {
             (Some("payload"), _) => {
                 let keys: Vec<String> = keys.collect();
                 match keys.iter().any(String::is_empty) {
                     true => None,
-                    false => Some(Place::Payload(keys)),
+                    false => Some(TemplateField::Payload(keys)),
                 }
             }
-            (_, "id") => Some(Place::Id),
-            (_, "kind") => Some(Place::Kind),
-            (_, "lane") => Some(Place::Lane),
-            (_, "session") => Some(Place::Session),
-            (_, "attempt") => Some(Place::Attempt),
+            (_, "id") => Some(TemplateField::Id),
+            (_, "kind") => Some(TemplateField::Kind),
+            (_, "lane") => Some(TemplateField::Lane),
+            (_, "session") => Some(TemplateField::Session),
+            (_, "attempt") => Some(TemplateField::Attempt),
             _ => None,
         };
         place.ok_or_else(|| format!("{{{{{inside}}}}} is nothing of a task; there are {PLACES}"))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TemplateField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Payload(keys) => {
+            TemplateField::Payload(keys) => {
                 f.write_str("payload")?;
                 keys.iter().try_for_each(|key| write!(f, ".{key}"))
             }
-            Place::Id => f.write_str("id"),
-            Place::Kind => f.write_str("kind"),
-            Place::Lane => f.write_str("lane"),
-            Place::Session => f.write_str("session"),
-            Place::Attempt => f.write_str("attempt"),
+            TemplateField::Id => f.write_str("id"),
+            TemplateField::Kind => f.write_str("kind"),
+            TemplateField::Lane => f.write_str("lane"),
+            TemplateField::Session => f.write_str("session"),
+            TemplateField::Attempt => f.write_str("attempt"),
         }
     }
 }
@@ -151,8 +151,12 @@ mod tests {
     #[test]
     fn words_are_cut_into_texts_and_places() {
         let word = Template::read("--in={{ payload.a.0 }}{{id}}").unwrap();
-        let payload = Place::Payload(vec!["a".to_owned(), "0".to_owned()]);
-        let parts = vec![Part::Text("--in=".to_owned()), Part::Place(payload), Part::Place(Place::Id)];
+        let payload = TemplateField::Payload(vec!["a".to_owned(), "0".to_owned()]);
+        let parts = vec![
+            TemplatePart::Text("--in=".to_owned()),
+            TemplatePart::Field(payload),
+            TemplatePart::Field(TemplateField::Id),
+        ];
         assert_eq!(word.parts, parts);
         assert_eq!(Template::read("a}}b").unwrap().fixed(), Some("a}}b"));
         assert_eq!(Template::read("").unwrap().fixed(), Some(""));

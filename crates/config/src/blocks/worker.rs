@@ -124,8 +124,10 @@ pub fn parse_worker(file: &str, text: &str) -> Result<WorkerConfig, Errors> {
     }
 }
 
-fn no_handler() -> crate::error::Problem {
-    crate::error::Problem::Missing { needed: "a handler \"<kind>\" block for at least one kind".to_owned() }
+fn no_handler() -> crate::error::ConfigProblem {
+    crate::error::ConfigProblem::Missing {
+        needed: "a handler \"<kind>\" block for at least one kind".to_owned(),
+    }
 }
 
 fn url(report: &mut Report, top: &mut Fields<'_>) -> Option<String> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use laneway_core::{Fence, LaneName, Name, TaskId, TaskView, Timestamp};
 use laneway_store::{
-    Entry, Finished, HistoryQuery, Place, StoreError, Try, Version, decode_tries, encode_tries, label,
-    tries_blob,
+    Entry, Finished, HistoryPosition, HistoryQuery, StoreError, Try, Version, decode_tries, encode_tries,
+    label, tries_blob,
 };
 
 use crate::driver::engine::Engine;
@@ -52,7 +52,7 @@ pub struct HistoryPage {
 
 /// A place in the history; its text is for handing round, not for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor(Place);
+pub struct Cursor(HistoryPosition);
 
 /// A text that is none of the expected words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -231,7 +231,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Cursor, UnknownWord> {
         let place = text.split_once('.').and_then(|(version, index)| {
-            Some(Place { version: Version(version.parse().ok()?), index: index.parse().ok()? })
+            Some(HistoryPosition { version: Version(version.parse().ok()?), index: index.parse().ok()? })
         });
         place.map(Cursor).ok_or(UnknownWord { expected: "a cursor that an earlier list gave" })
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use laneway_core::{BlobId, Millis, TaskId, Timestamp};
-use laneway_store::{Entry, Finished, HistoryQuery, Log, Place, StoreError, Version};
+use laneway_store::{Entry, Finished, HistoryPosition, HistoryQuery, Log, StoreError, Version};
 
 use crate::driver::clock::millis;
 use crate::driver::ids::ByTask;
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     payloads: HashMap<BlobId, Bytes, FixedState>,
     finished: ByTask<(Finished, Option<Bytes>)>,
     /// The finished tasks, the oldest first, numbered in that order.
-    ages: VecDeque<(Place, TaskId)>,
+    ages: VecDeque<(HistoryPosition, TaskId)>,
     ended: u64,
     history_max: usize,
     history_for: Option<Millis>,
@@ -83,7 +83,10 @@ impl Journal {
     }
 
     /// Finished tasks, the newest first.
-    pub(crate) async fn history(&self, asked: HistoryQuery) -> Result<Vec<(Place, Finished)>, StoreError> {
+    pub(crate) async fn history(
+        &self,
+        asked: HistoryQuery,
+    ) -> Result<Vec<(HistoryPosition, Finished)>, StoreError> {
         match self {
             Journal::Memory(memory) => {
                 Ok(memory.lock().unwrap_or_else(PoisonError::into_inner).history(&asked))
@@ -105,7 +108,7 @@ impl Memory {
         }
         for (finished, result) in entry.finished.drain(..) {
             self.ended += 1;
-            self.ages.push_back((Place { version: Version(self.ended), index: 0 }, finished.task));
+            self.ages.push_back((HistoryPosition { version: Version(self.ended), index: 0 }, finished.task));
             self.finished.insert(finished.task, (finished, result));
         }
         while let Some((_, oldest)) = self.ages.front()
@@ -121,7 +124,7 @@ impl Memory {
         self.finished.get(&task).is_none_or(|(finished, _)| now.since(finished.ended) > length)
     }
 
-    fn history(&self, asked: &HistoryQuery) -> Vec<(Place, Finished)> {
+    fn history(&self, asked: &HistoryQuery) -> Vec<(HistoryPosition, Finished)> {
         let older = self.ages.iter().rev().filter(|(place, _)| asked.before.is_none_or(|at| *place < at));
         let listed = older.filter_map(|(place, task)| Some((*place, &self.finished.get(task)?.0)));
         let fits = |finished: &Finished| {

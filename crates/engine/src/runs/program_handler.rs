@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_process::{Done, Program};
+use laneway_process::{Program, ProgramEnd};
 use serde_json::Value;
 
 use crate::error::Failure;
@@ -40,7 +40,7 @@ async fn run(program: &Program, context: &Context, payload: Bytes) -> Result<Byt
     }
 }
 
-fn result(done: Done) -> Result<Bytes, Failure> {
+fn result(done: ProgramEnd) -> Result<Bytes, Failure> {
     if serde_json::from_str::<serde::de::IgnoredAny>(&done.stdout).is_ok() {
         return Ok(done.stdout.into());
     }

@@ -72,7 +72,9 @@ impl Threads {
             Threads::Many => tokio::runtime::Builder::new_multi_thread(),
         };
         if is_server_on_disk {
-            builder.worker_threads(laneway_server::threads(&laneway_config::Store::Path("store".into())));
+            builder.worker_threads(laneway_server::threads(&laneway_config::StoreLocation::Path(
+                "store".into(),
+            )));
         }
         builder.enable_all().build().unwrap()
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
-use laneway_config::{Agent, Config, Protocol, Runner};
+use laneway_config::{AgentConfig, Config, Protocol, Runner};
 use laneway_engine::{Context, Failure, Handle, Options};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(crate) fn agent_kind(agent: &str) -> String {
 }
 
 /// An agent as the core knows it. One that wants no further lane names its own, which its turns need anyway.
-pub(crate) fn core_agent(agent: &Agent) -> ApiResult<laneway_core::Agent> {
+pub(crate) fn core_agent(agent: &AgentConfig) -> ApiResult<laneway_core::Agent> {
     let name = agent.name.as_str();
     let lanes = match agent.lanes.as_deref() {
         None => Vec::new(),

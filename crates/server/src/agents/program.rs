@@ -1,9 +1,9 @@
 //! Programs that run a turn: a child process in a group of its own, ended with the run.
 
-use laneway_config::Program as Configured;
+use laneway_config::ProgramConfig;
 use laneway_engine::Failure;
-use laneway_process::jsonl::{self, Answer, Said, Speech};
-use laneway_process::{Exit, News, Program, Running, Text};
+use laneway_process::jsonl::{self, OutputEvent, OutputReader, ProgramAnswer};
+use laneway_process::{Exit, Program, ProgramEvent, RunningProgram, Text};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -12,7 +12,7 @@ use crate::agents::handlers::Run;
 /// How much a program may write before it is stopped.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-fn program(configured: &Configured, run: &Run) -> Result<Program, Failure> {
+fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
     let mut program = Program::new(configured.command.iter()).map_err(Failure::fatal)?;
     if let Some(allowed) = &configured.env {
         program = program.allow(allowed.iter());
@@ -33,7 +33,7 @@ fn program(configured: &Configured, run: &Run) -> Result<Program, Failure> {
 }
 
 /// The message on stdin; what it writes to stdout is the response.
-pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Failure> {
+pub(crate) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     feed(&mut running, run.input().into_bytes());
     let mut decoder = Text::default();
@@ -41,7 +41,7 @@ pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Fai
     let mut is_too_long = false;
     let exit = loop {
         match next(&mut running, &run).await {
-            News::Output(bytes) => {
+            ProgramEvent::Output(bytes) => {
                 let mut piece = String::new();
                 decoder.push(&bytes, &mut piece);
                 if answer.len() + piece.len() > OUTPUT_BYTES_MAX {
@@ -52,7 +52,7 @@ pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Fai
                     run.context.delta(piece);
                 }
             }
-            News::Ended { exit, stderr } => break told(exit, &stderr, &run),
+            ProgramEvent::Ended { exit, stderr } => break told(exit, &stderr, &run),
         }
     };
     if is_too_long {
@@ -63,7 +63,7 @@ pub(crate) async fn text(configured: &Configured, run: Run) -> Result<Value, Fai
 }
 
 /// Writes the input and closes it in a task of its own: a program may answer before it has read all.
-fn feed(running: &mut Running, bytes: Vec<u8>) {
+fn feed(running: &mut RunningProgram, bytes: Vec<u8>) {
     if let Some(mut input) = running.input() {
         tokio::spawn(async move {
             // A program that does not read is free not to.
@@ -73,7 +73,7 @@ fn feed(running: &mut Running, bytes: Vec<u8>) {
 }
 
 /// The next news of the program. A run that must stop ends its program first.
-async fn next(running: &mut Running, run: &Run) -> News {
+async fn next(running: &mut RunningProgram, run: &Run) -> ProgramEvent {
     if run.context.stop().reason().is_some() {
         running.stop();
         return running.next().await;
@@ -103,14 +103,14 @@ fn succeeded(exit: &Exit) -> Result<(), Failure> {
 }
 
 /// A JSON object on each line, both ways: see [`laneway_process::jsonl`].
-pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Failure> {
+pub(crate) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     let mut input = running.input().map(jsonl::writer);
     if let Some(input) = &input {
         // There is room for one, and this is the first.
         drop(input.try_send(jsonl::first_line(run.body())));
     }
-    let mut speech = Speech::new(OUTPUT_BYTES_MAX);
+    let mut output = OutputReader::new(OUTPUT_BYTES_MAX);
     let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
     if is_turn {
         // One that cannot be told is one that is over already.
@@ -122,25 +122,25 @@ pub(crate) async fn jsonl(configured: &Configured, run: Run) -> Result<Value, Fa
             () = pass_steering(input.as_ref().filter(|_| is_turn), &run) => continue,
         };
         match news {
-            News::Output(bytes) => {
-                for said in speech.hear(&bytes).map_err(Failure::fatal)? {
+            ProgramEvent::Output(bytes) => {
+                for said in output.push(&bytes).map_err(Failure::fatal)? {
                     match said {
-                        Said::Delta(text) => run.context.delta(text),
-                        Said::Progress(how_far) => run.context.progress(how_far),
+                        OutputEvent::Delta(text) => run.context.delta(text),
+                        OutputEvent::Progress(how_far) => run.context.progress(how_far),
                     }
                 }
-                if speech.is_over() {
+                if output.is_over() {
                     // Its input ends, so that it can end by itself.
                     input = None;
                 }
             }
-            News::Ended { exit, stderr } => break told(exit, &stderr, &run),
+            ProgramEvent::Ended { exit, stderr } => break told(exit, &stderr, &run),
         }
     };
-    match speech.answer() {
-        Answer::Error { error, retryable } => Err(Failure { error, retryable }),
-        Answer::Result(result) => succeeded(&exit).map(|()| result),
-        Answer::Text(text) => succeeded(&exit).map(|()| run.output(text)),
+    match output.answer() {
+        ProgramAnswer::Error { error, retryable } => Err(Failure { error, retryable }),
+        ProgramAnswer::Result(result) => succeeded(&exit).map(|()| result),
+        ProgramAnswer::Text(text) => succeeded(&exit).map(|()| run.output(text)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use laneway_config::Server;
+use laneway_config::ServerConfig;
 use laneway_core::{Bucket, Period, RateLimit, Timestamp};
 use laneway_protocol::Code;
 
@@ -31,7 +31,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn of(server: &Server) -> Limits {
+    pub(crate) fn of(server: &ServerConfig) -> Limits {
         Limits {
             body_bytes_max: server.body_bytes_max as usize,
             body_timeout: Duration::from_millis(server.body_timeout.0),

@@ -1,6 +1,6 @@
 //! Agents and their queues: who there is, what runs and waits, clear and release.
 
-use laneway_config::{Agent, Runner};
+use laneway_config::{AgentConfig, Runner};
 use laneway_core::{LaneName, Scheduler, Source, TaskView as Live};
 use laneway_protocol::{
     AgentView, At, ClearedQueue, Execution, Page, QueueView, ReleasedQueue, source_word, status_word,
@@ -19,7 +19,7 @@ use crate::service::task_view;
 /// How many waiting turns are listed.
 const LISTED_MAX: usize = 500;
 
-fn lane_of(agent: &Agent) -> ApiResult<LaneName> {
+fn lane_of(agent: &AgentConfig) -> ApiResult<LaneName> {
     parse::lane(format!("agent:{}", agent.name))
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn get(app: &App, name: &str) -> ApiResult<AgentView> {
 }
 
 /// Views of these agents, with one look at the state.
-async fn views(app: &App, agents: Vec<Agent>) -> ApiResult<Vec<AgentView>> {
+async fn views(app: &App, agents: Vec<AgentConfig>) -> ApiResult<Vec<AgentView>> {
     let mut lanes = Vec::with_capacity(agents.len());
     for agent in &agents {
         lanes.push((lane_of(agent)?, further_lanes(agent)?));
@@ -48,7 +48,7 @@ async fn views(app: &App, agents: Vec<Agent>) -> ApiResult<Vec<AgentView>> {
 }
 
 /// The lanes that a turn of a user needs besides the agent's own and the session's.
-fn further_lanes(agent: &Agent) -> ApiResult<Vec<String>> {
+fn further_lanes(agent: &AgentConfig) -> ApiResult<Vec<String>> {
     let own = lane_of(agent)?;
     let session = parse::session_lane(own.as_str())?;
     let lanes = core_agent(agent)?.turn_lanes(&session, Source::User);
@@ -57,7 +57,7 @@ fn further_lanes(agent: &Agent) -> ApiResult<Vec<String>> {
     Ok(further.map(LaneName::to_string).collect())
 }
 
-fn view(scheduler: &Scheduler, agent: &Agent, lane: &LaneName, lanes: Vec<String>) -> AgentView {
+fn view(scheduler: &Scheduler, agent: &AgentConfig, lane: &LaneName, lanes: Vec<String>) -> AgentView {
     let settings = scheduler.settings_for(lane);
     let (running, waiting) = scheduler.lane(lane).map_or((0, 0), |view| (view.running, view.waiting));
     let runner = match &agent.runner {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_config::Agent;
+use laneway_config::AgentConfig;
 use laneway_core::{End, LaneName, Parent, Source, TaskId, TaskSpec, TaskStatus};
 use laneway_engine::{Ending, Expectation, Reach, Since, Standing, TaskHandle};
 use laneway_protocol::{
@@ -48,7 +48,7 @@ pub(crate) struct AgentRun {
 }
 
 /// The agent of this name in the current configuration.
-pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<Agent> {
+pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<AgentConfig> {
     app.config().agent(name).cloned().ok_or_else(|| ApiError::not_found("agent"))
 }
 
@@ -114,7 +114,7 @@ impl AgentRun {
 fn turn(
     app: &App,
     caller: &Caller,
-    agent: &Agent,
+    agent: &AgentConfig,
     form: Form,
     request: ChatRequest,
     options: RequestOptions,
@@ -164,7 +164,7 @@ fn turn(
 }
 
 /// The lanes of a turn. Without a session the turn belongs to the agent's own conversation.
-fn chat_lanes(agent: &Agent, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
+fn chat_lanes(agent: &AgentConfig, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
     let own = format!("agent:{}", agent.name);
     let session = session_lane(session.unwrap_or(&own))?;
     let lanes = core_agent(agent)?.turn_lanes(&session, source);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_config::Agent;
+use laneway_config::AgentConfig;
 use laneway_core::{DropRule, MessageId, MessageReply, Mode, Otherwise, SendOutcome, TaskId};
 use laneway_engine::Message;
 use laneway_protocol::{MessageAnswer, MessageRequest, Scope};
@@ -117,7 +117,7 @@ fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Ap
 }
 
 /// A plain message to an agent.
-fn to_agent(app: &App, caller: &Caller, key: &str, agent: &Agent, text: String) -> ApiResult<Message> {
+fn to_agent(app: &App, caller: &Caller, key: &str, agent: &AgentConfig, text: String) -> ApiResult<Message> {
     let agent = core_agent(agent)?;
     let message = Message::new(key, agent.name.as_str(), text).kind(agent.kind.as_str());
     let message = match token_lane(app, caller) {

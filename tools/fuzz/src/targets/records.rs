@@ -10,7 +10,7 @@ use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::testing::in_format;
 use laneway_store::{
-    Append, Batch, BatchId, Entry, ErrorKind, Head, Log, MemoryStore, Place, Record, StoreError,
+    Append, Batch, BatchId, Entry, ErrorKind, Head, HistoryPosition, Log, MemoryStore, Record, StoreError,
     StoredFinished, StoredSnapshot, decode_tries, encode_tries,
 };
 
@@ -92,7 +92,7 @@ async fn store_and_read(place: Record, record: Bytes) -> Result<(), StoreError> 
             let (record, result) = if is_result { (sample, Some(record)) } else { (record, None) };
             let labels = Vec::new();
             let ended = Timestamp(0);
-            let place = Place::default();
+            let place = HistoryPosition::default();
             append.finished = [StoredFinished { task: TASK, ended, place, record, result, labels }].into();
             log.store().append(append).await?;
             log.finished(TASK).await?;

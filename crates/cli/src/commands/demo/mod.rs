@@ -4,48 +4,48 @@ pub(crate) mod traffic;
 
 use std::path::Path;
 
-use laneway_config::{Profile, Store as StorePlace};
+use laneway_config::{Profile, StoreLocation};
 use laneway_server::{Parts, Server, state_dir};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments;
 use crate::commands::serve;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 
 const CONFIG: &str = include_str!("demo.hcl");
 
 /// Serves, and keeps the server busy, until somebody has seen enough.
-pub(crate) fn run(verb: arguments::Demo) -> Result<(), Trouble> {
+pub(crate) fn run(verb: arguments::Demo) -> Result<(), CliError> {
     crate::logs::start(tracing::Level::ERROR);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::Failure(format!("no runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
     // Removed with everything in it when this function returns, however it does.
     let dir = tempfile::Builder::new().prefix("laneway-demo-").tempdir();
-    let dir = dir.map_err(|error| Trouble::Failure(format!("no room for a temporary store: {error}")))?;
+    let dir = dir.map_err(|error| CliError::Failure(format!("no room for a temporary store: {error}")))?;
     let done = runtime.block_on(serve(&verb, dir.path()));
     // The store lets go of its files before they are removed.
     drop(runtime);
     done
 }
 
-async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), Trouble> {
-    let cannot = |error: std::io::Error| Trouble::Failure(format!("cannot serve the demo: {error}"));
+async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), CliError> {
+    let cannot = |error: std::io::Error| CliError::Failure(format!("cannot serve the demo: {error}"));
     let file = dir.join("demo.hcl");
     std::fs::write(&file, CONFIG).map_err(cannot)?;
     let environment = [("LANEWAY_LISTEN", verb.listen.as_str())];
     let config = laneway_config::load(&file, Profile::SERVER, environment);
-    let mut config = config.map_err(|errors| Trouble::Input(errors.to_string()))?;
-    config.store = StorePlace::Path(dir.join("store"));
+    let mut config = config.map_err(|errors| CliError::Input(errors.to_string()))?;
+    config.store = StoreLocation::Path(dir.join("store"));
     let store = serve::open_store(&config.store).await?;
     let listen = config.listen.to_string();
     let parts =
         Parts { state_dir: state_dir(&config), config_file: None, overrides: Vec::new(), store, config };
-    let server = Server::open(parts).await.map_err(|error| Trouble::Failure(error.to_string()))?;
+    let server = Server::open(parts).await.map_err(|error| CliError::Failure(error.to_string()))?;
     let listener = TcpListener::bind(&listen).await;
     let listener =
-        listener.map_err(|error| Trouble::Failure(format!("cannot listen on {listen}: {error}")))?;
+        listener.map_err(|error| CliError::Failure(format!("cannot listen on {listen}: {error}")))?;
     let url = format!("http://{}", listener.local_addr().map_err(cannot)?);
     let mut signals = Vec::new();
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_client::{Client, Form, Manner};
+use laneway_client::{AskKind, AskOptions, Client};
 use laneway_protocol::{ChatRequest, ClaimBody, CompleteBody, MessageRequest, PriorityRequest, TaskRequest};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -64,7 +64,7 @@ async fn bursts(client: Client, mut chance: Chance) {
         for _ in 0..4 + chance.below(7) {
             let request = question(chance.of(&QUESTIONS), Some(chance.of(&PEOPLE)));
             // A refusal is part of what there is to see.
-            drop(client.chat_later("coder", Form::Chat, &request, &Manner::default()).await);
+            drop(client.chat_later("coder", AskKind::Chat, &request, &AskOptions::default()).await);
             chance.rest(20, 150).await;
         }
         chance.rest(6_000, 12_000).await;
@@ -124,7 +124,7 @@ async fn builds(client: Client, mut chance: Chance) {
             drop(client.submit(&request, None).await);
         }
         let deploy = question("Deploy what was built", None);
-        drop(client.chat_later("builder", Form::Chat, &deploy, &Manner::default()).await);
+        drop(client.chat_later("builder", AskKind::Chat, &deploy, &AskOptions::default()).await);
         chance.rest(1_500, 4_000).await;
     }
 }

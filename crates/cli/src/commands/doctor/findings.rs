@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output::format;
 use crate::output::{self, Rows};
 
@@ -39,7 +39,7 @@ pub(super) fn wrong(check: &'static str, detail: impl Into<String>, fix: impl In
 }
 
 /// Prints what was found, and what to do about it.
-pub(super) fn print(findings: &[Finding]) -> Result<(), Trouble> {
+pub(super) fn print(findings: &[Finding]) -> Result<(), CliError> {
     let mut rows = Rows::under(&["CHECK", "", "FOUND"]);
     for finding in findings {
         let word = match finding.verdict {

@@ -6,13 +6,13 @@ pub(crate) mod machine;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use laneway_config::{Config, Store as StorePlace};
+use laneway_config::{Config, StoreLocation};
 use laneway_store::{Log, Store, StoreError};
 
 use crate::arguments::Doctor;
 use crate::commands::serve;
 use crate::connection;
-use crate::error::Trouble;
+use crate::error::CliError;
 use crate::output;
 use crate::output::format;
 use findings::{Finding, Verdict, odd, print, well, wrong};
@@ -20,10 +20,10 @@ pub(crate) use machine::is_program;
 use machine::{clock, limits, programs};
 
 /// Looks at everything and prints what it found; an error if something is wrong.
-pub(crate) async fn run(verb: Doctor) -> Result<(), Trouble> {
+pub(crate) async fn run(verb: Doctor) -> Result<(), CliError> {
     let findings = match serve::configuration(&verb.place, &[]) {
         Ok((config, file)) => examine(&verb, &config, file).await,
-        Err(Trouble::Input(why) | Trouble::Failure(why)) => {
+        Err(CliError::Input(why) | CliError::Failure(why)) => {
             vec![wrong(
                 "configuration",
                 why.trim_end(),
@@ -37,7 +37,7 @@ pub(crate) async fn run(verb: Doctor) -> Result<(), Trouble> {
         false => print(&findings)?,
     }
     match findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
-        true => Err(Trouble::Told),
+        true => Err(CliError::Told),
         false => Ok(()),
     }
 }
@@ -67,11 +67,11 @@ async fn examine(verb: &Doctor, config: &Config, file: Option<PathBuf>) -> Vec<F
 
 async fn store(config: &Config, is_served: bool) -> Vec<Finding> {
     let dir = match &config.store {
-        StorePlace::Memory => {
+        StoreLocation::Memory => {
             let fix = "name a directory, redis://… or postgres://… as `store` to keep what was accepted";
             return vec![odd("store", "in memory: all is lost with the process", fix), clock(None).await];
         }
-        StorePlace::Path(dir) => Some(dir),
+        StoreLocation::Path(dir) => Some(dir),
         _ => None,
     };
     if let Some(dir) = dir.filter(|dir| !dir.join("laneway.db").exists()) {
@@ -99,7 +99,7 @@ async fn store(config: &Config, is_served: bool) -> Vec<Finding> {
     }
 }
 
-async fn open(place: &StorePlace) -> Result<Option<Arc<dyn Store>>, StoreError> {
+async fn open(place: &StoreLocation) -> Result<Option<Arc<dyn Store>>, StoreError> {
     serve::try_open_store(place).await
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::BufReader;
 
-use crate::Trouble;
+use crate::CliError;
 use crate::arguments::Mcp;
 use crate::commands::mcp::bridge::Bridge;
 
@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Passes messages on until standard input ends.
-pub(crate) fn run(asked: Mcp) -> Result<(), Trouble> {
+pub(crate) fn run(asked: Mcp) -> Result<(), CliError> {
     let url = asked.url.or_else(|| variable("LANEWAY_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
     let url = endpoint(&url)?;
     let mut headers = HeaderMap::new();
@@ -39,9 +39,9 @@ pub(crate) fn run(asked: Mcp) -> Result<(), Trouble> {
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("laneway/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| Trouble::Failure(format!("cannot make an HTTP client: {error}")))?;
+        .map_err(|error| CliError::Failure(format!("cannot make an HTTP client: {error}")))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::Failure(error.to_string()))?;
+    let runtime = runtime.map_err(|error| CliError::Failure(error.to_string()))?;
     let done = runtime.block_on(async {
         let (bridge, writing) = Bridge::new(client, url, tokio::io::stdout());
         let passing = bridge.run(BufReader::new(tokio::io::stdin()));
@@ -54,7 +54,7 @@ pub(crate) fn run(asked: Mcp) -> Result<(), Trouble> {
     });
     // Whoever reads standard input cannot be interrupted, and there is nothing left to do.
     runtime.shutdown_background();
-    done.map_err(Trouble::Input)
+    done.map_err(CliError::Input)
 }
 
 async fn asked_to_stop() {
@@ -75,9 +75,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn endpoint(url: &str) -> Result<String, Trouble> {
+fn endpoint(url: &str) -> Result<String, CliError> {
     let wrong =
-        || Trouble::Input("--url must be the address of a server, such as http://127.0.0.1:7717".into());
+        || CliError::Input("--url must be the address of a server, such as http://127.0.0.1:7717".into());
     let url = reqwest::Url::parse(url).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong());
@@ -91,10 +91,10 @@ fn put(
     name: &'static str,
     value: Option<String>,
     from: &str,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     let Some(value) = value else { return Ok(()) };
     let mut value = HeaderValue::from_str(&value)
-        .map_err(|_| Trouble::Input(format!("{from} holds characters that cannot be sent")))?;
+        .map_err(|_| CliError::Input(format!("{from} holds characters that cannot be sent")))?;
     value.set_sensitive(name == "authorization");
     headers.insert(HeaderName::from_static(name), value);
     Ok(())

@@ -1,44 +1,44 @@
-//! Keeps the lease of one attempt alive, and tells the attempt when it should end.
+//! Keeps the lease of one attempt alive, and stops the attempt when it should end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_protocol::{Code, HeartbeatAnswer, HeartbeatBody};
+use laneway_protocol::{Backoff, Code, HeartbeatAnswer, HeartbeatBody};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::attempt::{Attempt, Shared, StopReason};
+use super::attempt::{Attempt, Shared, StopCause};
 use crate::client::Client;
 use crate::error::Error;
-use crate::patience::{doubled, jittered};
+use crate::retry::jittered;
 
-/// So often at least, however long the lease is: cancellations are told in the answers, and the server does not wait
-/// for long until what was cancelled has ended.
+/// The longest pause between heartbeats, however long the lease is: their answers bring cancellations.
 const BEAT_MAX: Duration = Duration::from_secs(2);
-/// So often while somebody may speak to the run.
+/// The longest pause while the turn takes steering.
 const BEAT_STEERED: Duration = Duration::from_secs(1);
-/// What is urgent waits for so long after the last sign of life.
+/// The shortest pause, for urgent heartbeats.
 const BEAT_MIN: Duration = Duration::from_millis(500);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 
 /// The lease of one attempt.
-pub(crate) struct Lease<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) attempt: &'a Attempt,
-    pub(crate) length: Duration,
+pub(super) struct Lease<'a> {
+    pub(super) client: &'a Client,
+    pub(super) attempt: &'a Attempt,
+    pub(super) length: Duration,
     /// When the attempt has taken too long.
-    pub(crate) times_out: Option<Instant>,
-    /// When the claim was sent. One that waited for work says nothing about when the lease began, so that the first
-    /// sign of life is given at once.
-    pub(crate) asked: Instant,
+    pub(super) times_out: Option<Instant>,
+    /// When the claim was sent. A claim that waited for work does not show when the lease began, so the first heartbeat
+    /// goes out at once.
+    pub(super) claimed: Instant,
     /// When it lapses. Counted from before the request that renewed it, so that it ends before the server's does.
-    pub(crate) until: Instant,
+    pub(super) until: Instant,
 }
 
 impl Lease<'_> {
-    /// Gives signs of life until the attempt is dropped or must end; then waits for ever.
-    pub(crate) async fn keep(mut self) {
-        let shared = std::sync::Arc::clone(self.attempt.shared());
+    /// Sends heartbeats until the attempt must end; then waits for ever.
+    pub(super) async fn keep(mut self) {
+        let shared = Arc::clone(self.attempt.shared());
         let mut failed = 0;
-        let mut beaten = self.asked;
+        let mut beaten = self.claimed;
         loop {
             let due = beaten + self.pause(&shared, failed);
             if !self.wait(&shared, beaten, due).await {
@@ -51,14 +51,14 @@ impl Lease<'_> {
                     self.until = beaten + self.length;
                     if answer.cancel_requested {
                         // The lease is kept while the handler ends.
-                        shared.stop(StopReason::Cancelled);
+                        shared.stop(StopCause::Cancelled);
                     }
                 }
-                Err(Gone::Stale) => {
-                    shared.stop(StopReason::LeaseLost);
+                Err(Missed::Stale) => {
+                    shared.stop(StopCause::LeaseLost);
                     break;
                 }
-                Err(Gone::Away) => failed += 1,
+                Err(Missed::Away) => failed += 1,
             }
         }
         std::future::pending().await
@@ -69,11 +69,11 @@ impl Lease<'_> {
         match failed {
             0 if shared.takes_steering() => beat.min(BEAT_STEERED),
             0 => beat,
-            failed => jittered(doubled(RETRY_FIRST, failed, beat)),
+            failed => jittered(Backoff::new(RETRY_FIRST, beat).wait_after(failed)),
         }
     }
 
-    /// Waits for the next sign of life; `false`: there is none, because the attempt is out of time.
+    /// Waits for the next heartbeat; `false`: there is none, because the attempt is out of time.
     async fn wait(&self, shared: &Shared, beaten: Instant, due: Instant) -> bool {
         let ends = self.times_out.map_or(self.until, |at| at.min(self.until));
         let urgent = async {
@@ -85,30 +85,30 @@ impl Lease<'_> {
             () = urgent => {}
         }
         let now = Instant::now();
-        if self.times_out.is_some_and(|at| at <= now) {
-            shared.stop(StopReason::TimedOut);
-            return false;
-        }
-        if self.until <= now {
-            shared.stop(StopReason::LeaseLost);
-            return false;
-        }
-        true
+        let cause = if self.times_out.is_some_and(|at| at <= now) {
+            StopCause::TimedOut
+        } else if self.until <= now {
+            StopCause::LeaseLost
+        } else {
+            return true;
+        };
+        shared.stop(cause);
+        false
     }
 
-    async fn beat(&self, shared: &Shared) -> Result<HeartbeatAnswer, Gone> {
+    async fn beat(&self, shared: &Shared) -> Result<HeartbeatAnswer, Missed> {
         let task = self.attempt.task();
         let progress = shared.take_progress();
         let takes_steering = (task.session.is_some() && shared.takes_steering()).then_some(true);
-        // Named again until an answer says that the server knows.
+        // Named again until an answer confirms them.
         let steered = takes_steering.map(|_| shared.taken());
         let body = HeartbeatBody { fence: task.fence, progress: progress.clone(), takes_steering, steered };
-        // No answer is worth waiting for when the lease is over.
+        // An answer after the end of the lease is worth nothing.
         let answer = timeout_at(self.until, self.client.heartbeat(&task.id, &body)).await;
         let error = match answer {
             Ok(Ok(mut answer)) => {
-                shared
-                    .hear(body.steered.as_deref().unwrap_or_default(), std::mem::take(&mut answer.steering));
+                let confirmed = body.steered.as_deref().unwrap_or_default();
+                shared.on_heartbeat(confirmed, std::mem::take(&mut answer.steering));
                 return Ok(answer);
             }
             Ok(Err(error)) => Some(error),
@@ -116,22 +116,19 @@ impl Lease<'_> {
         };
         shared.return_progress(progress);
         let is_stale = error.as_ref().is_some_and(is_stale);
-        match is_stale || self.until <= Instant::now() {
-            true => Err(Gone::Stale),
-            false => Err(Gone::Away),
-        }
+        Err(if is_stale || self.until <= Instant::now() { Missed::Stale } else { Missed::Away })
     }
 }
 
-/// Why a sign of life was not taken.
-enum Gone {
-    /// The attempt is no longer this worker's, or nobody can say that it still is.
+/// Why a heartbeat did not renew the lease.
+enum Missed {
+    /// The attempt is no longer this worker's, or may no longer be.
     Stale,
     /// The server was not there.
     Away,
 }
 
-/// Whether the server says that the attempt is not this worker's any more.
-pub(crate) fn is_stale(error: &Error) -> bool {
+/// Whether the server says that the attempt is no longer this worker's.
+pub(super) fn is_stale(error: &Error) -> bool {
     matches!(error.code(), Some(Code::StaleLease | Code::NotFound))
 }

@@ -1,4 +1,4 @@
-//! One call: a path, a query, headers, a body, and the answer as a type.
+//! One request: path, query, headers and body, and the answer as a type.
 
 use std::time::Duration;
 
@@ -14,31 +14,35 @@ use crate::error::Error;
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// A call that has not been made yet.
+/// A request that was not sent yet.
 #[must_use = "a call does nothing until it is sent"]
-pub struct Call {
+pub struct ApiCall {
     client: Client,
-    /// What is wrong with it is said when it is sent.
+    /// What is wrong with it is returned when it is sent.
     request: Result<Request, Error>,
     is_safe: bool,
     /// A status that is an answer although it is no success.
-    understood: Option<u16>,
+    also_ok: Option<u16>,
 }
 
-impl Call {
-    pub(crate) fn new<'a>(client: &Client, method: Method, path: impl IntoIterator<Item = &'a str>) -> Call {
+impl ApiCall {
+    pub(crate) fn new<'a>(
+        client: &Client,
+        method: Method,
+        path: impl IntoIterator<Item = &'a str>,
+    ) -> ApiCall {
         let is_safe = method == Method::GET;
-        let request = place(&client.base, path).map(|url| {
+        let request = url_of(&client.base, path).map(|url| {
             let mut request = Request::new(method, url);
             *request.timeout_mut() = Some(client.timeout);
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
             request
         });
-        Call { client: client.clone(), request, is_safe, understood: None }
+        ApiCall { client: client.clone(), request, is_safe, also_ok: None }
     }
 
     /// One more part of the query; none for `None`.
-    pub fn query(mut self, name: &str, value: Option<impl AsRef<str>>) -> Call {
+    pub fn query(mut self, name: &str, value: Option<impl AsRef<str>>) -> ApiCall {
         if let (Ok(request), Some(value)) = (&mut self.request, value) {
             request.url_mut().query_pairs_mut().append_pair(name, value.as_ref());
         }
@@ -46,7 +50,7 @@ impl Call {
     }
 
     /// One more header; none for `None`.
-    pub fn header(mut self, name: &'static str, value: Option<impl AsRef<str>>) -> Call {
+    pub fn header(mut self, name: &'static str, value: Option<impl AsRef<str>>) -> ApiCall {
         let Some(value) = value else { return self };
         match (HeaderValue::from_str(value.as_ref()), &mut self.request) {
             (Ok(value), Ok(request)) => {
@@ -61,20 +65,20 @@ impl Call {
         self
     }
 
-    /// Asking twice under one key is asking once, which makes the call safe to repeat.
-    pub fn key(mut self, key: Option<&str>) -> Call {
+    /// A second request with the same key joins the first, so the request may be repeated.
+    pub fn key(mut self, key: Option<&str>) -> ApiCall {
         self.is_safe |= key.is_some();
         self.header(IDEMPOTENCY_KEY, key)
     }
 
-    /// Says that making the call twice does no more than making it once.
-    pub fn repeatable(mut self) -> Call {
+    /// Declares that a repetition changes nothing.
+    pub fn repeatable(mut self) -> ApiCall {
         self.is_safe = true;
         self
     }
 
-    /// What is sent, as JSON.
-    pub fn body(mut self, body: &impl Serialize) -> Call {
+    /// The body, as JSON.
+    pub fn body(mut self, body: &impl Serialize) -> ApiCall {
         if let Ok(request) = &mut self.request {
             match serde_json::to_vec(body) {
                 Ok(bytes) => {
@@ -88,21 +92,21 @@ impl Call {
         self
     }
 
-    /// Takes an answer with this status for one, although it is no success.
-    pub(crate) fn understanding(mut self, status: u16) -> Call {
-        self.understood = Some(status);
+    /// Accepts an answer with this status, although it is no success.
+    pub(crate) fn also_ok(mut self, status: u16) -> ApiCall {
+        self.also_ok = Some(status);
         self
     }
 
-    /// How long it may take; `None`: as long as it takes.
-    pub fn within(mut self, timeout: Option<Duration>) -> Call {
+    /// How long it may take; `None`: no limit.
+    pub fn within(mut self, timeout: Option<Duration>) -> ApiCall {
         if let Ok(request) = &mut self.request {
             *request.timeout_mut() = timeout;
         }
         self
     }
 
-    /// Makes the call. An empty answer is read as `null`, so that `()` fits it.
+    /// Sends the request. An empty answer is read as `null`, so that `()` fits it.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T, Error> {
         let (status, body) = self.bytes().await?;
         let body = if body.is_empty() { b"null".as_slice() } else { &body };
@@ -112,7 +116,7 @@ impl Call {
         })
     }
 
-    /// Makes the call, for an answer that is a text.
+    /// Sends the request, for an answer that is a text.
     pub async fn text(self) -> Result<String, Error> {
         let (status, body) = self.header("accept", Some("*/*")).bytes().await?;
         String::from_utf8(body)
@@ -127,11 +131,11 @@ impl Call {
             // Bodies here are bytes, which can always be copied.
             let copy = request.try_clone();
             let copy = copy.ok_or_else(|| Error::Invalid("a body that streams cannot be sent".to_owned()))?;
-            let error = match exchange(&self.client, &url, copy, self.understood).await {
+            let error = match exchange(&self.client, &url, copy, self.also_ok).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            match self.client.patience.wait(tried, &error).filter(|_| self.is_safe) {
+            match self.client.retry.wait(tried, &error).filter(|_| self.is_safe) {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Err(error),
             }
@@ -139,18 +143,16 @@ impl Call {
         }
     }
 
-    /// Makes the call and leaves the body to the caller: for streams.
+    /// Sends the request and leaves the body to the caller: for streams.
     pub(crate) async fn open(self) -> Result<Response, Error> {
         let url = self.client.url().to_owned();
         let response = self.client.http.execute(self.request?).await;
         let response = response.map_err(|error| Error::of_transport(&url, error))?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => {
-                let status = response.status().as_u16();
-                Err(Error::of_answer(status, &read(&url, response).await?))
-            }
+        if response.status().is_success() {
+            return Ok(response);
         }
+        let status = response.status().as_u16();
+        Err(Error::of_answer(status, &read(&url, response).await?))
     }
 }
 
@@ -158,16 +160,16 @@ async fn exchange(
     client: &Client,
     url: &str,
     request: Request,
-    understood: Option<u16>,
+    also_ok: Option<u16>,
 ) -> Result<(u16, Vec<u8>), Error> {
     let response = client.http.execute(request).await;
     let response = response.map_err(|error| Error::of_transport(url, error))?;
     let status = response.status();
     let body = read(url, response).await?;
-    match status.is_success() || understood == Some(status.as_u16()) {
-        true => Ok((status.as_u16(), body)),
-        false => Err(Error::of_answer(status.as_u16(), &body)),
+    if status.is_success() || also_ok == Some(status.as_u16()) {
+        return Ok((status.as_u16(), body));
     }
+    Err(Error::of_answer(status.as_u16(), &body))
 }
 
 async fn read(url: &str, mut response: Response) -> Result<Vec<u8>, Error> {
@@ -183,7 +185,7 @@ async fn read(url: &str, mut response: Response) -> Result<Vec<u8>, Error> {
 }
 
 /// The address of a path under the server's.
-fn place<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Result<Url, Error> {
+fn url_of<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Result<Url, Error> {
     let mut url = base.clone();
     {
         let Ok(mut segments) = url.path_segments_mut() else {
@@ -191,7 +193,7 @@ fn place<'a>(base: &Url, path: impl IntoIterator<Item = &'a str>) -> Result<Url,
         };
         segments.pop_if_empty();
         for part in path {
-            // These mean "here" and "above" wherever they stand, however they are written.
+            // A URL takes these for "here" and "above", however they are encoded.
             if matches!(part, "" | "." | "..") {
                 return Err(Error::Invalid(format!("{part:?} cannot be the name of anything on the server")));
             }
@@ -208,9 +210,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_encoded_and_never_leave_their_place() {
+    fn names_are_encoded_and_never_leave_their_segment() {
         let base = Url::parse("http://host/laneway/").unwrap();
-        let of = |part: &str| place(&base, ["api", "lanes", part]).map(|url| url.to_string());
+        let of = |part: &str| url_of(&base, ["api", "lanes", part]).map(|url| url.to_string());
         assert_eq!(of("main").unwrap(), "http://host/laneway/api/lanes/main");
         assert_eq!(of("session:a/b").unwrap(), "http://host/laneway/api/lanes/session:a%2Fb");
         assert_eq!(of("a?b#c%2e").unwrap(), "http://host/laneway/api/lanes/a%3Fb%23c%252e");

@@ -1,43 +1,43 @@
-//! A worker at work: claims, starts attempts, counts how they ended, and ends in good order.
+//! The attempts of a worker: claims, starts them, counts how they ended, and drains them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_protocol::{ClaimAnswer, ClaimBody, ClaimedTask};
+use laneway_protocol::{Backoff, ClaimAnswer, ClaimBody, ClaimedTask};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempting::Ended;
+use super::run_attempt::AttemptEnd;
+use super::{Tally, Worker};
 use crate::error::Error;
-use crate::patience::{doubled, jittered};
-use crate::worker::{Tally, Worker};
+use crate::retry::jittered;
 
-const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
-/// No wait between two claims is longer, however long the server is away.
-const BACK_OFF_MAX: Duration = Duration::from_secs(30);
-/// How long a claim waits whose failure is the end.
+/// The longest wait between two claims, however long the server is away.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), BACKOFF_MAX);
+/// How long a claim waits when finding no work ends the worker.
 const IDLE_POLL: Duration = Duration::from_secs(1);
-/// How much longer than a claim waits its answer may take, when the worker is to stop.
+/// How much longer than its claim an answer may take when the worker stops.
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// The most tasks that one claim may bring.
 const CLAIM_MAX: usize = 1000;
 
-/// A worker at work.
-pub(crate) struct Crew {
+/// The attempts of a worker.
+pub(super) struct Pool {
     worker: Arc<Worker>,
     slots: Arc<Semaphore>,
     /// The grace of a shutdown is over.
     must_end: CancellationToken,
     /// At most `concurrency` of them: each holds a slot.
-    attempts: JoinSet<Ended>,
-    pub(crate) tally: Tally,
+    attempts: JoinSet<AttemptEnd>,
+    pub(super) tally: Tally,
 }
 
-impl Crew {
-    pub(crate) fn new(worker: Worker) -> Crew {
-        Crew {
+impl Pool {
+    pub(super) fn new(worker: Worker) -> Pool {
+        Pool {
             slots: Arc::new(Semaphore::new(worker.concurrency)),
             worker: Arc::new(worker),
             must_end: CancellationToken::new(),
@@ -46,26 +46,28 @@ impl Crew {
         }
     }
 
-    /// Claims until it is told to stop, or nothing is left to do; an error is one that waiting would not cure.
-    pub(crate) async fn claim(&mut self, stopping: &CancellationToken) -> Result<(), Error> {
-        let mut away = 0u32;
+    /// Claims until `stopping` is cancelled or nothing is left to do. An error is one that waiting would not cure.
+    pub(super) async fn claim(&mut self, stopping: &CancellationToken) -> Result<(), Error> {
+        let mut backoff = BACKOFF;
         let mut has_worked = false;
         loop {
             let Some(slots) = stopping.run_until_cancelled(self.free_slots()).await else { return Ok(()) };
-            let asked = Instant::now();
+            let claimed = Instant::now();
             tracing::debug!(max = slots.len(), "asks for work");
-            let wait = match self.answer(slots.len(), stopping).await {
+            let named = match self.answer(slots.len(), stopping).await {
                 Ok(answer) if !answer.tasks.is_empty() => {
-                    (has_worked, away) = (true, 0);
-                    self.start(answer.tasks, slots, asked);
+                    has_worked = true;
+                    backoff.reset();
+                    self.start(answer.tasks, slots, claimed);
                     continue;
                 }
                 _ if stopping.is_cancelled() => return Ok(()),
-                // A server that drains answers at once, and would be asked again at once.
-                Ok(_) if asked.elapsed() < self.poll() / 2 => None,
+                // A draining server answers at once, so this waits before it asks again.
+                Ok(_) if claimed.elapsed() < self.poll() / 2 => None,
                 Ok(_) if self.worker.until_idle && self.attempts.is_empty() => return Ok(()),
                 Ok(_) => {
-                    (has_worked, away) = (true, 0);
+                    has_worked = true;
+                    backoff.reset();
                     continue;
                 }
                 Err(error) if error.is_away() || has_worked => {
@@ -75,26 +77,25 @@ impl Crew {
                 Err(error) => return Err(error),
             };
             drop(slots);
-            let own = jittered(doubled(BACK_OFF_FIRST, away, BACK_OFF_MAX));
-            let wait = sleep(wait.unwrap_or(own).clamp(own, BACK_OFF_MAX));
+            let own = jittered(backoff.next_wait());
+            let wait = sleep(named.unwrap_or(own).clamp(own, BACKOFF_MAX));
             if stopping.run_until_cancelled(wait).await.is_none() {
                 return Ok(());
             }
-            away = away.saturating_add(1);
         }
     }
 
-    /// What the server hands out. One that was asked is heard although the worker is to stop meanwhile: what it has
-    /// handed out by then would be nobody's until its lease lapses.
+    /// The answer to a claim. A worker that stops still waits for it: the tasks in it would otherwise wait for their
+    /// leases to lapse.
     async fn answer(&self, max: usize, stopping: &CancellationToken) -> Result<ClaimAnswer, Error> {
         let request = self.request(max);
         let mut answer = std::pin::pin!(self.worker.client.claim(&request));
         if let Some(answer) = stopping.run_until_cancelled(answer.as_mut()).await {
             return answer;
         }
-        tracing::info!("a claim is under way; what it brings is still done");
-        let heard = tokio::time::timeout(self.poll() + ANSWER_MARGIN, answer).await;
-        heard.unwrap_or_else(|_| Ok(ClaimAnswer { tasks: Vec::new() }))
+        tracing::info!("a claim is under way; the worker still runs its tasks");
+        let answer = tokio::time::timeout(self.poll() + ANSWER_MARGIN, answer).await;
+        answer.unwrap_or_else(|_| Ok(ClaimAnswer { tasks: Vec::new() }))
     }
 
     fn poll(&self) -> Duration {
@@ -129,42 +130,42 @@ impl Crew {
         slots
     }
 
-    fn start(&mut self, tasks: Vec<ClaimedTask>, slots: Vec<OwnedSemaphorePermit>, asked: Instant) {
+    fn start(&mut self, tasks: Vec<ClaimedTask>, slots: Vec<OwnedSemaphorePermit>, claimed: Instant) {
         for (task, slot) in tasks.into_iter().zip(slots) {
             self.tally.claimed += 1;
             let (worker, must_end) = (Arc::clone(&self.worker), self.must_end.clone());
             self.attempts.spawn(async move {
-                let ended = worker.attempt(task, asked, must_end).await;
+                let ended = worker.run_attempt(task, claimed, must_end).await;
                 drop(slot);
                 ended
             });
         }
     }
 
-    fn count(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
+    fn count(&mut self, ended: Result<AttemptEnd, tokio::task::JoinError>) {
         match ended {
-            Ok(Ended::Completed) => self.tally.completed += 1,
-            Ok(Ended::Failed) => self.tally.failed += 1,
-            Ok(Ended::Stale) => self.tally.stale += 1,
-            Ok(Ended::Left) => self.tally.left += 1,
-            Err(error) => tracing::error!(%error, "an attempt came to no end"),
+            Ok(AttemptEnd::Completed) => self.tally.completed += 1,
+            Ok(AttemptEnd::Failed) => self.tally.failed += 1,
+            Ok(AttemptEnd::Stale) => self.tally.stale += 1,
+            Ok(AttemptEnd::Left) => self.tally.left += 1,
+            Err(error) => tracing::error!(%error, "an attempt has no end"),
         }
     }
 
-    /// Lets what runs end; when the grace is over it is told to, and when that takes too long it is dropped.
-    pub(crate) async fn drain(&mut self) {
+    /// Lets the attempts end. After the grace they are asked to stop, and after another they are dropped.
+    pub(super) async fn drain(&mut self) {
         let worker = Arc::clone(&self.worker);
         let running = self.attempts.len();
         if running > 0 {
-            tracing::info!(running, "no more work is claimed; waits for what runs");
+            tracing::info!(running, "claims no more work; waits for what runs");
         }
         if tokio::time::timeout(worker.drain_grace, self.all_ended()).await.is_ok() {
             return;
         }
         self.must_end.cancel();
-        // Twice: once for the handler, once for the server to hear of it.
+        // Twice: once for the handler, once for its report.
         if tokio::time::timeout(worker.stop_grace * 2, self.all_ended()).await.is_err() {
-            tracing::error!(left = self.attempts.len(), "ends without having told how these went");
+            tracing::error!(left = self.attempts.len(), "ends without having reported these");
             self.attempts.shutdown().await;
         }
     }

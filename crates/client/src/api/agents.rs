@@ -1,37 +1,37 @@
-//! Asking agents, and how their lines stand.
+//! Agents: asking them, and the lines in front of them.
 
 use laneway_protocol::{
     AcceptedTurn, AgentView, ChatAnswer, ChatRequest, ClearedQueue, Page, QueueView, ReleasedQueue,
 };
 use reqwest::Method;
 
-use crate::call::Call;
+use crate::api_call::ApiCall;
 use crate::client::Client;
 use crate::error::Error;
 use crate::events::{self, Events};
 
-/// What is asked of an agent.
+/// How an agent answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// One turn of a conversation, after the others.
+pub enum AskKind {
+    /// A turn of a session, after the others.
     #[default]
     Chat,
-    /// One stateless task, beside the others.
+    /// A stateless task, at the same time as others.
     Task,
 }
 
-/// How an agent is asked, beside what.
+/// Options of a request to an agent.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct AskOptions {
     /// The agent that asks.
     pub source_agent: Option<String>,
     /// The running task that asks and waits.
     pub parent: Option<String>,
-    /// Asking twice under one key is asking once.
+    /// A second request with the same key joins the first.
     pub key: Option<String>,
-    /// It goes on when the caller has gone.
+    /// The task goes on when the caller has gone.
     pub detach: bool,
-    /// The trace that it belongs to.
+    /// The trace that the task belongs to.
     pub traceparent: Option<String>,
 }
 
@@ -46,65 +46,65 @@ impl Client {
         self.get(["api", "agents", agent]).await
     }
 
-    fn ask(&self, agent: &str, form: Form, request: &ChatRequest, manner: &Manner) -> Call {
-        let last = match form {
-            Form::Chat => "chat",
-            Form::Task => "task",
+    fn ask(&self, agent: &str, kind: AskKind, request: &ChatRequest, options: &AskOptions) -> ApiCall {
+        let last = match kind {
+            AskKind::Chat => "chat",
+            AskKind::Task => "task",
         };
         self.call(Method::POST, ["api", "agents", agent, last])
             .body(request)
-            .key(manner.key.as_deref())
-            .header("x-source-agent", manner.source_agent.as_deref())
-            .header("x-laneway-parent", manner.parent.as_deref())
-            .header("x-detach", manner.detach.then_some("true"))
-            .header("traceparent", manner.traceparent.as_deref())
+            .key(options.key.as_deref())
+            .header("x-source-agent", options.source_agent.as_deref())
+            .header("x-laneway-parent", options.parent.as_deref())
+            .header("x-detach", options.detach.then_some("true"))
+            .header("traceparent", options.traceparent.as_deref())
     }
 
     /// Asks an agent and waits for the answer, for as long as it takes.
     pub async fn chat(
         &self,
         agent: &str,
-        form: Form,
+        kind: AskKind,
         request: &ChatRequest,
-        manner: &Manner,
+        options: &AskOptions,
     ) -> Result<ChatAnswer, Error> {
-        self.ask(agent, form, request, manner).within(None).send().await
+        self.ask(agent, kind, request, options).within(None).send().await
     }
 
     /// Asks an agent and does not wait.
     pub async fn chat_later(
         &self,
         agent: &str,
-        form: Form,
+        kind: AskKind,
         request: &ChatRequest,
-        manner: &Manner,
+        options: &AskOptions,
     ) -> Result<AcceptedTurn, Error> {
-        self.ask(agent, form, request, manner).header("prefer", Some("respond-async")).send().await
+        self.ask(agent, kind, request, options).header("prefer", Some("respond-async")).send().await
     }
 
-    /// Asks an agent and follows what becomes of it. Dropping the events cancels the run, unless it is detached.
+    /// Asks an agent and follows the task. Dropping the events cancels the task, unless it is detached.
     pub async fn chat_events(
         &self,
         agent: &str,
-        form: Form,
+        kind: AskKind,
         request: &ChatRequest,
-        manner: &Manner,
+        options: &AskOptions,
     ) -> Result<Events, Error> {
-        let response = events::open(self.ask(agent, form, request, manner)).await?;
+        let response = events::open(self.ask(agent, kind, request, options)).await?;
         Ok(Events::new(self.clone(), None, response))
     }
 
-    /// How the line of an agent stands.
+    /// The line of an agent.
     pub async fn queue(&self, agent: &str) -> Result<QueueView, Error> {
         self.get(["api", "agents", agent, "queue"]).await
     }
 
-    /// Cancels everything that waits for an agent.
+    /// Cancels all tasks that wait for an agent.
     pub async fn clear_queue(&self, agent: &str) -> Result<ClearedQueue, Error> {
         self.call(Method::POST, ["api", "agents", agent, "queue", "clear"]).send().await
     }
 
-    /// Takes the slots away from what an agent runs.
+    /// Takes the slots of an agent's running tasks away.
     pub async fn release_queue(&self, agent: &str) -> Result<ReleasedQueue, Error> {
         self.call(Method::POST, ["api", "agents", agent, "queue", "release"]).send().await
     }

@@ -40,7 +40,7 @@ impl Client {
         self.page(["api", "lanes"], limit, cursor).await
     }
 
-    /// How a lane stands.
+    /// One lane.
     pub async fn lane(&self, lane: &str) -> Result<LaneNumbers, Error> {
         self.get(["api", "lanes", lane]).await
     }
@@ -50,7 +50,7 @@ impl Client {
         self.patch(["api", "lanes", lane], settings).await
     }
 
-    /// Nothing starts in the lane any more.
+    /// Nothing starts in the lane until it is resumed.
     pub async fn pause(&self, lane: &str) -> Result<LaneNumbers, Error> {
         self.call(Method::POST, ["api", "lanes", lane, "pause"]).send().await
     }
@@ -60,17 +60,17 @@ impl Client {
         self.call(Method::POST, ["api", "lanes", lane, "resume"]).send().await
     }
 
-    /// Nothing new is accepted in the lane any more.
+    /// The lane accepts nothing new until it is resumed.
     pub async fn drain(&self, lane: &str) -> Result<LaneNumbers, Error> {
         self.call(Method::POST, ["api", "lanes", lane, "drain"]).send().await
     }
 
-    /// Cancels everything that waits in the lane.
+    /// Cancels all tasks that wait in the lane.
     pub async fn clear_lane(&self, lane: &str) -> Result<CancelManyAnswer, Error> {
         self.call(Method::POST, ["api", "lanes", lane, "clear"]).send().await
     }
 
-    /// How everything stands.
+    /// What runs and what waits, over all lanes.
     pub async fn status(&self) -> Result<StatusView, Error> {
         self.get(["api", "status"]).await
     }
@@ -93,10 +93,10 @@ impl Client {
     /// Whether the server takes work, and why not.
     pub async fn readiness(&self) -> Result<Readiness, Error> {
         let call = self.call(Method::GET, ["readyz"]);
-        call.understanding(503).send().await
+        call.also_ok(503).send().await
     }
 
-    /// Everything that is counted, in the words of Prometheus.
+    /// All metrics, in the text format of Prometheus.
     pub async fn metrics(&self) -> Result<String, Error> {
         self.call(Method::GET, ["metrics"]).text().await
     }

@@ -1,4 +1,4 @@
-//! What workers say: claims, signs of life, outcomes.
+//! Calls of workers: claims, heartbeats, reports.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Takes work. Never repeated by itself: a claim whose answer was lost may hold tasks until their leases lapse.
+    /// Claims tasks. Never repeated by itself: a claim whose answer was lost may hold tasks until their leases lapse.
     pub async fn claim(&self, claim: &ClaimBody) -> Result<ClaimAnswer, Error> {
         let within = self.timeout + Duration::from_millis(claim.wait_ms.unwrap_or(0));
         self.call(Method::POST, ["api", "claim"]).body(claim).within(Some(within)).send().await
     }
 
-    /// A sign of life. A fence guards it, so it may be repeated.
+    /// Renews a lease. A fence guards the call, so it may be repeated.
     pub async fn heartbeat(&self, id: &str, beat: &HeartbeatBody) -> Result<HeartbeatAnswer, Error> {
         self.call(Method::POST, ["api", "tasks", id, "heartbeat"]).body(beat).repeatable().send().await
     }
 
-    /// How an attempt went. A fence guards it, so it may be repeated: a second report of the same attempt is refused
-    /// as `STALE_LEASE`.
+    /// Reports how an attempt ended. A fence guards the call, so it may be repeated: the server refuses a second report
+    /// of the same attempt as `STALE_LEASE`.
     pub async fn complete(&self, id: &str, outcome: &CompleteBody) -> Result<TaskView, Error> {
         self.call(Method::POST, ["api", "tasks", id, "complete"]).body(outcome).repeatable().send().await
     }

@@ -1,54 +1,57 @@
-//! How a program ended, and running one to its end.
+//! Runs a program to its end, and says how it ended.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
 use std::process::ExitStatus;
 
 use bytes::Bytes;
+use thiserror::Error;
 
 use crate::program::{Program, StartError};
-use crate::running::{News, Running};
+use crate::running::{ProgramEvent, RunningProgram};
 use crate::text::Text;
 
-/// So much of what a program writes to its standard error is kept: the end, where the reason mostly is.
+/// The bytes that are kept of standard error: its end, which usually has the reason.
 const TAIL_BYTES_MAX: usize = 8 * 1024;
 
 /// How the first process of a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Exit {
     /// By itself, with this code.
+    #[error("exit code {0}")]
     Code(i32),
     /// By this signal.
+    #[error("signal {0}")]
     Signal(i32),
-    /// Somebody else reaped it, so that nobody knows.
+    /// Another part of this process reaped it, so its status is lost.
+    #[error("an unknown status")]
     Unknown,
 }
 
-/// A program that is over.
+/// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct ProgramEnd {
     /// How it ended.
     pub exit: Exit,
-    /// What it wrote; what is no text is shown as `\u{fffd}`.
+    /// What it wrote, with `\u{fffd}` for bytes that are not text.
     pub stdout: String,
     /// The end of what it wrote to its standard error.
     pub stderr: String,
-    /// Whether it was stopped, and did not end by itself.
+    /// Whether it was stopped before it ended by itself.
     pub stopped: bool,
     /// Whether it was stopped because it wrote too much.
     pub overflowed: bool,
 }
 
 impl Exit {
-    /// Whether it did what it should: code 0.
+    /// Whether it ended with code 0.
     pub fn is_success(self) -> bool {
         self == Exit::Code(0)
     }
 }
 
-impl Done {
+impl ProgramEnd {
     /// Why it did not succeed, in words; `None` if it did.
     pub fn error(&self) -> Option<String> {
         if self.overflowed {
@@ -63,56 +66,56 @@ impl Done {
 }
 
 impl Program {
-    /// Starts it, gives it `input`, and waits until nothing of it is left. `told` hears each piece of text as it
-    /// comes. When `stop` is ready it is stopped.
+    /// Starts it, gives it `input`, and waits until nothing of it is left. Calls `on_text` with each piece of text. Stops
+    /// the program when `stop` is ready.
     pub async fn run(
         &self,
         input: impl Into<Bytes>,
         stop: impl Future<Output = ()>,
-        mut told: impl FnMut(&str),
-    ) -> Result<Done, StartError> {
+        mut on_text: impl FnMut(&str),
+    ) -> Result<ProgramEnd, StartError> {
         let mut running = self.start()?;
         let mut feeding = pin!(feed(&mut running, input.into()));
         let (mut stop, mut is_fed) = (pin!(stop), false);
         let (mut stopped, mut overflowed) = (false, false);
         let (mut text, mut stdout) = (Text::default(), String::new());
         let (exit, stderr) = loop {
-            let news = tokio::select! {
+            let event = tokio::select! {
                 biased;
                 () = stop.as_mut(), if !stopped => {
                     stopped = true;
                     running.stop();
                     continue;
                 }
-                news = running.next() => news,
+                event = running.next() => event,
                 () = feeding.as_mut(), if !is_fed => {
                     is_fed = true;
                     continue;
                 }
             };
-            match news {
-                News::Ended { exit, stderr } => break (exit, stderr),
-                News::Output(_) if overflowed => {}
-                News::Output(piece) if stdout.len() + piece.len() > self.output_max => {
+            match event {
+                ProgramEvent::Ended { exit, stderr } => break (exit, stderr),
+                ProgramEvent::Output(_) if overflowed => {}
+                ProgramEvent::Output(piece) if stdout.len() + piece.len() > self.output_max => {
                     (overflowed, stopped) = (true, true);
                     running.stop();
                 }
-                News::Output(piece) => {
+                ProgramEvent::Output(piece) => {
                     let start = stdout.len();
                     text.push(&piece, &mut stdout);
                     if stdout.len() > start {
-                        told(&stdout[start..]);
+                        on_text(&stdout[start..]);
                     }
                 }
             }
         };
         text.finish(&mut stdout);
-        Ok(Done { exit, stdout, stderr, stopped, overflowed })
+        Ok(ProgramEnd { exit, stdout, stderr, stopped, overflowed })
     }
 }
 
-/// Writes all of the input and closes it. A program need not read what it is given.
-fn feed(running: &mut Running, bytes: Bytes) -> impl Future<Output = ()> + use<> {
+/// Writes all of the input and closes it. A program need not read it.
+fn feed(running: &mut RunningProgram, bytes: Bytes) -> impl Future<Output = ()> + use<> {
     let input = running.input();
     async move {
         if let Some(mut input) = input {
@@ -121,7 +124,7 @@ fn feed(running: &mut Running, bytes: Bytes) -> impl Future<Output = ()> + use<>
     }
 }
 
-/// The last bytes of something.
+/// The last bytes of a stream.
 #[derive(Default)]
 pub(crate) struct Tail(VecDeque<u8>);
 
@@ -143,16 +146,6 @@ impl From<ExitStatus> for Exit {
             (Some(code), _) => Exit::Code(code),
             (None, Some(signal)) => Exit::Signal(signal),
             (None, None) => Exit::Unknown,
-        }
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Exit::Code(code) => write!(f, "exit code {code}"),
-            Exit::Signal(signal) => write!(f, "signal {signal}"),
-            Exit::Unknown => write!(f, "nobody knows what"),
         }
     }
 }

@@ -11,27 +11,27 @@ use reqwest::Method;
 use crate::client::Client;
 use crate::error::Error;
 
-/// Which tasks to list; all that fit everything that is given.
+/// Which tasks to list: those to which all of this applies.
 #[derive(Clone, Debug, Default)]
 pub struct TasksQuery {
     /// `queued`, `running`, `retrying`, or an end.
     pub status: Option<String>,
-    /// They name this lane.
+    /// Tasks that name this lane.
     pub lane: Option<String>,
-    /// They are turns of this conversation.
+    /// Turns of this session.
     pub session: Option<String>,
-    /// They are of this kind.
+    /// Tasks of this kind.
     pub kind: Option<String>,
-    /// They carry this label.
+    /// Tasks with this label.
     pub group: Option<String>,
     /// How many at most. Default 50, at most 500.
     pub limit: Option<u32>,
-    /// Where the page before ended.
+    /// The end of the page before.
     pub cursor: Option<String>,
 }
 
 impl Client {
-    /// Asks for a task. With a key, asking twice is asking once.
+    /// Submits a task. A second call with the same key joins the first.
     pub async fn submit(&self, request: &TaskRequest, key: Option<&str>) -> Result<AcceptedTask, Error> {
         self.call(Method::POST, ["api", "tasks"]).body(request).key(key).send().await
     }
@@ -50,7 +50,7 @@ impl Client {
             .await
     }
 
-    /// One task, live or over.
+    /// One task, live or ended.
     pub async fn task(&self, id: &str) -> Result<TaskView, Error> {
         self.get(["api", "tasks", id]).await
     }
@@ -60,12 +60,12 @@ impl Client {
         self.patch(["api", "tasks", id], change).await
     }
 
-    /// Cancels a task, and says what it found.
+    /// Cancels a task; the answer says what state it was in.
     pub async fn cancel(&self, id: &str) -> Result<CancelAnswer, Error> {
         self.delete(["api", "tasks", id]).await
     }
 
-    /// Cancels all waiting tasks that fit.
+    /// Cancels all selected waiting tasks.
     pub async fn cancel_many(&self, which: &CancelManyRequest) -> Result<CancelManyAnswer, Error> {
         self.post(["api", "tasks", "cancel"], which).await
     }
@@ -80,19 +80,19 @@ impl Client {
         self.call(Method::POST, ["api", "tasks", "batch"]).body(request).within(None).send().await
     }
 
-    /// How tasks with one label stand.
+    /// The tasks with one label.
     pub async fn group(&self, group: &str) -> Result<GroupView, Error> {
         self.get(["api", "groups", group]).await
     }
 
-    /// Takes a slot of each of some lanes, for work of the caller's own. Renewed by [`Client::heartbeat`], given back
-    /// by [`Client::give_back`], or ended by [`Client::complete`].
+    /// Takes a slot in each of some lanes, for work of the caller. [`Client::heartbeat`] renews it, and
+    /// [`Client::give_back`] or [`Client::complete`] ends it.
     pub async fn slot(&self, request: &SlotRequest) -> Result<SlotAnswer, Error> {
         let within = request.wait_ms.map(|wait| self.timeout + Duration::from_millis(wait));
         self.call(Method::POST, ["api", "slots"]).body(request).within(within).send().await
     }
 
-    /// Gives a slot back. Saying so again is no error.
+    /// Gives a slot back. A second call is no error.
     pub async fn give_back(&self, slot: &str, fence: u64) -> Result<(), Error> {
         let fence = fence.to_string();
         self.call(Method::DELETE, ["api", "slots", slot]).query("fence", Some(fence.as_str())).send().await

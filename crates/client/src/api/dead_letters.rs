@@ -21,17 +21,17 @@ impl Client {
         self.call(Method::POST, ["api", "dead-letters", id, "redrive"]).send().await
     }
 
-    /// Makes new tasks of all dead letters that fit.
+    /// Makes new tasks of all selected dead letters.
     pub async fn redrive_many(&self, which: &LettersSelector) -> Result<RedriveAnswer, Error> {
         self.call(Method::POST, ["api", "dead-letters", "redrive"]).body(which).within(None).send().await
     }
 
-    /// Throws a dead letter away.
+    /// Discards a dead letter.
     pub async fn discard(&self, id: &str) -> Result<RedriveAnswer, Error> {
         self.delete(["api", "dead-letters", id]).await
     }
 
-    /// Throws all dead letters away that fit.
+    /// Discards all selected dead letters.
     pub async fn discard_many(&self, which: &LettersSelector) -> Result<RedriveAnswer, Error> {
         self.call(Method::DELETE, ["api", "dead-letters"])
             .query("lane", which.lane.as_deref())

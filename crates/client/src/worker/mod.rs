@@ -1,4 +1,10 @@
-//! A worker: what it takes, how it does it, and what it has done.
+//! A worker: which tasks it claims, how it runs them, and a tally of them.
+
+mod attempt;
+mod lease;
+mod pool;
+mod report;
+mod run_attempt;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +15,19 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::{Attempt, Failure};
 use crate::client::Client;
-use crate::crew::Crew;
 use crate::error::Error;
+pub use attempt::{Attempt, AttemptFailure, StopCause};
+use pool::Pool;
 
-pub(crate) type Outcome = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
-pub(crate) type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
+type Outcome = Pin<Box<dyn Future<Output = Result<Value, AttemptFailure>> + Send>>;
+type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 
-/// Does tasks of some kinds that wait in some lanes.
+/// Runs tasks of some kinds that wait in some lanes.
 ///
 /// ```no_run
 /// # async fn sample() -> Result<(), laneway_client::Error> {
-/// use laneway_client::{Attempt, Client, Failure, Worker};
+/// use laneway_client::{Attempt, AttemptFailure, Client, Worker};
 /// use serde_json::json;
 ///
 /// let client = Client::new("http://127.0.0.1:7717", None)?;
@@ -30,7 +36,7 @@ pub(crate) type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 ///     .concurrency(4)
 ///     .handler("resize", |attempt: Attempt| async move {
 ///         let path = attempt.task().payload["path"].as_str();
-///         let path = path.ok_or_else(|| Failure::fatal("payload.path must be a text"))?;
+///         let path = path.ok_or_else(|| AttemptFailure::fatal("payload.path must be a text"))?;
 ///         attempt.progress(json!({ "percent": 50 }));
 ///         Ok(json!({ "resized": path }))
 ///     })
@@ -41,38 +47,38 @@ pub(crate) type Handler = Arc<dyn Fn(Attempt) -> Outcome + Send + Sync>;
 /// # }
 /// ```
 ///
-/// - At most `concurrency` attempts run at once; an attempt counts until the server has heard how it went.
-/// - A lease is renewed until the attempt ends. When it lapses, or the task is cancelled or takes too long, the attempt
-///   is told to stop, and dropped when `stop_grace` is over.
-/// - When the server is away, claims back off up to 30 s with jitter, and outcomes are kept and told later.
-/// - When `shutdown` is ready nothing more is claimed (a claim that is under way is heard, and what it brings is done), and
-///   what runs may end within `drain_grace`. What does not is stopped and left to others, who get it when its lease lapses.
+/// - At most `concurrency` attempts run at once. An attempt counts until the server has accepted its report.
+/// - The worker renews a lease until the attempt ends. When it lapses, or the task is cancelled or takes too long, the
+///   worker asks the attempt to stop, and drops it when `stop_grace` is over.
+/// - When the server is away, claims back off up to 30 s with jitter, and outcomes are kept and reported later.
+/// - When `shutdown` is ready, the worker claims nothing more, but runs the tasks of a claim that is under way. Attempts may
+///   end within `drain_grace`. The others are stopped, and other workers get them when their leases lapse.
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker {
-    pub(crate) client: Client,
-    pub(crate) name: String,
-    pub(crate) lanes: Vec<String>,
-    pub(crate) handlers: BTreeMap<String, Handler>,
-    pub(crate) concurrency: usize,
-    pub(crate) lease: Duration,
-    pub(crate) poll: Duration,
-    pub(crate) stop_grace: Duration,
-    pub(crate) drain_grace: Duration,
-    pub(crate) until_idle: bool,
+    client: Client,
+    name: String,
+    lanes: Vec<String>,
+    handlers: BTreeMap<String, Handler>,
+    concurrency: usize,
+    lease: Duration,
+    poll: Duration,
+    stop_grace: Duration,
+    drain_grace: Duration,
+    until_idle: bool,
 }
 
-/// What a worker has done.
+/// How many tasks a worker has run, and how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Tasks claimed.
     pub claimed: u64,
-    /// Attempts that succeeded, as the server has heard.
+    /// Attempts whose success the server has accepted.
     pub completed: u64,
-    /// Attempts that did not, as the server has heard.
+    /// Attempts whose failure the server has accepted.
     pub failed: u64,
     /// Attempts that were no longer this worker's when they ended.
     pub stale: u64,
-    /// Attempts that the shutdown cut off: others get them when their leases lapse.
+    /// Attempts that the shutdown cut off: other workers get them when their leases lapse.
     pub left: u64,
 }
 
@@ -87,7 +93,7 @@ impl fmt::Display for Tally {
 }
 
 impl Worker {
-    /// A worker of this name, which should be another for each process.
+    /// A worker with this name, which should differ for each process.
     pub fn new(client: Client, name: impl Into<String>) -> Worker {
         Worker {
             client,
@@ -103,17 +109,17 @@ impl Worker {
         }
     }
 
-    /// From which home lanes it takes work: names or patterns.
+    /// The home lanes to claim from: names or patterns.
     pub fn lanes(mut self, lanes: impl IntoIterator<Item = impl Into<String>>) -> Worker {
         self.lanes.extend(lanes.into_iter().map(Into::into));
         self
     }
 
-    /// How tasks of a kind are done. Only kinds with a handler are claimed.
+    /// Runs tasks of a kind. Only kinds with a handler are claimed.
     pub fn handler<F, R>(mut self, kind: impl Into<String>, handler: F) -> Worker
     where
         F: Fn(Attempt) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Value, Failure>> + Send + 'static,
+        R: Future<Output = Result<Value, AttemptFailure>> + Send + 'static,
     {
         self.handlers.insert(kind.into(), Arc::new(move |attempt| Box::pin(handler(attempt))));
         self
@@ -125,32 +131,32 @@ impl Worker {
         self
     }
 
-    /// How long the server waits for a sign of life. Default 30 s.
+    /// How long an attempt may go without a heartbeat. Default 30 s.
     pub fn lease(mut self, lease: Duration) -> Worker {
         self.lease = lease;
         self
     }
 
-    /// How long one claim waits for work: 100 ms to a minute. Default 5 s. A worker that is to stop waits for so long
-    /// for the claim that is under way.
+    /// How long one claim waits for work: 100 ms to a minute. Default 5 s. A worker that stops waits as long for the
+    /// claim that is under way.
     pub fn poll(mut self, poll: Duration) -> Worker {
         self.poll = poll;
         self
     }
 
-    /// How long a handler that was told to stop may go on before it is dropped. Default 10 s.
+    /// How long a handler may go on after it was asked to stop. Default 10 s.
     pub fn stop_grace(mut self, grace: Duration) -> Worker {
         self.stop_grace = grace;
         self
     }
 
-    /// How long what runs at a shutdown may go on before it is told to stop. Default 30 s.
+    /// How long attempts may go on after a shutdown began. Default 30 s.
     pub fn drain_grace(mut self, grace: Duration) -> Worker {
         self.drain_grace = grace;
         self
     }
 
-    /// Ends when nothing runs and a claim has waited in vain, rather than working for ever.
+    /// Ends when nothing runs and a claim has brought nothing.
     pub fn until_idle(mut self, until_idle: bool) -> Worker {
         self.until_idle = until_idle;
         self
@@ -165,31 +171,29 @@ impl Worker {
             (self.poll < Duration::from_millis(100), "a claim waits for at least 100 ms"),
             (self.poll > Duration::from_secs(60), "a claim waits for at most a minute"),
         ];
-        match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-            Some((_, why)) => Err(Error::Invalid((*why).to_owned())),
-            None => Ok(()),
-        }
+        let first = wrong.into_iter().find(|(is_wrong, _)| *is_wrong);
+        first.map_or(Ok(()), |(_, why)| Err(Error::Invalid(why.to_owned())))
     }
 
-    /// Works until `shutdown` is ready or, if asked, nothing is left to do; then ends in good order.
+    /// Works until `shutdown` is ready or, if asked, nothing is left to do; then drains.
     ///
-    /// An error means that the worker never got to work: the server refuses its claims, and would refuse them again.
-    /// A server that is away, now or later, is waited for. Dropping the future drops all attempts.
+    /// An error means that the server refuses the first claim, and would refuse it again. The worker waits for a server
+    /// that is away. Dropping the future drops all attempts.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
         self.check()?;
-        let mut crew = Crew::new(self);
+        let mut pool = Pool::new(self);
         let stopping = CancellationToken::new();
-        let told_to_stop = async {
+        let stop = async {
             shutdown.await;
             stopping.cancel();
             std::future::pending::<()>().await;
         };
         let claimed = tokio::select! {
             biased;
-            () = told_to_stop => Ok(()),
-            claimed = crew.claim(&stopping) => claimed,
+            () = stop => Ok(()),
+            claimed = pool.claim(&stopping) => claimed,
         };
-        crew.drain().await;
-        claimed.map(|()| crew.tally)
+        pool.drain().await;
+        claimed.map(|()| pool.tally)
     }
 }

@@ -24,7 +24,7 @@ impl Client {
         self.get(["api", "sessions", key]).await
     }
 
-    /// How the tool lanes of a session stand.
+    /// The tool lanes of a session.
     pub async fn session_stats(&self, key: &str) -> Result<SessionStats, Error> {
         self.get(["api", "sessions", key, "stats"]).await
     }
@@ -43,17 +43,17 @@ impl Client {
         }
     }
 
-    /// What became of a message.
+    /// The state of a message.
     pub async fn receipt(&self, key: &str, id: &str) -> Result<Receipt, Error> {
         self.get(["api", "sessions", key, "messages", id]).await
     }
 
-    /// Takes back a message that waits.
+    /// Withdraws a waiting message.
     pub async fn withdraw_message(&self, key: &str, id: &str) -> Result<(), Error> {
         self.delete(["api", "sessions", key, "messages", id]).await
     }
 
-    /// Gives a message another place in line: before that one, or last.
+    /// Moves a waiting message before another, or to the end.
     pub async fn move_message(&self, key: &str, id: &str, before: Option<&str>) -> Result<(), Error> {
         let body = MoveRequest { before: before.map(str::to_owned) };
         self.post(["api", "sessions", key, "messages", id, "move"], &body).await
@@ -64,22 +64,22 @@ impl Client {
         self.call(Method::POST, ["api", "sessions", key, "messages", id, "send-now"]).send().await
     }
 
-    /// Sends a message that was set aside once more, as a new one.
+    /// Sends a parked message again, as a new one.
     pub async fn resend(&self, key: &str, id: &str) -> Result<MessageAnswer, Error> {
         self.call(Method::POST, ["api", "sessions", key, "messages", id, "resend"]).send().await
     }
 
-    /// Stops the turn that is under way.
+    /// Stops the running turn.
     pub async fn interrupt(&self, key: &str) -> Result<(), Error> {
         self.call(Method::POST, ["api", "sessions", key, "interrupt"]).send().await
     }
 
-    /// Drops all messages that wait.
+    /// Drops all waiting messages.
     pub async fn clear_session(&self, key: &str) -> Result<CancelManyAnswer, Error> {
         self.call(Method::POST, ["api", "sessions", key, "clear"]).send().await
     }
 
-    /// Says something to the turn that is under way.
+    /// Passes a message into the running turn.
     pub async fn steer(&self, key: &str, text: &str) -> Result<MessageAnswer, Error> {
         self.post(["api", "sessions", key, "steer"], &SteerRequest { text: text.to_owned() }).await
     }

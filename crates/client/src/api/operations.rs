@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::error::Error;
 
 impl Client {
-    /// Who asks, as the server sees it.
+    /// The caller, as the server sees it.
     pub async fn me(&self) -> Result<Me, Error> {
         self.get(["api", "me"]).await
     }
@@ -20,12 +20,12 @@ impl Client {
         self.get(["api", "tokens"]).await
     }
 
-    /// Makes a token. Its secret is told this once.
+    /// Makes a token. Only this answer holds its secret.
     pub async fn create_token(&self, new: &NewToken) -> Result<CreatedToken, Error> {
         self.post(["api", "tokens"], new).await
     }
 
-    /// Takes a token away.
+    /// Removes a token.
     pub async fn remove_token(&self, id: &str) -> Result<(), Error> {
         self.call(Method::DELETE, ["api", "tokens"]).query("id", Some(id)).send().await
     }
@@ -45,7 +45,7 @@ impl Client {
         self.patch(["api", "schedules", name], change).await
     }
 
-    /// Takes a schedule away.
+    /// Removes a schedule.
     pub async fn remove_schedule(&self, name: &str) -> Result<(), Error> {
         self.delete(["api", "schedules", name]).await
     }
@@ -65,7 +65,7 @@ impl Client {
         self.page(["api", "audit"], limit, cursor).await
     }
 
-    /// What holds, and where each value comes from.
+    /// The configuration in force, and where each value comes from.
     pub async fn config(&self) -> Result<ConfigView, Error> {
         self.get(["api", "config"]).await
     }
