@@ -6,9 +6,12 @@ use crate::api::lane_settings::{Handler, LEVEL_MAX};
 use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::state::RememberedKey;
-use crate::state::lane::Lane;
-use crate::state::ready_tree::{EXTERNAL, INTERNAL, NONE};
-use crate::state::task::{Phase, Task};
+use crate::state::lane::{LaneIdx, LiveLane};
+use crate::state::lane_config::ClassIdx;
+use crate::state::ready_tree::fair_share::FairKeyIdx;
+use crate::state::ready_tree::node::LaneNeed;
+use crate::state::ready_tree::{EXTERNAL, INTERNAL};
+use crate::state::task::{LiveTask, Phase, TaskIdx};
 
 impl Scheduler {
     /// The first broken invariant, in words. Looks at the whole state, so it is for tests and doubts.
@@ -54,7 +57,7 @@ impl Scheduler {
 
     /// Slots taken = live attempts, lent ones once; counts, flags and routes agree with a full scan.
     fn wrong_lane(&self) -> Option<String> {
-        let mut counts: BTreeMap<u32, (u32, u32, u32)> = BTreeMap::new();
+        let mut counts: BTreeMap<LaneIdx, (u32, u32, u32)> = BTreeMap::new();
         for (_, task) in self.state.tasks.iter() {
             for lane in &*self.state.lanes.route(task.route).lanes {
                 let (running, waiting, retrying) = counts.entry(*lane).or_default();
@@ -85,46 +88,46 @@ impl Scheduler {
                 return Some(wrong);
             }
         }
-        let gone = counts.pop_first().map(|(lane, _)| format!("lane {lane} is gone, but tasks name it"));
+        let gone = counts.pop_first().map(|(lane, _)| format!("lane {lane:?} is gone, but tasks name it"));
         gone.or_else(|| self.state.lanes.disagreement())
     }
 
-    fn wrong_flags(&self, number: u32) -> Option<String> {
-        let lane = &self.state.lanes[number];
-        let settings = self.settings(number);
+    fn wrong_flags(&self, idx: LaneIdx) -> Option<String> {
+        let lane = &self.state.lanes[idx];
+        let settings = self.settings(idx);
         let ready = settings.rate_limit.is_none_or(|rate| lane.bucket.ready_at(rate) <= self.state.now);
         let passable = !lane.gate.paused && ready;
-        let kept = u32::from(lane.reserved != NONE);
+        let kept = u32::from(lane.reserved.is_some());
         let open = passable && settings.max_concurrency.is_none_or(|slots| lane.running + kept < slots);
         if (lane.passable, lane.open) != (passable, open) {
             return Some(format!("{} says passable {}, open {}", lane.name, lane.passable, lane.open));
         }
-        if lane.quiet != Lane::LOUD && lane.quiet != lane.quiet_within(settings) {
+        if lane.quiet != LiveLane::LOUD && lane.quiet != lane.quiet_within(settings) {
             return Some(format!("{} is quiet while {:?} wait", lane.name, lane.quiet));
         }
-        let reserved = lane.reserved == NONE || self.state.reservations.contains(&lane.reserved);
-        (!reserved).then(|| format!("{} keeps a slot for nobody", lane.name))
+        let reserved = lane.reserved.is_none_or(|task| self.state.reservations.contains(&task));
+        (!reserved).then(|| format!("{} keeps a task for nobody", lane.name))
     }
 
     /// Fences grow; what is lent is borrowed.
     fn wrong_lease(&self) -> Option<String> {
-        for (fence, slot) in self.state.tasks.running.iter() {
-            let Some(attempt) = self.state.tasks.get(slot).and_then(Task::attempt) else {
+        for (fence, task) in self.state.tasks.running.iter() {
+            let Some(attempt) = self.state.tasks.get(task).and_then(LiveTask::attempt) else {
                 return Some(format!("{fence} is listed but does not run"));
             };
             if attempt.fence != fence || fence.0 > self.state.fences {
                 return Some(format!("{fence} is listed, the attempt has {}", attempt.fence));
             }
             for (lane, lender) in &attempt.borrowed {
-                let lent = self.state.tasks.get(*lender).and_then(Task::attempt);
-                if !lent.is_some_and(|lent| lent.lent.contains(&(*lane, slot))) {
-                    return Some(format!("{fence} borrowed lane {lane} of nobody"));
+                let lent = self.state.tasks.get(*lender).and_then(LiveTask::attempt);
+                if !lent.is_some_and(|lent| lent.lent.contains(&(*lane, task))) {
+                    return Some(format!("{fence} borrowed lane {lane:?} of nobody"));
                 }
             }
             for (lane, user) in &attempt.lent {
-                let borrowed = self.state.tasks.get(*user).and_then(Task::attempt);
-                if !borrowed.is_some_and(|borrowed| borrowed.borrowed.contains(&(*lane, slot))) {
-                    return Some(format!("{fence} lent lane {lane} to nobody"));
+                let borrowed = self.state.tasks.get(*user).and_then(LiveTask::attempt);
+                if !borrowed.is_some_and(|borrowed| borrowed.borrowed.contains(&(*lane, task))) {
+                    return Some(format!("{fence} lent lane {lane:?} to nobody"));
                 }
             }
         }
@@ -132,42 +135,40 @@ impl Scheduler {
     }
 
     fn wrong_line(&self) -> Option<String> {
-        let is_closed = |view: u32| {
-            let lane = &self.state.lanes[view >> 1];
-            if view & 1 == 1 { !lane.passable } else { !lane.open }
+        let is_closed = |need: LaneNeed| match need {
+            LaneNeed::Slot(lane) => !self.state.lanes[lane].open,
+            LaneNeed::Gate(lane) => !self.state.lanes[lane].passable,
         };
         if let Some(wrong) = self.indexes.line.disagreement(is_closed) {
             return Some(wrong);
         }
         let mut in_line = [0; LEVEL_MAX as usize + 1];
-        let mut under_key: BTreeSet<u32> = BTreeSet::new();
-        let mut best: Option<((u8, u64, u64), u32)> = None;
-        for (slot, task) in self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
+        let mut under_key: BTreeSet<FairKeyIdx> = BTreeSet::new();
+        let mut best: Option<((u8, u64, u64), TaskIdx)> = None;
+        for (idx, task) in self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
             in_line[task.urgency() as usize] += 1;
-            let key = self.indexes.line.key_of(task.leaf);
+            let Some(key) = task.leaf.and_then(|leaf| self.indexes.line.key_of(leaf)) else {
+                return Some(format!("{} waits and is not in the line", task.id));
+            };
             under_key.insert(key);
-            let tag = self.state.fair.keys[key as usize].tag;
+            let tag = self.state.fair.keys[key].tag;
             let rank = (u8::MAX - task.level(), tag, task.arrival);
             if task.handler == Handler::External
-                && self.may_run(slot)
+                && self.may_run(idx)
                 && best.is_none_or(|(other, _)| rank < other)
             {
-                best = Some((rank, slot));
+                best = Some((rank, idx));
             }
         }
         if in_line != self.indexes.in_line || in_line.iter().sum::<u32>() != self.indexes.waiting_in_line {
             return Some(format!("in line by level {:?}, not {in_line:?}", self.indexes.in_line));
         }
         let told = self.indexes.line.best(EXTERNAL);
-        if told != best.map(|(_, slot)| slot) {
+        if told != best.map(|(_, idx)| idx) {
             return Some(format!("the line offers {told:?}, a scan {best:?}"));
         }
-        let agree = self
-            .state
-            .fair
-            .keys
-            .iter()
-            .all(|(key, fair)| fair.is_waiting == under_key.contains(&(key as u32)));
+        let agree =
+            self.state.fair.keys.iter().all(|(key, fair)| fair.is_waiting == under_key.contains(&key));
         (!agree).then(|| "a fair key is wrong about who waits".to_owned())
     }
 
@@ -176,11 +177,11 @@ impl Scheduler {
         if self.local.is_stopped {
             return None;
         }
-        if let Some(slot) = self.indexes.line.best(INTERNAL) {
-            return Some(format!("{} could run", self.state.tasks[slot].id));
+        if let Some(idx) = self.indexes.line.best(INTERNAL) {
+            return Some(format!("{} could run", self.state.tasks[idx].id));
         }
         let mut waiting = self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting));
-        let idle = waiting.find(|(slot, task)| task.handler != Handler::External && self.may_run(*slot));
+        let idle = waiting.find(|(idx, task)| task.handler != Handler::External && self.may_run(*idx));
         idle.map(|(_, task)| format!("{} could run, and the line does not know", task.id))
     }
 
@@ -211,7 +212,7 @@ impl Scheduler {
     }
 
     fn wrong_letters(&self) -> Option<String> {
-        let mut letters: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut letters: BTreeMap<ClassIdx, u32> = BTreeMap::new();
         self.state.letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
         for (class, count) in letters {
             let class = self.state.book.class(class);

@@ -79,7 +79,25 @@ pub use state::stats::{Histogram, LaneStats};
 pub use state::token_bucket::Bucket;
 
 /// The parts that the walls of the core are made of, public so that tests outside can try to climb them.
+///
+/// The index of one table is no index of another. This compiles:
+///
+/// ```
+/// fn same(task: laneway_core::walls::TaskIdx) -> laneway_core::walls::TaskIdx {
+///     task
+/// }
+/// ```
+///
+/// and this does not:
+///
+/// ```compile_fail,E0308
+/// fn other(lane: laneway_core::walls::LaneIdx) -> laneway_core::walls::TaskIdx {
+///     lane
+/// }
+/// ```
 #[doc(hidden)]
 pub mod walls {
+    pub use crate::state::lane::LaneIdx;
+    pub use crate::state::task::TaskIdx;
     pub use crate::step::Step;
 }

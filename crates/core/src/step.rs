@@ -5,6 +5,8 @@ use std::ops::Deref;
 use crate::api::event::Event;
 use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
+use crate::sessions::table::SessionIdx;
+use crate::state::task::TaskIdx;
 use crate::state::timers::{Held, Look};
 
 /// What a decision works with: a scheduler to read, and the events so far.
@@ -76,18 +78,18 @@ impl Step<'_> {
     }
 
     /// Plans when a waiting task is looked at next.
-    pub(crate) fn look_again(&mut self, slot: u32) {
-        self.scheduler.plan_look(slot);
+    pub(crate) fn look_again(&mut self, task: TaskIdx) {
+        self.scheduler.plan_look(task);
     }
 
     /// The sessions that changed and were not looked at since.
-    pub(crate) fn take_stirred(&mut self) -> Vec<u32> {
+    pub(crate) fn take_stirred(&mut self) -> Vec<SessionIdx> {
         std::mem::take(&mut self.scheduler.scratch.stirred)
     }
 
     /// Plans when the next turn of a session may begin.
-    pub(crate) fn replan_session(&mut self, slot: u32) {
-        self.scheduler.plan_session(slot);
+    pub(crate) fn replan_session(&mut self, session: SessionIdx) {
+        self.scheduler.plan_session(session);
     }
 
     /// Notes that everything due by now is done.

@@ -10,9 +10,10 @@ use crate::api::name::{LaneName, Name, Pattern};
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::dead_letters::DeadLetter;
-use crate::state::lane::Gate;
+use crate::state::lane::{Gate, LaneIdx};
+use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::stats::LaneStats;
-use crate::state::task::Phase;
+use crate::state::task::{Phase, TaskIdx};
 
 /// What a live task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,22 +140,22 @@ impl Phase {
 impl Scheduler {
     /// A live task.
     pub fn task(&self, task: TaskId) -> Option<TaskView> {
-        self.state.tasks.find(task).map(|slot| self.view(slot))
+        self.state.tasks.find(task).map(|idx| self.view(idx))
     }
 
     /// What a live task does, for whoever need not see the rest of it.
     pub fn status(&self, task: TaskId) -> Option<TaskStatus> {
-        self.state.tasks.find(task).map(|slot| self.state.tasks[slot].phase.status())
+        self.state.tasks.find(task).map(|idx| self.state.tasks[idx].phase.status())
     }
 
     /// What sort of work a live task is.
     pub fn kind_of(&self, task: TaskId) -> Option<&Name> {
-        self.state.tasks.find(task).map(|slot| self.state.kinds.name(self.state.tasks[slot].kind))
+        self.state.tasks.find(task).map(|idx| self.state.kinds.name(self.state.tasks[idx].kind))
     }
 
     /// All live tasks, in the order of their arrival.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView> {
-        self.state.tasks.by_arrival().into_iter().map(|slot| self.view(slot))
+        self.state.tasks.by_arrival().into_iter().map(|task| self.view(task))
     }
 
     /// The kinds of live tasks, in no particular order.
@@ -167,15 +168,15 @@ impl Scheduler {
         self.state.tasks.len()
     }
 
-    pub(crate) fn view(&self, slot: u32) -> TaskView {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn view(&self, idx: TaskIdx) -> TaskView {
+        let task = &self.state.tasks[idx];
         let is_set = |at: Timestamp| (at != Timestamp::NEVER).then_some(at);
         let own_timeout = task.rare.as_ref().and_then(|rare| rare.timeout);
         TaskView {
             id: task.id,
             status: task.phase.status(),
             kind: self.state.kinds.name(task.kind).clone(),
-            lanes: self.names_of(slot),
+            lanes: self.names_of(idx),
             payload: task.payload,
             source: task.source,
             handler: task.handler,
@@ -251,8 +252,8 @@ impl Scheduler {
         self.state.book.blocks()
     }
 
-    pub(crate) fn lane_view(&self, number: u32) -> LaneView<'_> {
-        let lane = &self.state.lanes[number];
+    pub(crate) fn lane_view(&self, idx: LaneIdx) -> LaneView<'_> {
+        let lane = &self.state.lanes[idx];
         let class = self.state.book.class(lane.class);
         LaneView {
             name: lane.name.clone(),
@@ -283,37 +284,36 @@ impl Scheduler {
 
     /// The tasks that a worker could claim now or later, in the order in which they would be handed out.
     pub fn pending_external(&self) -> Vec<TaskView> {
-        let is_pending = |slot: &u32| {
-            let task = &self.state.tasks[*slot];
+        let is_pending = |idx: &TaskIdx| {
+            let task = &self.state.tasks[*idx];
             task.handler == Handler::External && matches!(task.phase, Phase::Waiting)
         };
-        let slots = self.state.tasks.iter().map(|(slot, _)| slot).filter(is_pending).collect();
-        self.in_turn(slots).into_iter().map(|slot| self.view(slot)).collect()
+        let pending = self.state.tasks.iter().map(|(idx, _)| idx).filter(is_pending).collect();
+        self.in_turn(pending).into_iter().map(|task| self.view(task)).collect()
     }
 
     /// These waiting tasks in the order in which they would start one by one: by level, then in turns between
     /// fair keys, as grants would move their tags on, then by arrival.
-    fn in_turn(&self, mut slots: Vec<u32>) -> Vec<u32> {
-        slots.sort_by_key(|slot| self.state.tasks[*slot].place());
+    fn in_turn(&self, mut waiting: Vec<TaskIdx>) -> Vec<TaskIdx> {
+        waiting.sort_by_key(|task| self.state.tasks[*task].place());
         let (mut clock, mut tags) = (self.state.fair.clock, BTreeMap::new());
-        let mut ordered = Vec::with_capacity(slots.len());
-        for level in slots.chunk_by(|a, b| self.state.tasks[*a].level() == self.state.tasks[*b].level()) {
-            let mut lines: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
-            for slot in level {
-                lines
-                    .entry(self.indexes.line.key_of(self.state.tasks[*slot].leaf))
-                    .or_default()
-                    .push_back(*slot);
+        let mut ordered = Vec::with_capacity(waiting.len());
+        for level in waiting.chunk_by(|a, b| self.state.tasks[*a].level() == self.state.tasks[*b].level()) {
+            let mut lines: BTreeMap<FairKeyIdx, VecDeque<TaskIdx>> = BTreeMap::new();
+            for task in level {
+                let leaf = self.state.tasks[*task].leaf;
+                let Some(key) = leaf.and_then(|leaf| self.indexes.line.key_of(leaf)) else { continue };
+                lines.entry(key).or_default().push_back(*task);
             }
-            let rank = |key: u32, line: &VecDeque<u32>, tags: &BTreeMap<u32, u64>| {
-                let tag = tags.get(&key).copied().unwrap_or(self.state.fair.keys[key as usize].tag);
-                line.front().map(|slot| (tag, self.state.tasks[*slot].arrival, key))
+            let rank = |key: FairKeyIdx, line: &VecDeque<TaskIdx>, tags: &BTreeMap<FairKeyIdx, u64>| {
+                let tag = tags.get(&key).copied().unwrap_or(self.state.fair.keys[key].tag);
+                line.front().map(|task| (tag, self.state.tasks[*task].arrival, key))
             };
             let mut heads: BTreeSet<_> =
                 lines.iter().filter_map(|(key, line)| rank(*key, line, &tags)).collect();
             while let Some((tag, _, key)) = heads.pop_first() {
                 clock = tag.max(clock);
-                tags.insert(key, clock + self.state.fair.keys[key as usize].cost());
+                tags.insert(key, clock + self.state.fair.keys[key].cost());
                 let Some(line) = lines.get_mut(&key) else { continue };
                 ordered.extend(line.pop_front());
                 heads.extend(rank(key, line, &tags));

@@ -7,7 +7,9 @@ use crate::api::ids::TaskId;
 use crate::api::lane_settings::Handler;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::task::{Attempt, Phase};
+use crate::state::lane::LaneIdx;
+use crate::state::routes::RouteIdx;
+use crate::state::task::{Attempt, Phase, TaskIdx};
 use crate::state::{Indexes, State, StepScratch};
 
 /// Of how many tasks that ended while they ran the ids are remembered.
@@ -19,9 +21,9 @@ impl Scheduler {
         else {
             return;
         };
-        let Some(slot) = self.state.tasks.find(*task) else { return };
-        self.count_passed_over(slot, borrowed);
-        self.check_turn(slot);
+        let Some(idx) = self.state.tasks.find(*task) else { return };
+        self.count_passed_over(idx, borrowed);
+        self.check_turn(idx);
         let attempt = Attempt {
             fence: *fence,
             started: self.state.now,
@@ -30,51 +32,52 @@ impl Scheduler {
             timeout_at: timeout_at.unwrap_or(Timestamp::NEVER),
             stopping: None,
             worker: worker.clone(),
-            borrowed: self.borrow(slot, borrowed),
+            borrowed: self.borrow(idx, borrowed),
             lent: Default::default(),
         };
-        let task = &self.state.tasks[slot];
+        let task = &self.state.tasks[idx];
         let (leaf, waited) = (task.leaf, self.state.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
         self.take_slots(task.route, &attempt, waited);
-        let key = self.indexes.line.key_of(leaf);
-        let tag = self.state.fair.charge(key);
-        self.leave_line(slot, Some((key, tag)));
-        let lenders: SmallVec<[u32; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
-        self.begin_attempt(slot, attempt);
+        let key = leaf.and_then(|leaf| self.indexes.line.key_of(leaf));
+        let turn = key.map(|key| (key, self.state.fair.charge(key)));
+        self.leave_line(idx, turn);
+        let lenders: SmallVec<[TaskIdx; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
+        self.begin_attempt(idx, attempt);
         for lender in lenders {
             self.reroute_family(lender);
         }
     }
 
     /// An attempt that has its slots begins.
-    pub(crate) fn begin_attempt(&mut self, slot: u32, attempt: Attempt) {
-        self.state.tasks.running.insert(attempt.fence, slot);
+    pub(crate) fn begin_attempt(&mut self, idx: TaskIdx, attempt: Attempt) {
+        self.state.tasks.running.insert(attempt.fence, idx);
         self.state.fences = self.state.fences.max(attempt.fence.0);
         let attempt = self.state.tasks.boxed(attempt);
-        let task = &mut self.state.tasks[slot];
+        let task = &mut self.state.tasks[idx];
         task.attempts += 1;
         task.phase = Phase::Running(attempt);
-        self.plan(slot);
+        self.plan(idx);
     }
 
     /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
     /// asked for that very task.
-    fn check_turn(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    fn check_turn(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         // A slot that is kept for one task may be given to a child of running work, whoever came first.
         if self.state.reservations.is_empty()
             && task.handler != Handler::External
-            && let Some(earlier) = self.indexes.line.earlier_of_its_level(task.leaf, task.place())
+            && let Some(leaf) = task.leaf
+            && let Some(earlier) = self.indexes.line.earlier_of_its_level(leaf, task.place())
         {
             let earlier = self.state.tasks[earlier].id;
             self.scratch.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
         }
     }
 
-    /// Records that `slot` was passed over by a task that took slots of `taken`.
-    pub(crate) fn pass_over(&mut self, slot: u32, taken: &[u32]) {
-        let task = &self.state.tasks[slot];
+    /// Records that `idx` was passed over by a task that took slots of `taken`.
+    pub(crate) fn pass_over(&mut self, idx: TaskIdx, taken: &[LaneIdx]) {
+        let task = &self.state.tasks[idx];
         if task.handler == Handler::External {
             return;
         }
@@ -83,36 +86,37 @@ impl Scheduler {
             blocked_bits |= u128::from(!self.state.lanes[*lane].open) << index;
             taken_bits |= u128::from(taken.contains(lane)) << index;
         }
-        let passed = &mut self.state.tasks[slot].rare().passed;
+        let passed = &mut self.state.tasks[idx].rare().passed;
         passed.times = passed.times.saturating_add(1);
         passed.blocked |= blocked_bits;
         passed.taken |= taken_bits;
-        self.scratch.passed_over.push(slot);
+        self.scratch.passed_over.push(idx);
     }
 
-    pub(crate) fn count_passed_over(&mut self, slot: u32, borrowed: &[u8]) {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn count_passed_over(&mut self, idx: TaskIdx, borrowed: &[u8]) {
+        let task = &self.state.tasks[idx];
         self.scratch.passed_over.clear();
-        let passed = self.indexes.line.passed_over(task.leaf, task.place());
+        let Some(leaf) = task.leaf else { return };
+        let passed = self.indexes.line.passed_over(leaf, task.place());
         if passed.is_empty() {
             return;
         }
         let lanes = self.state.lanes.route(task.route).lanes.iter().enumerate();
         let taken = lanes.filter(|(index, _)| !borrowed.contains(&(*index as u8))).map(|(_, lane)| *lane);
-        let taken: Vec<u32> = taken.collect();
+        let taken: Vec<LaneIdx> = taken.collect();
         for passed in passed {
             self.pass_over(passed, &taken);
         }
     }
 
     /// Takes a slot of each lane, those that are borrowed excepted.
-    pub(crate) fn take_slots(&mut self, route: u32, attempt: &Attempt, waited: Millis) {
+    pub(crate) fn take_slots(&mut self, route: RouteIdx, attempt: &Attempt, waited: Millis) {
         let Scheduler { state, indexes, scratch, .. } = self;
         let StepScratch { touched, overrun, .. } = scratch;
         let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
         let mut is_rated = false;
-        lanes.change_each(touched, route, |number, lane| {
-            let own = attempt.borrowed.iter().all(|(other, _)| *other != number);
+        lanes.change_each(touched, route, |idx, lane| {
+            let own = attempt.borrowed.iter().all(|(other, _)| *other != idx);
             lane.waiting -= 1;
             if own {
                 lane.running += 1;
@@ -123,14 +127,14 @@ impl Scheduler {
             }
             book.class_mut(lane.class).stats.count_start(waited);
             is_rated |= lane.is_rated;
-            *may_grant |= lane.reopen(number, line);
+            *may_grant |= lane.reopen(idx, line);
         });
         if is_rated {
             self.pay_rates(route);
         }
     }
 
-    fn pay_rates(&mut self, route: u32) {
+    fn pay_rates(&mut self, route: RouteIdx) {
         for lane in self.state.lanes.route(route).lanes.clone() {
             let Some(rate) = self.settings(lane).rate_limit else { continue };
             let this = &mut self.state.lanes[lane];
@@ -144,20 +148,20 @@ impl Scheduler {
 
     /// Ends the attempt of a running task, whatever follows: its `end`, or another attempt. `ran_its_course` says that its length tells
     /// something about the next one's.
-    pub(crate) fn end_attempt(&mut self, slot: u32, ran_its_course: bool, end: Option<&End>) {
-        let phase = std::mem::replace(&mut self.state.tasks[slot].phase, Phase::Held);
+    pub(crate) fn end_attempt(&mut self, task: TaskIdx, ran_its_course: bool, end: Option<&End>) {
+        let phase = std::mem::replace(&mut self.state.tasks[task].phase, Phase::Held);
         let Phase::Running(attempt) = phase else {
-            self.state.tasks[slot].phase = phase;
+            self.state.tasks[task].phase = phase;
             return;
         };
         self.state.tasks.running.remove(attempt.fence);
         let is_shared = !attempt.borrowed.is_empty() || !attempt.lent.is_empty();
-        let free = is_shared.then(|| self.give_back(slot, &attempt));
+        let free = is_shared.then(|| self.give_back(task, &attempt));
         let ran = self.state.now.since(attempt.started);
-        let route = self.state.tasks[slot].route;
+        let route = self.state.tasks[task].route;
         let Scheduler { state, indexes, scratch: StepScratch { touched, .. }, .. } = self;
         let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
-        lanes.change_each(touched, route, |number, lane| {
+        lanes.change_each(touched, route, |idx, lane| {
             let stats = &mut book.class_mut(lane.class).stats;
             stats.count_run(ran, ran_its_course);
             if ran_its_course {
@@ -166,10 +170,10 @@ impl Scheduler {
             if let Some(end) = end {
                 stats.count_end(end);
             }
-            if free.as_ref().is_none_or(|free| free.contains(&number)) {
+            if free.as_ref().is_none_or(|free| free.contains(&idx)) {
                 lane.running -= 1;
                 lane.last_change = *now;
-                *may_grant |= lane.reopen(number, line);
+                *may_grant |= lane.reopen(idx, line);
             }
         });
         for (_, lender) in &attempt.borrowed {
@@ -178,46 +182,46 @@ impl Scheduler {
         self.state.tasks.recycle(attempt);
     }
 
-    pub(crate) fn on_retrying(&mut self, slot: u32, at: Timestamp) {
-        self.end_attempt(slot, true, None);
-        self.refund(slot);
-        self.state.tasks[slot].rare().retries += 1;
-        self.state.tasks[slot].phase = Phase::BackingOff(at);
+    pub(crate) fn on_retrying(&mut self, task: TaskIdx, at: Timestamp) {
+        self.end_attempt(task, true, None);
+        self.refund(task);
+        self.state.tasks[task].rare().retries += 1;
+        self.state.tasks[task].phase = Phase::BackingOff(at);
         // Time spent running was no waiting.
-        self.state.tasks[slot].wait_until = Timestamp::NEVER;
-        self.each_lane(slot, |this, lane| {
+        self.state.tasks[task].wait_until = Timestamp::NEVER;
+        self.each_lane(task, |this, lane| {
             this.state.lanes[lane].retrying += 1;
             this.seen(lane).retried += 1;
         });
-        self.plan(slot);
+        self.plan(task);
     }
 
     /// Sets when a task that was accepted before and waits from `from` on has waited too long. It may wait even
     /// where new ones start at once or are refused.
-    pub(crate) fn time_wait(&mut self, slot: u32, from: Timestamp) {
-        let home = self.state.lanes.route(self.state.tasks[slot].route).home();
-        let own = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.wait_timeout);
+    pub(crate) fn time_wait(&mut self, task: TaskIdx, from: Timestamp) {
+        let home = self.state.lanes.route(self.state.tasks[task].route).home();
+        let own = self.state.tasks[task].rare.as_ref().and_then(|rare| rare.wait_timeout);
         let wait = own.or(self.settings(home).wait_timeout).filter(|length| *length > Millis(0));
-        self.state.tasks[slot].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
+        self.state.tasks[task].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
     }
 
-    pub(crate) fn on_redelivered(&mut self, slot: u32) {
-        self.end_attempt(slot, false, None);
-        self.refund(slot);
-        self.time_wait(slot, self.state.now);
-        self.each_lane(slot, |this, lane| {
+    pub(crate) fn on_redelivered(&mut self, task: TaskIdx) {
+        self.end_attempt(task, false, None);
+        self.refund(task);
+        self.time_wait(task, self.state.now);
+        self.each_lane(task, |this, lane| {
             this.state.lanes[lane].waiting += 1;
             this.seen(lane).retried += 1;
         });
-        self.wait_again(slot);
+        self.wait_again(task);
     }
 
-    fn end_waiting(&mut self, slot: u32, end: &End) {
-        if matches!(self.state.tasks[slot].phase, Phase::Waiting) {
-            self.leave_line(slot, None);
+    fn end_waiting(&mut self, task: TaskIdx, end: &End) {
+        if matches!(self.state.tasks[task].phase, Phase::Waiting) {
+            self.leave_line(task, None);
         }
-        let is_retrying = matches!(self.state.tasks[slot].phase, Phase::BackingOff(_));
-        let (route, book) = (self.state.tasks[slot].route, &mut self.state.book);
+        let is_retrying = matches!(self.state.tasks[task].phase, Phase::BackingOff(_));
+        let (route, book) = (self.state.tasks[task].route, &mut self.state.book);
         self.state.lanes.change_each(&mut self.scratch.touched, route, |_, lane| {
             if is_retrying {
                 lane.retrying -= 1
@@ -228,11 +232,11 @@ impl Scheduler {
         });
     }
 
-    pub(crate) fn on_ended(&mut self, slot: u32, end: &End) {
+    pub(crate) fn on_ended(&mut self, task: TaskIdx, end: &End) {
         if self.local.keeps_departed {
-            self.scratch.departed.push(self.view(slot));
+            self.scratch.departed.push(self.view(task));
         }
-        self.let_end(slot, end);
+        self.let_end(task, end);
     }
 
     /// Remembers a task that ended while it ran.
@@ -245,20 +249,20 @@ impl Scheduler {
     }
 
     /// A task is over: nothing remains of it but what it has told its lanes.
-    pub(crate) fn let_end(&mut self, slot: u32, end: &End) {
-        let session = self.session_of_task(slot);
-        if self.state.tasks[slot].attempt().is_some() {
-            self.remember_run(self.state.tasks[slot].id);
+    pub(crate) fn let_end(&mut self, idx: TaskIdx, end: &End) {
+        let session = self.session_of_task(idx);
+        if self.state.tasks[idx].attempt().is_some() {
+            self.remember_run(self.state.tasks[idx].id);
             let ran_its_course = matches!(end, End::Completed | End::Failed { .. } | End::TimedOut);
-            self.end_attempt(slot, ran_its_course, Some(end));
+            self.end_attempt(idx, ran_its_course, Some(end));
         } else {
-            self.end_waiting(slot, end);
+            self.end_waiting(idx, end);
         }
-        self.unlink(slot);
-        self.free_key(slot, end);
-        let task = self.state.tasks.remove(slot);
+        self.unlink(idx);
+        self.free_key(idx, end);
+        let task = self.state.tasks.remove(idx);
         self.state.ended += 1;
-        self.indexes.timers.move_task(task.due, Timestamp::NEVER, task.arrival, slot);
+        self.indexes.timers.move_task(task.due, Timestamp::NEVER, task.arrival, idx);
         self.state.kinds.leave(task.kind);
         if self.state.lanes.leave_route(task.route) {
             for index in 0..self.state.lanes.route(task.route).lanes.len() {

@@ -2,7 +2,7 @@
 
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::task::Phase;
+use crate::state::task::{Phase, TaskIdx};
 use crate::state::timers::{Held, Look};
 
 impl Scheduler {
@@ -25,8 +25,8 @@ impl Scheduler {
 
     /// Tells the clock when to look at a waiting task next: at its notice, and each time it has waited for
     /// another `after`, as long as waiting could still raise it.
-    pub(crate) fn plan_look(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn plan_look(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         let home = self.settings(self.state.lanes.route(task.route).home());
         let notice = home.notice_after.filter(|_| !task.noticed).map(|after| task.since + after);
         let ageing = home.ageing.filter(|ageing| task.level() < ageing.max);
@@ -39,25 +39,25 @@ impl Scheduler {
         let at = notice.map_or(ageing, |notice| notice.min(ageing));
         let (arrival, level) = (task.arrival, task.level());
         if has_waited && self.level_by_waiting(task) > level {
-            self.indexes.timers.hold(Held { level, arrival, slot });
+            self.indexes.timers.hold(Held { level, arrival, task: idx });
         }
-        let known = std::mem::replace(&mut self.state.tasks[slot].look_at, at);
+        let known = std::mem::replace(&mut self.state.tasks[idx].look_at, at);
         if at != known && at != Timestamp::NEVER {
-            self.indexes.timers.add_look(Look { at, arrival, slot });
+            self.indexes.timers.add_look(Look { at, arrival, task: idx });
         }
     }
 
     /// Tells the clock when something must happen to a task.
-    pub(crate) fn plan(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn plan(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         let boost = match task.phase {
             Phase::Waiting => self.next_boost(task).map_or(Timestamp::NEVER, |(at, _)| at),
             _ => Timestamp::NEVER,
         };
         let (old, new, arrival) = (task.due, task.next_due(boost), task.arrival);
         if old != new {
-            self.indexes.timers.move_task(old, new, arrival, slot);
-            self.state.tasks[slot].due = new;
+            self.indexes.timers.move_task(old, new, arrival, idx);
+            self.state.tasks[idx].due = new;
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The end of a step: checks of what it did, and memory that is of no more use.
 
 use crate::scheduler::Scheduler;
+use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::Line;
+use crate::state::task::TaskIdx;
 
 /// The tables of an empty scheduler may stay as large as this many tasks have made them.
 const ROOM_KEPT: usize = 1024;
@@ -28,23 +30,23 @@ impl Scheduler {
     }
 
     /// Reckons when there is something to report about a lane next.
-    fn hush(&mut self, lane: u32) {
+    fn hush(&mut self, lane: LaneIdx) {
         let class = self.state.book.class(self.state.lanes[lane].class);
         self.state.lanes[lane].quiet = self.state.lanes[lane].quiet_within(&class.settings);
     }
 
     /// Whoever was accepted and must wait found room in each of its lanes. Turns of messages that were accepted before are
     /// not refused, so that they may stand there beyond what there is room for.
-    fn check_depth(&mut self, slot: u32) {
-        let Some(task) = self.state.tasks.get(slot).filter(|task| task.attempts == 0) else { return };
-        if self.is_message_turn(slot) {
+    fn check_depth(&mut self, idx: TaskIdx) {
+        let Some(task) = self.state.tasks.get(idx).filter(|task| task.attempts == 0) else { return };
+        if self.is_message_turn(idx) {
             return;
         }
         for lane in &*self.state.lanes.route(task.route).lanes {
-            let is_turn_here = |slot: &&u32| {
-                let task = self.state.tasks.get(**slot);
+            let is_turn_here = |idx: &&TaskIdx| {
+                let task = self.state.tasks.get(**idx);
                 task.is_some_and(|task| self.state.lanes.route(task.route).lanes.contains(lane))
-                    && self.is_message_turn(**slot)
+                    && self.is_message_turn(**idx)
             };
             let turns = self.scratch.accepted.iter().filter(is_turn_here).count() as u32;
             let (waiting, most) = (self.state.lanes[*lane].waiting, self.settings(*lane).max_queued);

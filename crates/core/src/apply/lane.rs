@@ -1,16 +1,16 @@
 //! Lanes: whether they can give a slot, and when nothing is left to remember of them.
 
 use crate::api::time::Timestamp;
-use crate::decide::dispatch::{gate_of, slot_of};
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::NONE;
+use crate::state::lane::LaneIdx;
+use crate::state::ready_tree::node::LaneNeed;
 
 impl Scheduler {
     /// Tells the line whether a lane can give a slot now, and the clock when to look again.
-    pub(crate) fn refresh_lane(&mut self, lane: u32) {
+    pub(crate) fn refresh_lane(&mut self, lane: LaneIdx) {
         let ready_at = if self.state.lanes[lane].is_rated { self.rate_ready_at(lane) } else { Timestamp(0) };
         let this = &mut self.state.lanes[lane];
-        let kept = u32::from(this.reserved != NONE);
+        let kept = u32::from(this.reserved.is_some());
         let passable = !this.gate.paused && ready_at <= self.state.now;
         let open = passable && this.running + kept < this.slots;
         let was = (this.passable, this.open);
@@ -20,16 +20,16 @@ impl Scheduler {
         }
         if was.0 != passable {
             self.indexes.may_grant |= passable;
-            self.indexes.line.set_closed(gate_of(lane), !passable);
+            self.indexes.line.set_closed(LaneNeed::Gate(lane), !passable);
         }
         if was.1 != open {
             self.indexes.may_grant |= open;
-            self.indexes.line.set_closed(slot_of(lane), !open);
+            self.indexes.line.set_closed(LaneNeed::Slot(lane), !open);
         }
     }
 
     /// When the rate of a lane next lets a grant through.
-    fn rate_ready_at(&self, lane: u32) -> Timestamp {
+    fn rate_ready_at(&self, lane: LaneIdx) -> Timestamp {
         let rate = self.settings(lane).rate_limit;
         rate.map_or(Timestamp(0), |rate| self.state.lanes[lane].bucket.ready_at(rate))
     }

@@ -3,19 +3,20 @@
 use smallvec::SmallVec;
 
 use crate::scheduler::Scheduler;
-use crate::state::task::{Attempt, Phase};
+use crate::state::lane::LaneIdx;
+use crate::state::task::{Attempt, Phase, TaskIdx};
 
 impl Scheduler {
     /// Takes the lanes at these indexes from whoever lends them.
-    pub(crate) fn borrow(&mut self, slot: u32, indexes: &[u8]) -> SmallVec<[(u32, u32); 2]> {
-        let parent = self.parent_of(slot);
+    pub(crate) fn borrow(&mut self, task: TaskIdx, indexes: &[u8]) -> SmallVec<[(LaneIdx, TaskIdx); 2]> {
+        let parent = self.parent_of(task);
         let mut borrowed = SmallVec::new();
         for index in indexes {
-            let lane = self.state.lanes.route(self.state.tasks[slot].route).lanes[*index as usize];
+            let lane = self.state.lanes.route(self.state.tasks[task].route).lanes[*index as usize];
             if let Some(lender) = self.lender(parent, lane)
                 && let Some(attempt) = self.state.tasks[lender].attempt_mut()
             {
-                attempt.lent.push((lane, slot));
+                attempt.lent.push((lane, task));
                 borrowed.push((lane, lender));
             }
         }
@@ -24,8 +25,8 @@ impl Scheduler {
 
     /// Settles who holds the slots of an attempt that is over. A slot that a descendant still uses passes to
     /// it; a borrowed one goes back; of the others the lanes are returned, to be freed.
-    pub(crate) fn give_back(&mut self, slot: u32, attempt: &Attempt) -> SmallVec<[u32; 8]> {
-        let lanes = self.state.lanes.route(self.state.tasks[slot].route).lanes.clone();
+    pub(crate) fn give_back(&mut self, task: TaskIdx, attempt: &Attempt) -> SmallVec<[LaneIdx; 8]> {
+        let lanes = self.state.lanes.route(self.state.tasks[task].route).lanes.clone();
         let mut free = SmallVec::new();
         for lane in lanes {
             let lender = attempt.borrowed.iter().find(|(other, _)| *other == lane).map(|(_, lender)| *lender);
@@ -48,9 +49,9 @@ impl Scheduler {
         free
     }
 
-    /// Puts the waiting descendants of `slot` where they belong after it lent a slot or got one back.
-    pub(crate) fn reroute_family(&mut self, slot: u32) {
-        for child in self.state.tasks[slot].children().to_vec() {
+    /// Puts the waiting descendants of `task` where they belong after it lent a slot or got one back.
+    pub(crate) fn reroute_family(&mut self, task: TaskIdx) {
+        for child in self.state.tasks[task].children().to_vec() {
             match self.state.tasks[child].phase {
                 Phase::Waiting => self.reroute(child),
                 Phase::Running(_) => self.reroute_family(child),

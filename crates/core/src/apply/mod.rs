@@ -20,9 +20,10 @@ use crate::api::time::Timestamp;
 use crate::decide::notes::Note;
 use crate::scheduler::Scheduler;
 use crate::state::dead_letters::DeadLetter;
-use crate::state::lane::{Gate, Lane};
-use crate::state::ready_tree::{Line, NONE};
-use crate::state::task::{Phase, Task};
+use crate::state::lane::{Gate, LaneIdx, LiveLane};
+use crate::state::lane_config::ClassIdx;
+use crate::state::ready_tree::Line;
+use crate::state::task::{LiveTask, Phase, TaskIdx};
 
 impl Scheduler {
     /// What an event does. Live and replayed events come here alike.
@@ -31,7 +32,7 @@ impl Scheduler {
             Event::Configured { blocks } => self.on_configured(blocks),
             Event::Submitted { .. } => self.on_submitted(event),
             Event::Granted { .. } => self.on_granted(event),
-            Event::Ended { task, end } => self.with(*task, |this, slot| this.on_ended(slot, end)),
+            Event::Ended { task, end } => self.with(*task, |this, idx| this.on_ended(idx, end)),
             Event::Paused { lane } | Event::Resumed { lane } | Event::Draining { lane } => {
                 self.on_gate(lane, event);
             }
@@ -52,69 +53,67 @@ impl Scheduler {
 
     fn on_task_event(&mut self, event: &Event) {
         match event {
-            Event::Joined { task } => {
-                self.with(*task, |this, slot| this.state.tasks[slot].rare().joined += 1)
-            }
-            Event::Left { task } => self.with(*task, |this, slot| {
-                let joined = &mut this.state.tasks[slot].rare().joined;
+            Event::Joined { task } => self.with(*task, |this, idx| this.state.tasks[idx].rare().joined += 1),
+            Event::Left { task } => self.with(*task, |this, idx| {
+                let joined = &mut this.state.tasks[idx].rare().joined;
                 *joined = joined.saturating_sub(1);
             }),
-            Event::Ready { task } => self.with(*task, |this, slot| {
-                if !matches!(this.state.tasks[slot].phase, Phase::Delayed(_)) {
-                    this.time_wait(slot, this.state.now);
+            Event::Ready { task } => self.with(*task, |this, idx| {
+                if !matches!(this.state.tasks[idx].phase, Phase::Delayed(_)) {
+                    this.time_wait(idx, this.state.now);
                 }
-                this.on_ready(slot);
+                this.on_ready(idx);
             }),
             Event::Aged { task, levels } => {
-                self.with(*task, |this, slot| this.relevel(slot, |task| task.aged = *levels));
+                self.with(*task, |this, idx| this.relevel(idx, |task| task.aged = *levels));
             }
             Event::Boosted { task, levels } => {
-                self.with(*task, |this, slot| this.relevel(slot, |task| task.boosted = *levels));
+                self.with(*task, |this, idx| this.relevel(idx, |task| task.boosted = *levels));
             }
             Event::Reprioritised { task, priority } => {
-                let change = |task: &mut Task| (task.priority, task.aged) = (*priority, 0);
-                self.with(*task, |this, slot| this.relevel(slot, change));
+                let change = |task: &mut LiveTask| (task.priority, task.aged) = (*priority, 0);
+                self.with(*task, |this, idx| this.relevel(idx, change));
             }
             Event::Noticed { task, .. } => {
-                self.with(*task, |this, slot| {
-                    this.state.tasks[slot].noticed = true;
-                    this.plan_look(slot);
+                self.with(*task, |this, idx| {
+                    this.state.tasks[idx].noticed = true;
+                    this.plan_look(idx);
                 });
             }
             Event::Reserved { task } => self.with(*task, Scheduler::on_reserved),
-            Event::Renewed { task, lease_until, .. } => self.with(*task, |this, slot| {
-                if let Some(attempt) = this.state.tasks[slot].attempt_mut() {
+            Event::Renewed { task, lease_until, .. } => self.with(*task, |this, idx| {
+                if let Some(attempt) = this.state.tasks[idx].attempt_mut() {
                     attempt.lease_until = *lease_until;
                 }
-                this.plan(slot);
+                this.plan(idx);
             }),
-            Event::Stopping { task, reason, until, .. } => self.with(*task, |this, slot| {
-                if let Some(attempt) = this.state.tasks[slot].attempt_mut() {
+            Event::Stopping { task, reason, until, .. } => self.with(*task, |this, idx| {
+                if let Some(attempt) = this.state.tasks[idx].attempt_mut() {
                     attempt.stopping = Some((*reason, *until));
                 }
-                this.plan(slot);
+                this.plan(idx);
             }),
-            Event::Retrying { task, at, .. } => self.with(*task, |this, slot| this.on_retrying(slot, *at)),
+            Event::Retrying { task, at, .. } => self.with(*task, |this, idx| this.on_retrying(idx, *at)),
             Event::Redelivered { task, .. } => self.with(*task, Scheduler::on_redelivered),
             Event::DeadLettered { task, error, attempts } => {
-                self.with(*task, |this, slot| this.on_dead_lettered(slot, error, *attempts));
+                self.with(*task, |this, idx| this.on_dead_lettered(idx, error, *attempts));
             }
             _ => debug_assert!(false, "an event that nothing happens at: {event:?}"),
         }
     }
 
     /// Does something to a live task. An event about any other cannot come from a log of ours.
-    fn with(&mut self, task: TaskId, change: impl FnOnce(&mut Scheduler, u32)) {
+    fn with(&mut self, task: TaskId, change: impl FnOnce(&mut Scheduler, TaskIdx)) {
         match self.state.tasks.find(task) {
-            Some(slot) => change(self, slot),
+            Some(idx) => change(self, idx),
             None => debug_assert!(false, "an event about {task}, which is not live"),
         }
     }
 
-    fn with_lane(&mut self, name: &LaneName, change: impl FnOnce(&mut Lane)) {
+    fn with_lane(&mut self, name: &LaneName, change: impl FnOnce(&mut LiveLane)) {
         if let Some(lane) = self.state.lanes.find(name) {
             change(&mut self.state.lanes[lane]);
-            self.state.lanes[lane].quiet = Lane::LOUD;
+            self.state.lanes[lane].quiet = LiveLane::LOUD;
             self.drop_if_idle(lane);
         }
     }
@@ -126,14 +125,14 @@ impl Scheduler {
         });
     }
 
-    pub(crate) fn settings(&self, lane: u32) -> &Settings {
+    pub(crate) fn settings(&self, lane: LaneIdx) -> &Settings {
         &self.state.book.class(self.state.lanes[lane].class).settings
     }
 
     fn on_configured(&mut self, blocks: &[Block]) {
         self.state.lanes.drop_all_kept();
         let before = self.state.book.class_settings();
-        let classes: Vec<(u32, u32)> =
+        let classes: Vec<(LaneIdx, ClassIdx)> =
             self.state.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
         self.state.book.configure(blocks);
         self.state.lanes.reclassify(&mut self.state.book);
@@ -159,7 +158,7 @@ impl Scheduler {
         }
     }
 
-    fn on_settings_changed(&mut self, lane: u32, old: &Settings) {
+    fn on_settings_changed(&mut self, lane: LaneIdx, old: &Settings) {
         let (rate, is_limited) = {
             let new = self.settings(lane);
             (new.rate_limit, new.max_concurrency.is_some())
@@ -169,11 +168,11 @@ impl Scheduler {
         }
         if old.max_concurrency.is_some() != is_limited {
             // Slots are kept where they are limited: whoever still starves asks for them anew.
-            for slot in self.reserved_through(lane) {
-                self.state.reservations.remove(&slot);
-                for lane in self.state.lanes.route(self.state.tasks[slot].route).lanes.clone() {
-                    if self.state.lanes[lane].reserved == slot {
-                        self.state.lanes[lane].reserved = NONE;
+            for task in self.reserved_through(lane) {
+                self.state.reservations.remove(&task);
+                for lane in self.state.lanes.route(self.state.tasks[task].route).lanes.clone() {
+                    if self.state.lanes[lane].reserved == Some(task) {
+                        self.state.lanes[lane].reserved = None;
                     }
                 }
             }
@@ -181,12 +180,12 @@ impl Scheduler {
     }
 
     /// The tasks with kept slots that name this lane, in the order of their arrival.
-    fn reserved_through(&self, lane: u32) -> Vec<u32> {
+    fn reserved_through(&self, lane: LaneIdx) -> Vec<TaskIdx> {
         let names_it =
-            |slot: &u32| self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane);
-        let mut slots: Vec<u32> = self.state.reservations.iter().copied().filter(names_it).collect();
-        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
-        slots
+            |task: &TaskIdx| self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane);
+        let mut tasks: Vec<TaskIdx> = self.state.reservations.iter().copied().filter(names_it).collect();
+        tasks.sort_unstable_by_key(|task| self.state.tasks[*task].arrival);
+        tasks
     }
 
     /// Makes everything that follows from tasks and lanes anew: the line, whose turn it is, the timers.
@@ -202,19 +201,19 @@ impl Scheduler {
             self.refresh_lane(lane);
             self.watch_bucket(lane);
         }
-        for slot in self.state.tasks.by_arrival() {
-            self.state.tasks[slot].due = Timestamp::NEVER;
-            self.state.tasks[slot].look_at = Timestamp::NEVER;
-            if matches!(self.state.tasks[slot].phase, Phase::Waiting) {
-                self.join_line(slot);
+        for task in self.state.tasks.by_arrival() {
+            self.state.tasks[task].due = Timestamp::NEVER;
+            self.state.tasks[task].look_at = Timestamp::NEVER;
+            if matches!(self.state.tasks[task].phase, Phase::Waiting) {
+                self.join_line(task);
             }
-            self.plan(slot);
+            self.plan(task);
         }
         self.state.fair.resume();
     }
 
-    pub(crate) fn each_lane(&mut self, slot: u32, mut change: impl FnMut(&mut Scheduler, u32)) {
-        let route = self.state.tasks[slot].route;
+    pub(crate) fn each_lane(&mut self, task: TaskIdx, mut change: impl FnMut(&mut Scheduler, LaneIdx)) {
+        let route = self.state.tasks[task].route;
         for index in 0..self.state.lanes.route(route).lanes.len() {
             let lane = self.state.lanes.route(route).lanes[index];
             change(self, lane);
@@ -222,14 +221,14 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn seen(&mut self, lane: u32) -> &mut crate::state::stats::LaneStats {
+    pub(crate) fn seen(&mut self, lane: LaneIdx) -> &mut crate::state::stats::LaneStats {
         &mut self.state.book.class_mut(self.state.lanes[lane].class).stats
     }
 
     /// What was asked for a live task, enough to ask again.
-    pub(crate) fn spec_of(&self, slot: u32) -> TaskSpec {
-        let task = &self.state.tasks[slot];
-        let mut spec = TaskSpec::new(self.state.kinds.name(task.kind).clone(), self.names_of(slot));
+    pub(crate) fn spec_of(&self, idx: TaskIdx) -> TaskSpec {
+        let task = &self.state.tasks[idx];
+        let mut spec = TaskSpec::new(self.state.kinds.name(task.kind).clone(), self.names_of(idx));
         spec.payload = task.payload;
         spec.source = task.source;
         spec.priority = Some(task.priority);
@@ -247,8 +246,8 @@ impl Scheduler {
     }
 
     /// The lanes that a task named.
-    pub(crate) fn names_of(&self, slot: u32) -> Vec<LaneName> {
-        let lanes = &self.state.lanes.route(self.state.tasks[slot].route).lanes;
+    pub(crate) fn names_of(&self, task: TaskIdx) -> Vec<LaneName> {
+        let lanes = &self.state.lanes.route(self.state.tasks[task].route).lanes;
         let mut names: Vec<LaneName> =
             lanes.iter().map(|lane| self.state.lanes[*lane].name.clone()).collect();
         if names.len() > 1 && names.last() == Some(&LaneName::global()) {
@@ -257,11 +256,11 @@ impl Scheduler {
         names
     }
 
-    fn on_dead_lettered(&mut self, slot: u32, error: &Arc<str>, attempts: u32) {
-        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[slot].route).home()].class;
+    fn on_dead_lettered(&mut self, idx: TaskIdx, error: &Arc<str>, attempts: u32) {
+        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).home()].class;
         let letter = DeadLetter {
-            task: self.state.tasks[slot].id,
-            spec: self.spec_of(slot),
+            task: self.state.tasks[idx].id,
+            spec: self.spec_of(idx),
             error: Arc::clone(error),
             attempts,
             at: self.state.now,
@@ -285,11 +284,11 @@ impl Scheduler {
             Event::Draining { .. } => (this.gate.draining, this.drained) = (true, false),
             _ => (this.gate, this.drained) = (Gate::OPEN, false),
         }
-        this.quiet = Lane::LOUD;
+        this.quiet = LiveLane::LOUD;
         if matches!(event, Event::Paused { .. }) {
             // Nobody can use what is kept for a task that a pause holds up.
-            for slot in self.reserved_through(lane) {
-                self.unreserve(slot);
+            for task in self.reserved_through(lane) {
+                self.unreserve(task);
             }
         }
         self.refresh_lane(lane);
@@ -297,12 +296,12 @@ impl Scheduler {
         self.drop_if_idle(lane);
     }
 
-    pub(crate) fn touch(&mut self, lane: u32) {
+    pub(crate) fn touch(&mut self, lane: LaneIdx) {
         self.scratch.touched.note(lane, &mut self.state.lanes[lane]);
     }
 
     /// A lane that was touched, unless it is gone meanwhile.
-    pub(crate) fn still_there(&self, (lane, birth): (u32, u32)) -> Option<u32> {
+    pub(crate) fn still_there(&self, (lane, birth): (LaneIdx, u32)) -> Option<LaneIdx> {
         self.state.lanes.get(lane).is_some_and(|this| this.birth == birth).then_some(lane)
     }
 
@@ -314,23 +313,23 @@ impl Scheduler {
         self.elapse();
     }
 
-    pub(crate) fn lane_change(&self, number: u32) -> LaneChange {
-        let lane = &self.state.lanes[number];
+    pub(crate) fn lane_change(&self, idx: LaneIdx) -> LaneChange {
+        let lane = &self.state.lanes[idx];
         LaneChange {
             lane: lane.name.clone(),
             running: lane.running,
             waiting: lane.waiting,
-            max_concurrency: self.settings(number).max_concurrency,
+            max_concurrency: self.settings(idx).max_concurrency,
         }
     }
 
     /// Whether there is nothing to remember of a lane.
-    pub(crate) fn is_idle(&self, lane: u32) -> bool {
+    pub(crate) fn is_idle(&self, lane: LaneIdx) -> bool {
         self.state.lanes[lane].is_idle(self.state.now)
     }
 
     /// Lets a lane go when there is nothing to remember of it.
-    pub(crate) fn drop_if_idle(&mut self, lane: u32) {
+    pub(crate) fn drop_if_idle(&mut self, lane: LaneIdx) {
         if !self.is_idle(lane) {
             self.watch_bucket(lane);
             return;
@@ -342,7 +341,7 @@ impl Scheduler {
     }
 
     /// Tells the clock when a lane that is empty but for its bucket can go.
-    pub(crate) fn watch_bucket(&mut self, lane: u32) {
+    pub(crate) fn watch_bucket(&mut self, lane: LaneIdx) {
         let full_at = self.state.lanes[lane].bucket.full_at();
         if self.state.lanes[lane].routes == 0 && full_at > self.state.now {
             self.indexes.timers.add_lane(full_at, lane);

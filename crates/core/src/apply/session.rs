@@ -11,42 +11,43 @@ use crate::scheduler::Scheduler;
 use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
 use crate::sessions::queue_mode::MessageSettings;
 use crate::sessions::session::{DEDUPE_WINDOW, Dropping, OVERFLOWS_MAX, Seen, Session, Steered, Turn};
+use crate::sessions::table::SessionIdx;
 use crate::sessions::turn_text::summary_line;
 
 impl Scheduler {
     pub(crate) fn on_messages_configured(&mut self, settings: &MessageSettings) {
         self.state.sessions.settings = settings.clone();
-        let with_work = |(_, session): &(u32, &Session)| !session.waiting.is_empty();
-        let mut slots: Vec<u32> =
-            self.state.sessions.iter().filter(with_work).map(|(slot, _)| slot).collect();
-        slots.sort_unstable_by_key(|slot| self.state.sessions[*slot].birth);
-        for slot in &slots {
-            self.plan_session(*slot);
+        let with_work = |(_, session): &(SessionIdx, &Session)| !session.waiting.is_empty();
+        let mut changed: Vec<SessionIdx> =
+            self.state.sessions.iter().filter(with_work).map(|(idx, _)| idx).collect();
+        changed.sort_unstable_by_key(|idx| self.state.sessions[*idx].birth);
+        for idx in &changed {
+            self.plan_session(*idx);
         }
-        self.scratch.stirred.extend(slots);
+        self.scratch.stirred.extend(changed);
     }
 
     pub(crate) fn on_session(&mut self, event: &SessionEvent) {
-        let slot = self.state.sessions.enter(&event.session);
+        let idx = self.state.sessions.enter(&event.session);
         match &event.change {
-            SessionChange::Accepted { message, way } => self.on_accepted(slot, message, *way),
+            SessionChange::Accepted { message, way } => self.on_accepted(idx, message, *way),
             SessionChange::TurnBegan { turn, messages, summary } => {
-                self.on_turn_began(slot, *turn, messages, summary.as_ref());
+                self.on_turn_began(idx, *turn, messages, summary.as_ref());
             }
             SessionChange::SteeringSet { turn, fence, open } => {
-                let turn = self.turn_entry(slot, *turn);
+                let turn = self.turn_entry(idx, *turn);
                 turn.more.steering = open.then_some(*fence);
             }
-            SessionChange::Taken { turn, fence, messages } => self.on_taken(slot, *turn, *fence, messages),
-            SessionChange::Returned { turn, messages } => self.on_returned(slot, *turn, messages),
-            SessionChange::Retrying { .. } => self.on_turn_retrying(slot, &event.change),
-            SessionChange::Ended { message, end } => self.on_message_ended(slot, *message, end),
+            SessionChange::Taken { turn, fence, messages } => self.on_taken(idx, *turn, *fence, messages),
+            SessionChange::Returned { turn, messages } => self.on_returned(idx, *turn, messages),
+            SessionChange::Retrying { .. } => self.on_turn_retrying(idx, &event.change),
+            SessionChange::Ended { message, end } => self.on_message_ended(idx, *message, end),
             SessionChange::TurnOver { turn } => {
-                self.state.sessions[slot].turns.retain(|other| other.task != *turn);
+                self.state.sessions[idx].turns.retain(|other| other.task != *turn);
             }
-            SessionChange::Configured { queue } => self.state.sessions[slot].odd.queue = *queue,
+            SessionChange::Configured { queue } => self.state.sessions[idx].odd.queue = *queue,
             SessionChange::Moved { message, before } => {
-                let session = &mut self.state.sessions[slot];
+                let session = &mut self.state.sessions[idx];
                 if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
                 {
                     moved.moved = true;
@@ -55,38 +56,38 @@ impl Scheduler {
                 }
             }
             SessionChange::Hastened { message } => {
-                let session = &mut self.state.sessions[slot];
+                let session = &mut self.state.sessions[idx];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
                     (next.hastened, next.moved) = (true, true);
                     session.waiting.push_front(next);
                 }
             }
-            SessionChange::SummaryDropped => self.state.sessions[slot].odd.overflows.clear(),
-            SessionChange::Renewed => self.state.sessions[slot].odd.fresh = true,
+            SessionChange::SummaryDropped => self.state.sessions[idx].odd.overflows.clear(),
+            SessionChange::Renewed => self.state.sessions[idx].odd.fresh = true,
             SessionChange::Answered { message, message_id, place, reply } => {
                 let until = self.state.now + DEDUPE_WINDOW;
                 let (message_id, place) = (Arc::clone(message_id), place.clone());
                 let reply = Some(Arc::clone(reply));
-                self.remember_seen(slot, Seen { message_id, place, message: *message, until, reply });
+                self.remember_seen(idx, Seen { message_id, place, message: *message, until, reply });
             }
             SessionChange::TakenUp { message, .. } => self.state.sessions.receipts.take_up(*message),
         }
         let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
-        if is_plain && self.is_busy(slot) {
+        if is_plain && self.is_busy(idx) {
             // One more in the line of a busy session: nothing follows.
             return;
         }
-        self.state.sessions[slot].tidy();
-        self.plan_session(slot);
-        self.scratch.stirred.push(slot);
-        if self.state.sessions[slot].is_idle() {
-            self.state.sessions.remove(slot);
+        self.state.sessions[idx].tidy();
+        self.plan_session(idx);
+        self.scratch.stirred.push(idx);
+        if self.state.sessions[idx].is_idle() {
+            self.state.sessions.remove(idx);
         }
     }
 
     /// The turn of a task, made for one that was asked for directly.
-    fn turn_entry(&mut self, slot: u32, task: TaskId) -> &mut Turn {
-        let turns = &mut self.state.sessions[slot].turns;
+    fn turn_entry(&mut self, session: SessionIdx, task: TaskId) -> &mut Turn {
+        let turns = &mut self.state.sessions[session].turns;
         let at = turns.iter().position(|turn| turn.task == task).unwrap_or_else(|| {
             turns.push(Turn::new(task, true));
             turns.len() - 1
@@ -94,33 +95,33 @@ impl Scheduler {
         &mut turns[at]
     }
 
-    fn on_accepted(&mut self, slot: u32, message: &Message, way: Way) {
+    fn on_accepted(&mut self, session: SessionIdx, message: &Message, way: Way) {
         let mut message = message.clone();
-        self.state.sessions[slot].share(&mut message);
+        self.state.sessions[session].share(&mut message);
         if message.number == 1 {
             self.state.sessions.share_agent(&mut message);
         }
-        self.state.sessions.note_message(&message, slot);
-        self.state.sessions[slot].accepted = message.number;
+        self.state.sessions.note_message(&message, session);
+        self.state.sessions[session].accepted = message.number;
         if let Way::Steer { turn } | Way::Both { turn } = way {
             let is_copy = matches!(way, Way::Both { .. });
             let steered = Steered { message: message.clone(), is_copy, fence: None };
-            self.turn_entry(slot, turn).more.pending.push(steered);
+            self.turn_entry(session, turn).more.pending.push(steered);
         }
         if !matches!(way, Way::Steer { .. }) {
-            self.state.sessions[slot].make_room();
-            self.state.sessions[slot].waiting.push_back(message);
+            self.state.sessions[session].make_room();
+            self.state.sessions[session].waiting.push_back(message);
         }
     }
 
     fn on_turn_began(
         &mut self,
-        slot: u32,
+        idx: SessionIdx,
         task: TaskId,
         messages: &[MessageId],
         summary: Option<&Arc<Address>>,
     ) {
-        let session = &mut self.state.sessions[slot];
+        let session = &mut self.state.sessions[idx];
         let mut turn = Turn::new(task, false);
         turn.messages.reserve_exact(messages.len());
         for id in messages {
@@ -141,8 +142,8 @@ impl Scheduler {
         session.turns.push(turn);
     }
 
-    fn on_taken(&mut self, slot: u32, turn: TaskId, fence: Fence, messages: &[MessageId]) {
-        let Some(turn) = self.state.sessions[slot].turn_mut(turn) else { return };
+    fn on_taken(&mut self, session: SessionIdx, turn: TaskId, fence: Fence, messages: &[MessageId]) {
+        let Some(turn) = self.state.sessions[session].turn_mut(turn) else { return };
         // What an attempt before this one took is taken again.
         for steered in turn.more.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
             steered.fence = Some(fence);
@@ -155,8 +156,8 @@ impl Scheduler {
         turn.more.steered.extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
     }
 
-    fn on_returned(&mut self, slot: u32, turn: TaskId, messages: &[MessageId]) {
-        let session = &mut self.state.sessions[slot];
+    fn on_returned(&mut self, idx: SessionIdx, turn: TaskId, messages: &[MessageId]) {
+        let session = &mut self.state.sessions[idx];
         let Some(turn) = session.turn_mut(turn) else { return };
         let is_meant = |steered: &Steered| messages.contains(&steered.message.id);
         let mut returned: Vec<Steered> =
@@ -167,9 +168,9 @@ impl Scheduler {
         }
     }
 
-    fn on_turn_retrying(&mut self, slot: u32, change: &SessionChange) {
+    fn on_turn_retrying(&mut self, idx: SessionIdx, change: &SessionChange) {
         let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
-        let session = &mut self.state.sessions[slot];
+        let session = &mut self.state.sessions[idx];
         let Some(turn) = session.turn_mut(*turn) else { return };
         let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
         let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
@@ -189,9 +190,9 @@ impl Scheduler {
         session.odd.retry_at = *at;
     }
 
-    fn on_message_ended(&mut self, slot: u32, id: MessageId, end: &MessageEnd) {
+    fn on_message_ended(&mut self, idx: SessionIdx, id: MessageId, end: &MessageEnd) {
         let settings = self.state.sessions.settings.clone();
-        let session = &mut self.state.sessions[slot];
+        let session = &mut self.state.sessions[idx];
         let found = take_message(session, id);
         if let Some(message) = &found {
             if *end == (MessageEnd::Dropped { rule: Dropped::Summarize }) {
@@ -199,7 +200,7 @@ impl Scheduler {
                 let cap = settings.effective(&message.queue(), &session.odd.queue, channel).cap.value;
                 note_dropped(&mut session.odd.overflows, message, cap as usize);
             }
-            self.state.sessions.forget_message(message, slot);
+            self.state.sessions.forget_message(message, idx);
         }
         self.state.sessions.receipts.keep(id, end.clone(), self.state.now);
         let Some(message) = found else { return };
@@ -213,22 +214,28 @@ impl Scheduler {
                 until: self.state.now + DEDUPE_WINDOW,
                 reply: None,
             };
-            self.remember_seen(slot, seen);
+            self.remember_seen(idx, seen);
         }
         if matches!(end, MessageEnd::SetAside { .. }) {
-            let lane = self.state.sessions[slot].lane.clone();
+            let lane = self.state.sessions[idx].lane.clone();
             self.state.sessions.receipts.set_aside(&lane, message);
         }
     }
 
-    fn remember_seen(&mut self, slot: u32, seen: Seen) {
+    fn remember_seen(&mut self, session: SessionIdx, seen: Seen) {
         self.indexes.timers.expect(seen.until);
-        self.state.sessions.remember(slot, seen);
+        self.state.sessions.remember(session, seen);
     }
 
     /// Notes that a task of a session has ended; what follows is decided before the step is over.
-    pub(crate) fn on_session_task_ended(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
-        let session = &mut self.state.sessions[slot];
+    pub(crate) fn on_session_task_ended(
+        &mut self,
+        idx: SessionIdx,
+        task: TaskId,
+        end: &End,
+        fence: Option<Fence>,
+    ) {
+        let session = &mut self.state.sessions[idx];
         if let Some(turn) = session.turn_mut(task) {
             turn.more.end = Some((end.clone(), fence));
             let was_made = match end {
@@ -242,14 +249,14 @@ impl Scheduler {
                 session.odd.fresh = true;
             }
         }
-        self.plan_session(slot);
-        self.scratch.stirred.push(slot);
+        self.plan_session(idx);
+        self.scratch.stirred.push(idx);
     }
 
     /// Tells the clock when the next turn of a session may begin.
-    pub(crate) fn plan_session(&mut self, slot: u32) {
-        let due = if self.is_busy(slot) { Timestamp::NEVER } else { self.ready_at(slot) };
-        self.state.sessions.set_due(slot, due);
+    pub(crate) fn plan_session(&mut self, session: SessionIdx) {
+        let due = if self.is_busy(session) { Timestamp::NEVER } else { self.ready_at(session) };
+        self.state.sessions.set_due(session, due);
         if due != Timestamp::NEVER {
             self.indexes.timers.expect(due);
         }

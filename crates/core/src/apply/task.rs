@@ -11,9 +11,8 @@ use crate::api::time::{Millis, Timestamp};
 use crate::decide::submit::KEY_WINDOW;
 use crate::scheduler::Scheduler;
 use crate::state::RememberedKey;
-use crate::state::ready_tree::NONE;
 use crate::state::table::Mark;
-use crate::state::task::{Phase, Rare, Task};
+use crate::state::task::{LiveTask, Phase, Rare, TaskIdx};
 
 impl Scheduler {
     pub(crate) fn on_submitted(&mut self, event: &Event) {
@@ -27,7 +26,7 @@ impl Scheduler {
             (None, None) => Phase::Waiting,
         };
         let waits_in_line = matches!(phase, Phase::Waiting);
-        let slot = self.state.tasks.insert(Task {
+        let idx = self.state.tasks.insert(LiveTask {
             id: *task,
             payload: spec.payload,
             submitted: self.state.now,
@@ -40,7 +39,7 @@ impl Scheduler {
             rare: self.rare(spec, *deadline),
             route,
             kind: self.state.kinds.join(&spec.kind),
-            leaf: NONE,
+            leaf: None,
             attempts: 0,
             priority: *priority,
             aged: 0,
@@ -52,19 +51,19 @@ impl Scheduler {
             is_once: spec.retry == Some(Retry::NONE),
         });
         self.state.arrivals += 1;
-        self.link(slot, *task, spec);
-        self.count_in(slot);
+        self.link(idx, *task, spec);
+        self.count_in(idx);
         if waits_in_line {
-            self.join_line(slot);
+            self.join_line(idx);
         }
-        self.plan(slot);
+        self.plan(idx);
     }
 
     /// Counts a new task in each of its lanes, where it waits.
-    fn count_in(&mut self, slot: u32) {
-        self.scratch.accepted.push(slot);
+    fn count_in(&mut self, task: TaskIdx) {
+        self.scratch.accepted.push(task);
         let book = &mut self.state.book;
-        self.state.lanes.change_each(&mut self.scratch.touched, self.state.tasks[slot].route, |_, lane| {
+        self.state.lanes.change_each(&mut self.scratch.touched, self.state.tasks[task].route, |_, lane| {
             lane.waiting += 1;
             book.class_mut(lane.class).stats.accepted += 1;
         });
@@ -112,12 +111,12 @@ impl Scheduler {
     }
 
     /// Ties a new task to its parent, to the task it is held behind, and to its key.
-    pub(crate) fn link(&mut self, slot: u32, task: TaskId, spec: &TaskSpec) {
-        if let Some(parent) = self.parent_of(slot) {
-            self.state.tasks[parent].rare().children.push(slot);
+    pub(crate) fn link(&mut self, idx: TaskIdx, task: TaskId, spec: &TaskSpec) {
+        if let Some(parent) = self.parent_of(idx) {
+            self.state.tasks[parent].rare().children.push(idx);
         }
         if let Some(after) = spec.after.and_then(|after| self.state.tasks.find(after)) {
-            self.state.tasks[after].rare().followers.push(slot);
+            self.state.tasks[after].rare().followers.push(idx);
         }
         if let Some(asked) = &spec.idempotency {
             let until = self.state.now + KEY_WINDOW;
@@ -136,12 +135,12 @@ impl Scheduler {
 
     /// Frees the key of a task that ends, if nothing came of it, so that whoever asked may ask again, or if the key was
     /// for no longer.
-    pub(crate) fn free_key(&mut self, slot: u32, end: &End) {
-        let Some(key) = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.key.clone()) else {
+    pub(crate) fn free_key(&mut self, idx: TaskIdx, end: &End) {
+        let Some(key) = self.state.tasks[idx].rare.as_ref().and_then(|rare| rare.key.clone()) else {
             return;
         };
         // A newer task has the key if the old request was forgotten, or was being cancelled when it came.
-        let task = self.state.tasks[slot].id;
+        let task = self.state.tasks[idx].id;
         if let Some(known) = self.state.keys.get(&key).copied().filter(|known| known.task == task)
             && (known.until_end || matches!(end, End::Cancelled { .. }))
         {
@@ -151,45 +150,45 @@ impl Scheduler {
     }
 
     /// Unties a task that ends from its parent and from the task it was held behind.
-    pub(crate) fn unlink(&mut self, slot: u32) {
-        if self.state.tasks[slot].rare.is_none() {
+    pub(crate) fn unlink(&mut self, task: TaskIdx) {
+        if self.state.tasks[task].rare.is_none() {
             return;
         }
-        if let Some(parent) = self.parent_of(slot) {
-            self.state.tasks[parent].rare().children.retain(|child| *child != slot);
+        if let Some(parent) = self.parent_of(task) {
+            self.state.tasks[parent].rare().children.retain(|child| *child != task);
         }
-        let after = self.state.tasks[slot].rare.as_ref().and_then(|rare| rare.after);
+        let after = self.state.tasks[task].rare.as_ref().and_then(|rare| rare.after);
         if let Some(after) = after.and_then(|after| self.state.tasks.find(after)) {
-            self.state.tasks[after].rare().followers.retain(|held| *held != slot);
+            self.state.tasks[after].rare().followers.retain(|held| *held != task);
         }
-        for held in self.state.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
+        for held in self.state.tasks[task].rare.as_ref().map_or(vec![], |rare| rare.followers.clone()) {
             self.let_go(held);
         }
     }
 
     /// What a task was held behind has ended. Its own time to join the line may still lie ahead.
-    fn let_go(&mut self, slot: u32) {
+    fn let_go(&mut self, task: TaskIdx) {
         let now = self.state.now;
-        let rare = self.state.tasks[slot].rare();
+        let rare = self.state.tasks[task].rare();
         if let Some(at) = rare.run_at.take().filter(|at| *at > now) {
             rare.after = None;
-            self.state.tasks[slot].phase = Phase::Delayed(at);
-            self.time_wait(slot, at);
-            self.plan(slot);
+            self.state.tasks[task].phase = Phase::Delayed(at);
+            self.time_wait(task, at);
+            self.plan(task);
         }
     }
 
     pub(crate) fn on_unbound(&mut self, home: &Name) {
         let is_bound = |rare: &crate::state::task::Rare| rare.home.as_ref() == Some(home);
-        let bound: Vec<u32> = self
+        let bound: Vec<TaskIdx> = self
             .state
             .tasks
             .iter()
             .filter(|(_, task)| task.rare.as_deref().is_some_and(is_bound))
-            .map(|(slot, _)| slot)
+            .map(|(idx, _)| idx)
             .collect();
-        for slot in bound {
-            self.state.tasks[slot].rare().home = None;
+        for idx in bound {
+            self.state.tasks[idx].rare().home = None;
         }
     }
 }

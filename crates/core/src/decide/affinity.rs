@@ -4,6 +4,7 @@ use crate::api::command::Reply;
 use crate::api::event::Event;
 use crate::api::name::Name;
 use crate::scheduler::Scheduler;
+use crate::state::task::TaskIdx;
 use crate::step::Step;
 
 impl Step<'_> {
@@ -23,8 +24,8 @@ impl Step<'_> {
 
 impl Scheduler {
     /// As whom an attempt is run that is granted here. After the first one whoever had the caller may be gone.
-    pub(crate) fn runner_of(&self, slot: u32) -> Option<Name> {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn runner_of(&self, idx: TaskIdx) -> Option<Name> {
+        let task = &self.state.tasks[idx];
         if let Some(claimer) = task.claimer() {
             return Some(claimer.worker.clone());
         }

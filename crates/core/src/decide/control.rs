@@ -9,8 +9,9 @@ use crate::api::lane_settings::{Block, PRIORITY_MAX};
 use crate::api::name::{LaneName, Pattern};
 use crate::api::rejection::{BadTask, Rejection};
 use crate::scheduler::Scheduler;
-use crate::state::lane::Gate;
-use crate::state::task::Phase;
+use crate::state::lane::{Gate, LaneIdx};
+use crate::state::ready_tree::node::LaneNeed;
+use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -41,8 +42,8 @@ impl Step<'_> {
     }
 
     pub(crate) fn leave(&mut self, task: TaskId) -> Result<Reply, Rejection> {
-        let slot = self.live(task)?;
-        if self.state.tasks[slot].rare.as_ref().is_some_and(|rare| rare.joined > 0) {
+        let idx = self.live(task)?;
+        if self.state.tasks[idx].rare.as_ref().is_some_and(|rare| rare.joined > 0) {
             self.emit(Event::Left { task });
             return Ok(Reply::Done);
         }
@@ -50,16 +51,16 @@ impl Step<'_> {
     }
 
     pub(crate) fn cancel(&mut self, task: TaskId, reason: CancelReason) -> Result<Reply, Rejection> {
-        let slot = self.live(task)?;
-        let waited = self.cancel_slot(slot, reason);
+        let idx = self.live(task)?;
+        let waited = self.cancel_slot(idx, reason);
         Ok(if waited { Reply::CancelledWhileWaiting } else { Reply::Stopping })
     }
 
     pub(crate) fn cancel_waiting(&mut self, which: &Selector, reason: CancelReason) -> Reply {
-        let slots = self.waiting_tasks(which);
+        let waiting = self.waiting_tasks(which);
         let mut freed = Vec::new();
-        for slot in &slots {
-            let task = &self.state.tasks[*slot];
+        for idx in &waiting {
+            let task = &self.state.tasks[*idx];
             freed.extend(
                 task.rare.iter().flat_map(|rare| &rare.followers).map(|held| self.state.tasks[*held].id),
             );
@@ -70,23 +71,23 @@ impl Step<'_> {
                 .state
                 .tasks
                 .find(task)
-                .is_some_and(|slot| matches!(self.state.tasks[slot].phase, Phase::Held))
+                .is_some_and(|idx| matches!(self.state.tasks[idx].phase, Phase::Held))
             {
                 self.emit(Event::Ready { task });
             }
         }
-        Reply::Cancelled(slots.len())
+        Reply::Cancelled(waiting.len())
     }
 
     pub(crate) fn reprioritise(&mut self, task: TaskId, priority: u8) -> Result<Reply, Rejection> {
         if priority > PRIORITY_MAX {
             return Err(Rejection::BadTask(BadTask::Priority));
         }
-        let slot = self.live(task)?;
-        if matches!(self.state.tasks[slot].phase, Phase::Running(_)) {
+        let idx = self.live(task)?;
+        if matches!(self.state.tasks[idx].phase, Phase::Running(_)) {
             return Err(Rejection::NotWaiting { task });
         }
-        if self.state.tasks[slot].priority != priority {
+        if self.state.tasks[idx].priority != priority {
             self.emit(Event::Reprioritised { task, priority });
         }
         Ok(Reply::Done)
@@ -95,19 +96,19 @@ impl Step<'_> {
     pub(crate) fn force_release(&mut self, lane: &LaneName) -> Reply {
         let Some(lane) = self.state.lanes.find(lane) else { return Reply::Released(vec![]) };
         let names_it =
-            |slot: &u32| self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane);
+            |idx: &TaskIdx| self.state.lanes.route(self.state.tasks[*idx].route).lanes.contains(&lane);
         let running: Vec<TaskId> = self
             .state
             .tasks
             .running
             .iter()
-            .map(|(_, slot)| slot)
+            .map(|(_, idx)| idx)
             .filter(names_it)
-            .map(|slot| self.state.tasks[slot].id)
+            .map(|idx| self.state.tasks[idx].id)
             .collect();
         for task in &running {
-            if let Some(slot) = self.state.tasks.find(*task) {
-                self.end(slot, End::Cancelled { reason: CancelReason::Released });
+            if let Some(idx) = self.state.tasks.find(*task) {
+                self.end(idx, End::Cancelled { reason: CancelReason::Released });
             }
         }
         Reply::Released(running)
@@ -156,7 +157,7 @@ impl Scheduler {
     }
 
     /// The tasks that wait and fit, in the order of arrival.
-    fn waiting_tasks(&self, which: &Selector) -> Vec<u32> {
+    fn waiting_tasks(&self, which: &Selector) -> Vec<TaskIdx> {
         let lane = match &which.lane {
             None => None,
             Some(name) => match self.state.lanes.find(name) {
@@ -164,22 +165,22 @@ impl Scheduler {
                 found => found,
             },
         };
-        let fits = |slot: u32| self.state.tasks[slot].attempt().is_none() && self.fits(slot, lane, which);
-        let mut slots = self.candidates(lane);
-        slots.retain(|slot| fits(*slot));
-        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
-        slots
+        let fits = |task: TaskIdx| self.state.tasks[task].attempt().is_none() && self.fits(task, lane, which);
+        let mut tasks = self.candidates(lane);
+        tasks.retain(|task| fits(*task));
+        tasks.sort_unstable_by_key(|task| self.state.tasks[*task].arrival);
+        tasks
     }
 
     /// Tasks among which those that wait in `lane` are: of the line only its own part, if all are there.
-    fn candidates(&self, lane: Option<u32>) -> Vec<u32> {
+    fn candidates(&self, lane: Option<LaneIdx>) -> Vec<TaskIdx> {
         if let Some(lane) = lane {
-            let in_line = self.indexes.line.tasks_of_lane(crate::decide::dispatch::slot_of(lane));
+            let in_line = self.indexes.line.tasks_with(LaneNeed::Slot(lane));
             if in_line.len() as u32 == self.state.lanes[lane].waiting + self.state.lanes[lane].retrying {
                 return in_line;
             }
         }
-        self.state.tasks.iter().map(|(slot, _)| slot).collect()
+        self.state.tasks.iter().map(|(task, _)| task).collect()
     }
 
     fn gate(&self, lane: &LaneName) -> Gate {

@@ -10,8 +10,10 @@ use crate::api::name::{Name, Pattern};
 use crate::api::rejection::{BadTask, Rejection};
 use crate::api::time::Millis;
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::{EXTERNAL, INTERNAL, NONE};
-use crate::state::task::Phase;
+use crate::state::lane::LaneIdx;
+use crate::state::ready_tree::node::NodeIdx;
+use crate::state::ready_tree::{EXTERNAL, INTERNAL};
+use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
 
 /// A task that was passed over so often, because it needs several lanes, has its slots kept free for it.
@@ -33,9 +35,9 @@ impl Step<'_> {
         if self.local.is_stopped || !self.indexes.may_grant && self.state.reservations.is_empty() {
             return;
         }
-        while let Some(slot) = self.next_to_start() {
-            let runner = self.runner_of(slot);
-            self.start(slot, runner, None);
+        while let Some(task) = self.next_to_start() {
+            let runner = self.runner_of(task);
+            self.start(task, runner, None);
         }
         self.granted_all();
     }
@@ -55,19 +57,21 @@ impl Step<'_> {
         check_lease(lease)?;
         let mut claimed = Vec::new();
         while claimed.len() < max.min(CLAIM_MAX) as usize {
-            let fits = |leaf: &(u32, u32)| {
-                let (home, kind) = self.indexes.line.home_and_kind(leaf.0);
-                let lane_fits = lanes.iter().any(|pattern| pattern.matches(&self.state.lanes[home].name));
-                lane_fits && (kinds.is_empty() || kinds.contains(self.state.kinds.name(kind)))
+            let fits = |leaf: NodeIdx| {
+                self.indexes.line.home_and_kind(leaf).is_some_and(|(home, kind)| {
+                    lanes.iter().any(|pattern| pattern.matches(&self.state.lanes[home].name))
+                        && (kinds.is_empty() || kinds.contains(self.state.kinds.name(kind)))
+                })
             };
-            let kept_waiting = |slot: u32| {
-                self.state.tasks[slot].handler == Handler::External
-                    && fits(&(self.state.tasks[slot].leaf, slot))
+            let kept_waiting = |task: TaskIdx| {
+                let task = &self.state.tasks[task];
+                task.handler == Handler::External && task.leaf.is_some_and(fits)
             };
-            let best = self.indexes.line.best_first(EXTERNAL).find(fits).map(|(_, slot)| slot);
-            let Some(slot) = best.or_else(|| self.child_kept_waiting(kept_waiting)) else { break };
-            claimed.push(self.state.tasks[slot].id);
-            self.start(slot, Some(worker.clone()), lease);
+            let mut offered = self.indexes.line.best_first(EXTERNAL);
+            let best = offered.find(|(leaf, _)| fits(*leaf)).map(|(_, task)| task);
+            let Some(task) = best.or_else(|| self.child_kept_waiting(kept_waiting)) else { break };
+            claimed.push(self.state.tasks[task].id);
+            self.start(task, Some(worker.clone()), lease);
         }
         Ok(Reply::Claimed(claimed))
     }
@@ -88,19 +92,19 @@ impl Step<'_> {
         check_lease(lease)?;
         let mut claimed = Vec::new();
         for id in tasks {
-            let Some(slot) = self.state.tasks.find(*id) else { continue };
-            let task = &self.state.tasks[slot];
+            let Some(idx) = self.state.tasks.find(*id) else { continue };
+            let task = &self.state.tasks[idx];
             let is_offered = task.handler == Handler::External && matches!(task.phase, Phase::Waiting);
-            if is_offered && self.may_run(slot) {
+            if is_offered && self.may_run(idx) {
                 claimed.push(*id);
-                self.start(slot, Some(worker.clone()), lease);
+                self.start(idx, Some(worker.clone()), lease);
             }
         }
         Ok(Reply::Claimed(claimed))
     }
 
-    fn start(&mut self, slot: u32, worker: Option<Name>, lease: Option<Millis>) {
-        let task = &self.state.tasks[slot];
+    fn start(&mut self, idx: TaskIdx, worker: Option<Name>, lease: Option<Millis>) {
+        let task = &self.state.tasks[idx];
         let home = self.settings(self.state.lanes.route(task.route).home());
         let lease = lease.or(task.claimer().and_then(|claimer| claimer.lease)).unwrap_or(home.lease);
         let timeout = task.rare.as_ref().and_then(|rare| rare.timeout).or(home.timeout);
@@ -112,7 +116,7 @@ impl Step<'_> {
             lease,
             timeout_at: timeout.map(|length| self.state.now + length),
             worker,
-            borrowed: self.borrowed_lanes(slot),
+            borrowed: self.borrowed_lanes(idx),
         };
         self.emit(granted);
         for passed in self.scratch.passed_over.clone() {
@@ -125,15 +129,15 @@ impl Step<'_> {
     ///
     /// Being passed over while its conversation is busy starves nobody: nobody else takes that slot. Only
     /// where a lane that held it up was also given to later tasks, the task might wait for ever.
-    fn reserve_for(&mut self, slot: u32) {
-        let Some(task) = self.state.tasks.get(slot) else { return };
+    fn reserve_for(&mut self, idx: TaskIdx) {
+        let Some(task) = self.state.tasks.get(idx) else { return };
         let passed = task.rare.as_ref().map(|rare| rare.passed).unwrap_or_default();
         if passed.times < PASSED_OVER_MAX || passed.blocked & passed.taken == 0 {
             return;
         }
         let lanes = &self.state.lanes.route(task.route).lanes;
         let is_free =
-            |lane: &u32| self.state.lanes[*lane].reserved == NONE && self.state.lanes[*lane].passable;
+            |lane: &LaneIdx| self.state.lanes[*lane].reserved.is_none() && self.state.lanes[*lane].passable;
         if task.handler != Handler::External && lanes.iter().all(is_free) {
             let task = task.id;
             self.emit(Event::Reserved { task });
@@ -142,38 +146,38 @@ impl Step<'_> {
 }
 
 impl Scheduler {
-    fn next_to_start(&self) -> Option<u32> {
+    fn next_to_start(&self) -> Option<TaskIdx> {
         if self.state.reservations.is_empty() {
             return self.indexes.line.best(INTERNAL);
         }
         let best = self.ready_reservation().or_else(|| self.indexes.line.best(INTERNAL));
-        best.or_else(|| self.child_kept_waiting(|slot| self.state.tasks[slot].handler != Handler::External))
+        best.or_else(|| self.child_kept_waiting(|task| self.state.tasks[task].handler != Handler::External))
     }
 
     /// Whether each lane of a waiting task has a slot for it.
-    pub(crate) fn may_run(&self, slot: u32) -> bool {
-        let parent = self.parent_of(slot);
-        self.state.lanes.route(self.state.tasks[slot].route).lanes.iter().all(|lane| {
+    pub(crate) fn may_run(&self, task: TaskIdx) -> bool {
+        let parent = self.parent_of(task);
+        self.state.lanes.route(self.state.tasks[task].route).lanes.iter().all(|lane| {
             self.state.lanes[*lane].open
                 || self.state.lanes[*lane].passable && self.lender(parent, *lane).is_some()
         })
     }
 
     /// A task for which slots were kept free and that now has all of them.
-    fn ready_reservation(&self) -> Option<u32> {
-        let mut reservations: SmallVec<[u32; 2]> = self.state.reservations.iter().copied().collect();
-        reservations.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
-        reservations.into_iter().find(|slot| self.has_slots(*slot))
+    fn ready_reservation(&self) -> Option<TaskIdx> {
+        let mut reservations: SmallVec<[TaskIdx; 2]> = self.state.reservations.iter().copied().collect();
+        reservations.sort_unstable_by_key(|task| self.state.tasks[*task].arrival);
+        reservations.into_iter().find(|task| self.has_slots(*task))
     }
 
     /// A child of running work that only waits for slots that are kept for another. It may have them: its
     /// parent may hold what the other waits for, and all three would be stuck.
-    fn child_kept_waiting(&self, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
+    fn child_kept_waiting(&self, is_wanted: impl Fn(TaskIdx) -> bool) -> Option<TaskIdx> {
         if self.state.reservations.is_empty() {
             return None;
         }
         let children =
-            self.state.tasks.running.iter().flat_map(|(_, slot)| self.state.tasks[slot].children());
+            self.state.tasks.running.iter().flat_map(|(_, task)| self.state.tasks[task].children());
         let waiting =
             children.copied().filter(|child| matches!(self.state.tasks[*child].phase, Phase::Waiting));
         waiting
@@ -182,22 +186,12 @@ impl Scheduler {
     }
 
     /// Whether each lane of a waiting task has a slot for it, kept ones included.
-    fn has_slots(&self, slot: u32) -> bool {
-        let parent = self.parent_of(slot);
-        self.state.lanes.route(self.state.tasks[slot].route).lanes.iter().all(|lane| {
+    fn has_slots(&self, task: TaskIdx) -> bool {
+        let parent = self.parent_of(task);
+        self.state.lanes.route(self.state.tasks[task].route).lanes.iter().all(|lane| {
             let slots = self.settings(*lane).max_concurrency;
             let has_slot = slots.is_none_or(|slots| self.state.lanes[*lane].running < slots);
             self.state.lanes[*lane].passable && (has_slot || self.lender(parent, *lane).is_some())
         })
     }
-}
-
-/// How the line calls a lane of which a task needs a slot.
-pub(crate) fn slot_of(lane: u32) -> u32 {
-    lane << 1
-}
-
-/// How the line calls a lane whose slot is lent to the task: only pauses and rates of that lane hold it up.
-pub(crate) fn gate_of(lane: u32) -> u32 {
-    lane << 1 | 1
 }

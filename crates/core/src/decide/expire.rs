@@ -4,7 +4,8 @@ use crate::api::event::{AlertLevel, End, Event, StopReason};
 use crate::api::lane_settings::{Boost, LEVEL_MAX};
 use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
-use crate::state::task::{Phase, Task};
+use crate::state::lane::LaneIdx;
+use crate::state::task::{LiveTask, Phase, TaskIdx};
 use crate::state::timers::{Held, Look};
 use crate::step::Step;
 
@@ -19,12 +20,12 @@ impl Step<'_> {
     }
 
     fn expire_due(&mut self) {
-        while let Some(slot) = self.indexes.timers.due_task(self.state.now) {
-            self.come_due(slot);
+        while let Some(task) = self.indexes.timers.due_task(self.state.now) {
+            self.come_due(task);
         }
         while let Some(look) = self.take_due_look() {
             if self.is_live(&look) {
-                self.look_at(look.slot);
+                self.look_at(look.task);
             }
         }
         self.start_due_turns();
@@ -35,20 +36,20 @@ impl Step<'_> {
     }
 
     /// The moment of a task has come; what for depends on what it does.
-    fn come_due(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    fn come_due(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         let (id, now) = (task.id, self.state.now);
         match &task.phase {
-            Phase::Running(attempt) if attempt.stopping.is_some() => self.conclude_stop(slot),
+            Phase::Running(attempt) if attempt.stopping.is_some() => self.conclude_stop(idx),
             Phase::Running(attempt) if attempt.timeout_at <= attempt.lease_until => {
-                self.stop(slot, StopReason::Timeout);
+                self.stop(idx, StopReason::Timeout);
             }
-            Phase::Running(_) => self.lapse(slot),
+            Phase::Running(_) => self.lapse(idx),
             _ if task.deadline() <= now && task.deadline() <= task.wait_until => {
-                self.end(slot, End::Expired);
+                self.end(idx, End::Expired);
             }
             Phase::Delayed(_) | Phase::Held | Phase::Waiting if task.wait_until <= now => {
-                self.end(slot, End::WaitTimeout);
+                self.end(idx, End::WaitTimeout);
             }
             Phase::Delayed(_) | Phase::BackingOff(_) => self.emit(Event::Ready { task: id }),
             Phase::Held | Phase::Waiting => {
@@ -65,28 +66,28 @@ impl Step<'_> {
         let highest = self.highest_in_line();
         while let Some(held) = self.take_held_below(highest) {
             if self.is_held(&held) {
-                self.look_at(held.slot);
+                self.look_at(held.task);
             }
         }
     }
 
     /// A waiting task is looked at: is it time for a notice, or has waiting raised it?
-    fn look_at(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    fn look_at(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         let id = task.id;
         let waited = self.state.now.since(task.since);
         let notice_after = self.settings(self.state.lanes.route(task.route).home()).notice_after;
         if !task.noticed && notice_after.is_some_and(|after| after <= waited) {
-            let ahead = self.ahead(slot) as u32;
+            let ahead = self.ahead(idx) as u32;
             self.emit(Event::Noticed { task: id, waited, ahead });
         }
-        let task = &self.state.tasks[slot];
+        let task = &self.state.tasks[idx];
         let level = self.level_by_waiting(task).min(self.highest_in_line());
         let levels = level.saturating_sub(task.urgency());
         if levels > task.aged {
             self.emit(Event::Aged { task: id, levels });
         }
-        self.look_again(slot);
+        self.look_again(idx);
     }
 
     /// Reports lanes whose line grew long or empty.
@@ -102,9 +103,9 @@ impl Step<'_> {
         }
     }
 
-    fn report_depth(&mut self, number: u32) {
-        let lane = &self.state.lanes[number];
-        let settings = self.settings(number);
+    fn report_depth(&mut self, idx: LaneIdx) {
+        let lane = &self.state.lanes[idx];
+        let settings = self.settings(idx);
         let waiting = lane.waiting;
         let told = (lane.under_pressure, lane.warned, lane.critical);
         let over = |threshold: u32| waiting >= threshold;
@@ -144,7 +145,7 @@ impl Step<'_> {
 
 impl Scheduler {
     /// When a task's deadline next raises its priority, and to how many levels above its own.
-    pub(crate) fn next_boost(&self, task: &Task) -> Option<(Timestamp, u8)> {
+    pub(crate) fn next_boost(&self, task: &LiveTask) -> Option<(Timestamp, u8)> {
         let boost: Boost = self.settings(self.state.lanes.route(task.route).home()).boost?;
         let by = match task.deadline() {
             Timestamp::NEVER => task.submitted + boost.deadline?,
@@ -155,7 +156,7 @@ impl Scheduler {
 
     /// Whether a look still means something: its task waits, and is not looked at at another time.
     pub(crate) fn is_live(&self, look: &Look) -> bool {
-        self.state.tasks.get(look.slot).is_some_and(|task| {
+        self.state.tasks.get(look.task).is_some_and(|task| {
             task.arrival == look.arrival && task.look_at == look.at && matches!(task.phase, Phase::Waiting)
         })
     }
@@ -166,7 +167,7 @@ impl Scheduler {
 
     /// How far waiting could have raised a task by now, were it not for the highest level in the line. Levels
     /// that deadlines give count there and here, so that work which is boosted all the time starves nobody.
-    pub(crate) fn level_by_waiting(&self, task: &Task) -> u8 {
+    pub(crate) fn level_by_waiting(&self, task: &LiveTask) -> u8 {
         let Some(ageing) = self.settings(self.state.lanes.route(task.route).home()).ageing else { return 0 };
         let turns = self.state.now.since(task.since).0 / ageing.after.0;
         (task.urgency() + turns.min(LEVEL_MAX.into()) as u8).min(ageing.max)
@@ -174,7 +175,7 @@ impl Scheduler {
 
     /// Whether a task still waits where the highest level in the line held it.
     pub(crate) fn is_held(&self, held: &Held) -> bool {
-        self.state.tasks.get(held.slot).is_some_and(|task| {
+        self.state.tasks.get(held.task).is_some_and(|task| {
             let is_it = task.arrival == held.arrival && matches!(task.phase, Phase::Waiting);
             is_it && task.level() == held.level && self.level_by_waiting(task) > held.level
         })

@@ -9,7 +9,8 @@ use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::rejection::Rejection;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::task::{Attempt, Phase};
+use crate::state::lane_config::ClassIdx;
+use crate::state::task::{Attempt, Phase, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -39,19 +40,19 @@ impl Step<'_> {
         fence: Fence,
         outcome: Outcome,
     ) -> Result<Reply, Rejection> {
-        let (slot, attempt) = self.fenced(task, fence)?;
+        let (idx, attempt) = self.fenced(task, fence)?;
         if attempt.stopping.is_some() {
-            self.conclude_stop(slot);
+            self.conclude_stop(idx);
             return Ok(Reply::Done);
         }
         match outcome {
-            Outcome::Success => self.end(slot, End::Completed),
+            Outcome::Success => self.end(idx, End::Completed),
             Outcome::Failure { error, retryable } => {
-                self.fail(slot, Arc::clone(&error), retryable, End::Failed { error });
+                self.fail(idx, Arc::clone(&error), retryable, End::Failed { error });
             }
             Outcome::Stopped => {
                 let error: Arc<str> = "the run stopped without an outcome".into();
-                self.fail(slot, Arc::clone(&error), true, End::Failed { error });
+                self.fail(idx, Arc::clone(&error), true, End::Failed { error });
             }
         }
         Ok(Reply::Done)
@@ -59,79 +60,79 @@ impl Step<'_> {
 
     /// The runner of an attempt is dead, so there is no lease to wait for; one that was to stop has.
     pub(crate) fn lapse_now(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
-        let (slot, attempt) = self.fenced(task, fence)?;
+        let (idx, attempt) = self.fenced(task, fence)?;
         if attempt.stopping.is_some() {
-            self.conclude_stop(slot);
+            self.conclude_stop(idx);
         } else {
-            self.lapse(slot);
+            self.lapse(idx);
         }
         Ok(Reply::Done)
     }
 
     /// Tells a running attempt to stop, and everything that it waits for.
-    pub(crate) fn stop(&mut self, slot: u32, reason: StopReason) {
-        let Some(attempt) = self.state.tasks[slot].attempt() else { return };
-        let (task, fence) = (self.state.tasks[slot].id, attempt.fence);
+    pub(crate) fn stop(&mut self, idx: TaskIdx, reason: StopReason) {
+        let Some(attempt) = self.state.tasks[idx].attempt() else { return };
+        let (task, fence) = (self.state.tasks[idx].id, attempt.fence);
         let until = attempt.stopping.map_or(self.state.now + STOP_GRACE, |(_, until)| until);
-        self.cancel_children(slot);
+        self.cancel_children(idx);
         self.emit(Event::Stopping { task, fence, reason, until });
     }
 
     /// An attempt that was told to stop has stopped, or its grace is over.
-    pub(crate) fn conclude_stop(&mut self, slot: u32) {
-        let stopping = self.state.tasks[slot].attempt().and_then(|attempt| attempt.stopping);
+    pub(crate) fn conclude_stop(&mut self, task: TaskIdx) {
+        let stopping = self.state.tasks[task].attempt().and_then(|attempt| attempt.stopping);
         match stopping {
             Some((StopReason::Timeout, _)) => {
-                self.fail(slot, "the attempt took too long".into(), true, End::TimedOut);
+                self.fail(task, "the attempt took too long".into(), true, End::TimedOut);
             }
-            Some((StopReason::Cancelled(reason), _)) => self.end(slot, End::Cancelled { reason }),
+            Some((StopReason::Cancelled(reason), _)) => self.end(task, End::Cancelled { reason }),
             None => {}
         }
     }
 
     /// The lease of an attempt lapsed: whoever ran it is silent.
-    pub(crate) fn lapse(&mut self, slot: u32) {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn lapse(&mut self, idx: TaskIdx) {
+        let task = &self.state.tasks[idx];
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
         if task.claimer().is_some() {
             let error: Arc<str> = "its holder gave no sign of life".into();
-            self.fail(slot, Arc::clone(&error), false, End::Failed { error });
+            self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         } else if task.handler != Handler::External {
-            self.fail(slot, "the lease lapsed".into(), true, End::Lost);
-        } else if self.may_redeliver(slot) {
-            self.cancel_children(slot);
+            self.fail(idx, "the lease lapsed".into(), true, End::Lost);
+        } else if self.may_redeliver(idx) {
+            self.cancel_children(idx);
             self.emit(Event::Redelivered { task: id, fence });
         } else {
             let error: Arc<str> = format!("the lease lapsed {} times", task.redeliveries() + 1).into();
-            self.fail(slot, Arc::clone(&error), false, End::Failed { error });
+            self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         }
     }
 
     /// An attempt did not succeed: another follows, or the task ends as `end` with a dead letter.
-    fn fail(&mut self, slot: u32, error: Arc<str>, retryable: bool, end: End) {
-        self.cancel_children(slot);
-        let task = &self.state.tasks[slot];
+    fn fail(&mut self, idx: TaskIdx, error: Arc<str>, retryable: bool, end: End) {
+        self.cancel_children(idx);
+        let task = &self.state.tasks[idx];
         let fence = task.attempt().map(|attempt| attempt.fence);
-        match (self.next_delay(slot).filter(|_| retryable), fence) {
+        match (self.next_delay(idx).filter(|_| retryable), fence) {
             (Some(delay), Some(fence)) => {
                 let retrying = Event::Retrying { task: task.id, fence, error, at: self.state.now + delay };
                 self.emit(retrying);
             }
             _ => {
-                self.keep_letter(slot, error);
-                self.end(slot, end);
+                self.keep_letter(idx, error);
+                self.end(idx, end);
             }
         }
     }
 
     /// Keeps a task that could not be done, and makes room for it first.
-    fn keep_letter(&mut self, slot: u32, error: Arc<str>) {
-        let (task, attempts) = (self.state.tasks[slot].id, self.state.tasks[slot].attempts);
-        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[slot].route).home()].class;
+    fn keep_letter(&mut self, idx: TaskIdx, error: Arc<str>) {
+        let (task, attempts) = (self.state.tasks[idx].id, self.state.tasks[idx].attempts);
+        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).home()].class;
         let most = self.state.book.class(class).settings.dead_letters_max;
         // What failed of a conversation is its messages: they are tried again, or set aside.
-        if most == 0 || self.is_message_turn(slot) {
+        if most == 0 || self.is_message_turn(idx) {
             return;
         }
         self.drop_letters(class, most - 1);
@@ -139,7 +140,7 @@ impl Step<'_> {
     }
 
     /// Drops the oldest letters of a class until it has at most `most`.
-    pub(crate) fn drop_letters(&mut self, class: u32, most: u32) {
+    pub(crate) fn drop_letters(&mut self, class: ClassIdx, most: u32) {
         while self.state.book.class(class).letters > most
             && let Some(letter) = self.state.letters.oldest(class)
         {
@@ -148,14 +149,14 @@ impl Step<'_> {
     }
 
     /// Brings a task to its end; those that were held until then join the line.
-    pub(crate) fn end(&mut self, slot: u32, end: End) {
-        let task = self.state.tasks[slot].id;
-        if self.state.tasks[slot].rare.is_none() {
+    pub(crate) fn end(&mut self, idx: TaskIdx, end: End) {
+        let task = self.state.tasks[idx].id;
+        if self.state.tasks[idx].rare.is_none() {
             // Nobody depends on it.
             return self.emit(Event::Ended { task, end });
         }
-        self.cancel_children(slot);
-        let followers = self.state.tasks[slot].rare.as_ref().map_or(vec![], |rare| rare.followers.clone());
+        self.cancel_children(idx);
+        let followers = self.state.tasks[idx].rare.as_ref().map_or(vec![], |rare| rare.followers.clone());
         self.emit(Event::Ended { task, end });
         for follower in followers {
             let task = self.state.tasks[follower].id;
@@ -166,58 +167,58 @@ impl Step<'_> {
     }
 
     /// Cancels one task, whatever it does. Says whether it only waited.
-    pub(crate) fn cancel_slot(&mut self, slot: u32, reason: CancelReason) -> bool {
-        match self.state.tasks[slot].attempt().map(|attempt| attempt.stopping) {
+    pub(crate) fn cancel_slot(&mut self, task: TaskIdx, reason: CancelReason) -> bool {
+        match self.state.tasks[task].attempt().map(|attempt| attempt.stopping) {
             None => {
-                self.end(slot, End::Cancelled { reason });
+                self.end(task, End::Cancelled { reason });
                 return true;
             }
             Some(Some((StopReason::Cancelled(_), _))) => {}
-            Some(_) => self.stop(slot, StopReason::Cancelled(reason)),
+            Some(_) => self.stop(task, StopReason::Cancelled(reason)),
         }
         false
     }
 }
 
 impl Scheduler {
-    pub(crate) fn live(&self, task: TaskId) -> Result<u32, Rejection> {
+    pub(crate) fn live(&self, task: TaskId) -> Result<TaskIdx, Rejection> {
         self.state.tasks.find(task).ok_or(Rejection::NotLive { task })
     }
 
     /// The task, if `fence` is that of its current attempt.
-    pub(crate) fn fenced(&self, task: TaskId, fence: Fence) -> Result<(u32, &Attempt), Rejection> {
-        let slot = match self.live(task) {
+    pub(crate) fn fenced(&self, task: TaskId, fence: Fence) -> Result<(TaskIdx, &Attempt), Rejection> {
+        let idx = match self.live(task) {
             Err(_) if self.state.ended_runs.contains(&task) => {
                 return Err(Rejection::StaleLease { task, fence });
             }
             other => other?,
         };
-        match self.state.tasks[slot].attempt() {
-            Some(attempt) if attempt.fence == fence => Ok((slot, attempt)),
+        match self.state.tasks[idx].attempt() {
+            Some(attempt) if attempt.fence == fence => Ok((idx, attempt)),
             _ => Err(Rejection::StaleLease { task, fence }),
         }
     }
 
     /// Whether a live task is done, although whoever ran it may have died: it was not begun, or another attempt follows.
     pub fn survives_its_runner(&self, task: TaskId) -> bool {
-        let Some(slot) = self.state.tasks.find(task) else { return false };
-        let task = &self.state.tasks[slot];
+        let Some(idx) = self.state.tasks.find(task) else { return false };
+        let task = &self.state.tasks[idx];
         match task.handler {
             _ if task.attempt().is_none() => true,
-            Handler::External => self.may_redeliver(slot),
-            _ => self.next_delay(slot).is_some(),
+            Handler::External => self.may_redeliver(idx),
+            _ => self.next_delay(idx).is_some(),
         }
     }
 
-    fn may_redeliver(&self, slot: u32) -> bool {
-        let task = &self.state.tasks[slot];
+    fn may_redeliver(&self, idx: TaskIdx) -> bool {
+        let task = &self.state.tasks[idx];
         let home = self.settings(self.state.lanes.route(task.route).home());
         task.redeliveries() < home.max_redelivery
     }
 
     /// After which pause another attempt follows one that failed, if any does.
-    fn next_delay(&self, slot: u32) -> Option<Millis> {
-        let task = &self.state.tasks[slot];
+    fn next_delay(&self, idx: TaskIdx) -> Option<Millis> {
+        let task = &self.state.tasks[idx];
         let retry = task.retry().unwrap_or(self.settings(self.state.lanes.route(task.route).home()).retry);
         let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
         retry.delay(task.retries() + 1, seed)

@@ -30,8 +30,8 @@ impl Step<'_> {
             self.emit(submitted);
         }
         match self.state.tasks.find(task) {
-            Some(slot) if self.state.tasks[slot].attempt().is_none() => {
-                self.end(slot, end);
+            Some(idx) if self.state.tasks[idx].attempt().is_none() => {
+                self.end(idx, end);
                 Ok(Reply::Done)
             }
             _ => Err(Rejection::IdTaken { task }),

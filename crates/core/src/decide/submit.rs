@@ -13,7 +13,7 @@ use crate::api::rejection::{BadTask, LaneFull, Rejection};
 use crate::api::task_spec::{CHAIN_DEPTH_MAX, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::NONE;
+use crate::state::lane::LaneIdx;
 use crate::state::routes::canonical;
 use crate::state::task::Attempt;
 use crate::step::Step;
@@ -23,9 +23,9 @@ pub const BATCH_CALLS_MAX: usize = 1000;
 /// For how long an idempotency key is remembered: 24 hours.
 pub const KEY_WINDOW: Millis = Millis::from_secs(24 * 3600);
 
-/// A lane that a new task names: its number, `NONE` if there is no such lane yet, and its name.
+/// A lane that a new task names, whether it exists or not.
 struct Named<'a> {
-    lane: u32,
+    lane: Option<LaneIdx>,
     name: &'a LaneName,
 }
 
@@ -46,7 +46,7 @@ impl Step<'_> {
         let Some(asked) = &spec.idempotency else { return Ok(None) };
         let Some(known) = self.state.keys.get(&asked.key).copied() else { return Ok(None) };
         let live = self.state.tasks.find(known.task);
-        if live.is_some_and(|slot| self.state.tasks[slot].is_being_cancelled()) {
+        if live.is_some_and(|idx| self.state.tasks[idx].is_being_cancelled()) {
             // Its key is as good as free: nothing will come of it that the caller could wait for.
             return Ok(None);
         }
@@ -150,7 +150,7 @@ impl Scheduler {
             return None;
         }
         let route = self.state.lanes.route(self.state.lanes.find_route(&spec.lanes)?);
-        let has_room = |lane: &u32| {
+        let has_room = |lane: &LaneIdx| {
             let lane = &self.state.lanes[*lane];
             !lane.gate.draining && lane.waiting < self.state.book.class(lane.class).settings.max_queued
         };
@@ -177,7 +177,7 @@ impl Scheduler {
         if self.must_wait(spec, &named, handler) {
             self.check_room(spec, &named)?;
             self.check_deadline(spec, &named, deadline, priority)?;
-            self.check_deadlock(spec, named.iter().map(|named| named.lane))?;
+            self.check_deadlock(spec, named.iter().filter_map(|named| named.lane))?;
         }
         // Who may not wait and need not starts now: there is nothing to time.
         let wait_timeout = spec.wait_timeout.or(wait_timeout).filter(|length| *length > Millis(0));
@@ -188,9 +188,9 @@ impl Scheduler {
     fn named_lanes<'a>(&'a self, names: &'a [LaneName]) -> SmallVec<[Named<'a>; 8]> {
         if let Some(route) = self.state.lanes.find_route(names) {
             let lanes = self.state.lanes.route(route).lanes.iter();
-            let named = |lane: &u32| {
+            let named = |lane: &LaneIdx| {
                 let this = &self.state.lanes[*lane];
-                Named { lane: if this.is_gone { NONE } else { *lane }, name: &this.name }
+                Named { lane: (!this.is_gone).then_some(*lane), name: &this.name }
             };
             return lanes.map(named).collect();
         }
@@ -203,17 +203,16 @@ impl Scheduler {
         let names = canonical(names);
         let global = Some(&*GLOBAL).filter(|global| names[0] != *global);
         for name in names.into_iter().chain(global) {
-            named.push(Named { lane: self.state.lanes.find(name).unwrap_or(NONE), name });
+            named.push(Named { lane: self.state.lanes.find(name), name });
         }
         named
     }
 
     /// Asks what holds for a lane, whether it exists or not.
     fn ask<T>(&self, named: &Named<'_>, question: impl FnOnce(&Settings) -> T) -> T {
-        if named.lane == NONE {
-            question(&self.state.book.settings(named.name))
-        } else {
-            question(self.settings(named.lane))
+        match named.lane {
+            None => question(&self.state.book.settings(named.name)),
+            Some(lane) => question(self.settings(lane)),
         }
     }
 
@@ -230,17 +229,17 @@ impl Scheduler {
             .state
             .tasks
             .find(parent.task)
-            .filter(|slot| self.state.tasks[*slot].attempt().is_some_and(may_ask));
-        let Some(slot) = running else {
+            .filter(|idx| self.state.tasks[*idx].attempt().is_some_and(may_ask));
+        let Some(idx) = running else {
             return Err(Rejection::ParentNotRunning { task: parent.task });
         };
         if parent.detached {
             return Ok(());
         }
-        if self.state.tasks[slot].depth() >= CHAIN_DEPTH_MAX {
+        if self.state.tasks[idx].depth() >= CHAIN_DEPTH_MAX {
             return Err(Rejection::ChainTooDeep);
         }
-        for ancestor in self.ancestors(Some(slot)) {
+        for ancestor in self.ancestors(Some(idx)) {
             for lane in &*self.state.lanes.route(self.state.tasks[ancestor].route).lanes {
                 let name = &self.state.lanes[*lane].name;
                 if name.is_conversation() && spec.lanes.contains(name) {
@@ -258,7 +257,7 @@ impl Scheduler {
         let parent = spec.parent.filter(|parent| !parent.detached);
         let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
         let inherited =
-            parent.map(|slot| self.state.tasks[slot].deadline()).filter(|at| *at < Timestamp::NEVER);
+            parent.map(|task| self.state.tasks[task].deadline()).filter(|at| *at < Timestamp::NEVER);
         let deadline = [own, inherited].into_iter().flatten().min();
         let starts_in = spec.run_after.unwrap_or_default();
         match deadline {
@@ -286,7 +285,7 @@ impl Scheduler {
         let parent = spec.parent.filter(|parent| !parent.detached);
         let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
         named.iter().filter(move |named| {
-            named.lane != NONE && !self.state.lanes[named.lane].open && !self.can_borrow(parent, named.lane)
+            named.lane.is_some_and(|lane| !self.state.lanes[lane].open && !self.can_borrow(parent, lane))
         })
     }
 
@@ -298,7 +297,7 @@ impl Scheduler {
     fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
         let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
         let is_draining =
-            |named: &&Named<'_>| named.lane != NONE && self.state.lanes[named.lane].gate.draining;
+            |named: &&Named<'_>| named.lane.is_some_and(|lane| self.state.lanes[lane].gate.draining);
         match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
             Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
             None => Ok(()),
@@ -316,19 +315,19 @@ impl Scheduler {
         full.map_or(Ok(()), |full| Err(self.lane_full(full)))
     }
 
-    fn waiting_in(&self, lane: u32) -> u32 {
-        if lane == NONE { 0 } else { self.state.lanes[lane].waiting }
+    fn waiting_in(&self, lane: Option<LaneIdx>) -> u32 {
+        lane.map_or(0, |lane| self.state.lanes[lane].waiting)
     }
 
     fn lane_full(&self, named: &Named<'_>) -> Rejection {
-        let running = if named.lane == NONE { 0 } else { self.state.lanes[named.lane].running };
+        let running = named.lane.map_or(0, |lane| self.state.lanes[lane].running);
         Rejection::LaneFull(Box::new(LaneFull {
             lane: named.name.clone(),
             running,
             max_concurrency: self.ask(named, |settings| settings.max_concurrency),
             waiting: self.waiting_in(named.lane),
             max_queued: self.max_queued(named),
-            current: self.longest_running_in(named.lane),
+            current: named.lane.and_then(|lane| self.longest_running_in(lane)),
             retry_after: self.retry_after(named.lane),
             label: self.label_of(named),
         }))
@@ -336,8 +335,8 @@ impl Scheduler {
 
     /// The label under which metrics count a lane, if the lane exists.
     fn label_of(&self, named: &Named<'_>) -> Option<Arc<str>> {
-        (named.lane != NONE)
-            .then(|| Arc::clone(&self.state.book.class(self.state.lanes[named.lane].class).label))
+        let class = self.state.lanes[named.lane?].class;
+        Some(Arc::clone(&self.state.book.class(class).label))
     }
 
     /// A task that will probably start only after its deadline is better refused now.
@@ -350,13 +349,16 @@ impl Scheduler {
     ) -> Result<(), Rejection> {
         let Some(deadline) = deadline.filter(|_| spec.run_after.is_none()) else { return Ok(()) };
         let home = named[0].lane;
-        let ahead = |lane: u32| match lane == home {
-            true => self.ahead_of_newcomer(home, priority),
-            false => self.share_ahead(self.state.lanes[lane].waiting, priority),
+        let ahead = |lane: LaneIdx| {
+            if Some(lane) == home {
+                self.ahead_of_newcomer(lane, priority)
+            } else {
+                self.share_ahead(self.state.lanes[lane].waiting, priority)
+            }
         };
         let closed = self.closed(spec, named);
         // One lane that is known to be too late is enough, whatever is known of the others.
-        match closed.filter_map(|closed| self.estimate(closed.lane, ahead(closed.lane))).max() {
+        match closed.filter_map(|closed| self.estimate(closed.lane?, ahead(closed.lane?))).max() {
             Some(starts_in) if self.state.now + starts_in > deadline => {
                 Err(Rejection::DeadlineUnmeetable { starts_in, deadline: deadline.since(self.state.now) })
             }
@@ -398,17 +400,17 @@ impl Scheduler {
     fn startable(&self, named: &Named<'_>, spec: &TaskSpec) -> u32 {
         let (slots, rate) = self.ask(named, |settings| (settings.max_concurrency, settings.rate_limit));
         let slots = slots.unwrap_or(u32::MAX);
-        if named.lane == NONE {
+        let Some(idx) = named.lane else {
             return rate.map_or(slots, |rate| slots.min(rate.max));
-        }
-        let lane = &self.state.lanes[named.lane];
+        };
+        let lane = &self.state.lanes[idx];
         if !lane.passable {
             return 0;
         }
         let parent = spec.parent.filter(|parent| !parent.detached);
         let parent = parent.and_then(|parent| self.state.tasks.find(parent.task));
-        let lent = u32::from(self.can_borrow(parent, named.lane));
-        let free = slots.saturating_sub(lane.running + u32::from(lane.reserved != NONE));
+        let lent = u32::from(self.can_borrow(parent, idx));
+        let free = slots.saturating_sub(lane.running + u32::from(lane.reserved.is_some()));
         let by_rate = rate.map_or(u32::MAX, |rate| lane.bucket.tokens(self.state.now, rate));
         free.saturating_add(lent).min(by_rate)
     }

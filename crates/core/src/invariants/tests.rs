@@ -14,7 +14,10 @@ use crate::scheduler::Scheduler;
 use crate::sessions::message::{Agent, Incoming, MessageId};
 use crate::sessions::session::Turn;
 use crate::state::RememberedKey;
+use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::node::{Rank, Seat};
+use crate::state::table::Idx;
+use crate::state::task::TaskIdx;
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -55,11 +58,11 @@ fn lively() -> Scheduler {
     scheduler
 }
 
-fn slot(scheduler: &Scheduler, task: u128) -> u32 {
+fn find(scheduler: &Scheduler, task: u128) -> TaskIdx {
     scheduler.state.tasks.find(TaskId(task)).unwrap()
 }
 
-fn lane(scheduler: &Scheduler, name: &str) -> u32 {
+fn lane(scheduler: &Scheduler, name: &str) -> LaneIdx {
     scheduler.state.lanes.find(&LaneName::new(name).unwrap()).unwrap()
 }
 
@@ -100,23 +103,23 @@ const DAMAGES: &[(&str, Damage)] = &[
     }),
     ("a slot kept for nobody", |this| {
         let lane = lane(this, "one");
-        this.state.lanes[lane].reserved = 77;
+        this.state.lanes[lane].reserved = Some(Idx::new(77));
     }),
     ("a fence that was never given", |this| this.state.fences = 1),
     ("a level that counts one too many", |this| this.indexes.in_line[2] += 1),
     ("a line that counts one too many", |this| this.indexes.waiting_in_line += 1),
-    ("an open step to a full lane", |this| {
-        let leaf = this.state.tasks[slot(this, 2)].leaf;
-        let step = this.indexes.line.nodes[leaf as usize].parent;
-        this.indexes.line.nodes[step as usize].closed = false;
+    ("an open edge to a full lane", |this| {
+        let leaf = this.state.tasks[find(this, 2)].leaf.unwrap();
+        let parent = this.indexes.line.nodes[leaf].parent.unwrap();
+        this.indexes.line.nodes[parent].closed = false;
     }),
     ("a seat among few", |this| {
-        let leaf = this.state.tasks[slot(this, 2)].leaf;
-        let place = this.state.tasks[slot(this, 2)].place();
-        this.indexes.line.nodes[leaf as usize].set_seat(Seat::Open(Rank::new(place, 0)));
+        let leaf = this.state.tasks[find(this, 2)].leaf.unwrap();
+        let place = this.state.tasks[find(this, 2)].place();
+        this.indexes.line.nodes[leaf].set_seat(Seat::Open(Rank::new(place, 0)));
     }),
     ("a route that is kept and taken", |this| {
-        let route = this.state.tasks[slot(this, 1)].route;
+        let route = this.state.tasks[find(this, 1)].route;
         this.state.lanes.kept.push_back(route);
     }),
     ("a lane of a route that is not kept", |this| {
@@ -129,26 +132,26 @@ const DAMAGES: &[(&str, Damage)] = &[
         this.local.is_stopped = false;
     }),
     ("a task with another time than its timer's", |this| {
-        let slot = slot(this, 1);
-        this.state.tasks[slot].due = Timestamp(5000);
+        let idx = find(this, 1);
+        this.state.tasks[idx].due = Timestamp(5000);
     }),
     ("a timer of somebody else", |this| {
-        let slot = slot(this, 1);
-        let (due, arrival) = (this.state.tasks[slot].due, this.state.tasks[slot].arrival);
-        this.indexes.timers.move_task(due, Timestamp::NEVER, arrival, slot);
-        this.indexes.timers.move_task(Timestamp::NEVER, due, arrival + 1000, slot);
+        let idx = find(this, 1);
+        let (due, arrival) = (this.state.tasks[idx].due, this.state.tasks[idx].arrival);
+        this.indexes.timers.move_task(due, Timestamp::NEVER, arrival, idx);
+        this.indexes.timers.move_task(Timestamp::NEVER, due, arrival + 1000, idx);
     }),
     ("a letter that is not counted", |this| {
         let class = this.state.letters.classes().next().unwrap();
         this.state.book.class_mut(class).letters = 0;
     }),
     ("a fair key that rests and is not there", |this| {
-        this.state.fair.resting.insert((1, 99));
+        this.state.fair.resting.insert((1, Idx::new(99)));
     }),
     ("texts that nobody said", |this| this.state.sessions.text_bytes += 1),
     ("a turn of no task", |this| {
-        let slot = this.state.sessions.iter().next().unwrap().0;
-        this.state.sessions[slot].turns.push(Turn::new(TaskId(99), true));
+        let idx = this.state.sessions.iter().next().unwrap().0;
+        this.state.sessions[idx].turns.push(Turn::new(TaskId(99), true));
     }),
 ];
 

@@ -3,9 +3,9 @@
 use crate::api::ids::TaskId;
 use crate::api::time::Millis;
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::NONE;
+use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::ranked_list::Place;
-use crate::state::task::Phase;
+use crate::state::task::{Phase, TaskIdx};
 
 /// What somebody is told who was refused by a lane that has measured nothing yet, or is draining.
 pub(crate) const RETRY_AFTER_UNKNOWN: Millis = Millis::from_secs(5);
@@ -15,26 +15,26 @@ pub(crate) const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
 impl Scheduler {
     /// A waiting task's place in the line of its home lane, by level and arrival, counted from one.
     pub fn position(&self, task: TaskId) -> Option<usize> {
-        let slot = self.state.tasks.find(task)?;
-        matches!(self.state.tasks[slot].phase, Phase::Waiting).then(|| self.ahead(slot) + 1)
+        let idx = self.state.tasks.find(task)?;
+        matches!(self.state.tasks[idx].phase, Phase::Waiting).then(|| self.ahead(idx) + 1)
     }
 
     /// The same with when it will probably start; `None` there: nothing to judge by.
     pub fn prospect(&self, task: TaskId) -> Option<(usize, Option<Millis>)> {
-        let slot = self.state.tasks.find(task)?;
-        matches!(self.state.tasks[slot].phase, Phase::Waiting).then(|| {
-            let ahead = self.ahead(slot);
-            (ahead + 1, self.starts_in(slot, ahead))
+        let idx = self.state.tasks.find(task)?;
+        matches!(self.state.tasks[idx].phase, Phase::Waiting).then(|| {
+            let ahead = self.ahead(idx);
+            (ahead + 1, self.starts_in(idx, ahead))
         })
     }
 
-    pub(crate) fn ahead(&self, slot: u32) -> usize {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn ahead(&self, idx: TaskIdx) -> usize {
+        let task = &self.state.tasks[idx];
         self.position_in(self.state.lanes.route(task.route).home(), task.place())
     }
 
     /// How many tasks would stand before a new task of this priority in a home lane.
-    pub(crate) fn ahead_of_newcomer(&self, home: u32, priority: u8) -> usize {
+    pub(crate) fn ahead_of_newcomer(&self, home: LaneIdx, priority: u8) -> usize {
         self.position_in(home, Place::new(priority, self.state.arrivals))
     }
 
@@ -44,11 +44,11 @@ impl Scheduler {
     }
 
     /// The latest of what each lane that has no slot says; `None` if one of them cannot say.
-    pub(crate) fn starts_in(&self, slot: u32, ahead: usize) -> Option<Millis> {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn starts_in(&self, idx: TaskIdx, ahead: usize) -> Option<Millis> {
+        let task = &self.state.tasks[idx];
         let route = self.state.lanes.route(task.route);
-        let parent = self.parent_of(slot);
-        let is_closed = |lane: &u32| !self.state.lanes[*lane].open && !self.can_borrow(parent, *lane);
+        let parent = self.parent_of(idx);
+        let is_closed = |lane: &LaneIdx| !self.state.lanes[*lane].open && !self.can_borrow(parent, *lane);
         let mut latest = None;
         for lane in route.lanes.iter().copied().filter(is_closed) {
             let others = self.state.lanes[lane].waiting.saturating_sub(1);
@@ -69,9 +69,9 @@ impl Scheduler {
 
     /// When a lane will probably have a slot for a task with `ahead` others before it: from the moving average
     /// of its run times, and its rate limit. `None` when it has measured nothing, or is paused.
-    pub(crate) fn estimate(&self, number: u32, ahead: usize) -> Option<Millis> {
-        let lane = &self.state.lanes[number];
-        let settings = self.settings(number);
+    pub(crate) fn estimate(&self, idx: LaneIdx, ahead: usize) -> Option<Millis> {
+        let lane = &self.state.lanes[idx];
+        let settings = self.settings(idx);
         if lane.gate.paused {
             return None;
         }
@@ -91,8 +91,8 @@ impl Scheduler {
     }
 
     /// What to tell somebody whom this lane refuses.
-    pub(crate) fn retry_after(&self, lane: u32) -> Millis {
-        let estimate = if lane == NONE { None } else { self.estimate(lane, 0) };
+    pub(crate) fn retry_after(&self, lane: Option<LaneIdx>) -> Millis {
+        let estimate = lane.and_then(|lane| self.estimate(lane, 0));
         estimate.unwrap_or(RETRY_AFTER_UNKNOWN).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
     }
 }

@@ -5,8 +5,8 @@ use crate::api::lane_settings::Handler;
 use crate::api::name::LaneName;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
-use crate::state::ready_tree::NONE;
-use crate::state::task::Phase;
+use crate::state::lane::LaneIdx;
+use crate::state::task::{Phase, TaskIdx};
 
 /// Why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ const HOLDERS_TOLD_MAX: usize = 10;
 impl Scheduler {
     /// Why a task waits; `None` if it is not live.
     pub fn explain(&self, task: TaskId) -> Option<Explanation> {
-        let slot = self.state.tasks.find(task)?;
-        let task = &self.state.tasks[slot];
+        let idx = self.state.tasks.find(task)?;
+        let task = &self.state.tasks[idx];
         let mut blockers = Vec::new();
         match &task.phase {
             Phase::Running(_) => {
@@ -105,23 +105,23 @@ impl Scheduler {
             Phase::BackingOff(until) => blockers.push(Blocker::BackingOff { until: *until }),
             Phase::Waiting => {}
         }
-        let parent = self.parent_of(slot);
+        let parent = self.parent_of(idx);
         for lane in &*self.state.lanes.route(task.route).lanes {
-            self.explain_lane(*lane, self.lender(parent, *lane).is_some(), slot, &mut blockers);
+            self.explain_lane(*lane, self.lender(parent, *lane).is_some(), idx, &mut blockers);
         }
         let in_line = matches!(task.phase, Phase::Waiting);
         if in_line && blockers.is_empty() && task.handler == Handler::External {
             blockers.push(Blocker::Unclaimed);
         }
-        let ahead = in_line.then(|| self.ahead(slot));
+        let ahead = in_line.then(|| self.ahead(idx));
         blockers.extend(ahead.filter(|tasks| *tasks > 0).map(|tasks| Blocker::Behind { tasks }));
-        let starts_in = ahead.and_then(|ahead| self.starts_in(slot, ahead));
+        let starts_in = ahead.and_then(|ahead| self.starts_in(idx, ahead));
         Some(Explanation { blockers, position: ahead.map(|ahead| ahead + 1), starts_in })
     }
 
-    fn explain_lane(&self, number: u32, is_lent: bool, slot: u32, blockers: &mut Vec<Blocker>) {
-        let lane = &self.state.lanes[number];
-        let settings = self.settings(number);
+    fn explain_lane(&self, idx: LaneIdx, is_lent: bool, task: TaskIdx, blockers: &mut Vec<Blocker>) {
+        let lane = &self.state.lanes[idx];
+        let settings = self.settings(idx);
         let name = || lane.name.clone();
         if lane.gate.paused {
             blockers.push(Blocker::Paused { lane: name() });
@@ -133,7 +133,7 @@ impl Scheduler {
         }
         let Some(slots) = settings.max_concurrency.filter(|_| !is_lent) else { return };
         if lane.running >= slots {
-            let mut holders = self.holders_of(number);
+            let mut holders = self.holders_of(idx);
             match holders.first().copied() {
                 Some((turn, since)) if slots == 1 && lane.name.is_conversation() => {
                     blockers.push(Blocker::SessionBusy { lane: name(), turn, since });
@@ -143,20 +143,22 @@ impl Scheduler {
                     blockers.push(Blocker::LaneFull { lane: name(), max_concurrency: slots, holders });
                 }
             }
-        } else if lane.reserved != NONE && lane.reserved != slot && lane.running + 1 >= slots {
-            blockers.push(Blocker::Reserved { lane: name(), task: self.state.tasks[lane.reserved].id });
+        } else if let Some(reserved) = lane.reserved.filter(|reserved| *reserved != task)
+            && lane.running + 1 >= slots
+        {
+            blockers.push(Blocker::Reserved { lane: name(), task: self.state.tasks[reserved].id });
         }
     }
 
     /// Who runs in a lane and since when, the longest first.
-    fn holders_of(&self, lane: u32) -> Vec<(TaskId, Timestamp)> {
-        let running = self.state.tasks.running.iter().map(|(_, slot)| &self.state.tasks[slot]);
+    fn holders_of(&self, lane: LaneIdx) -> Vec<(TaskId, Timestamp)> {
+        let running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
         let in_lane = running.filter(|task| self.state.lanes.route(task.route).lanes.contains(&lane));
         in_lane.filter_map(|task| task.attempt().map(|attempt| (task.id, attempt.started))).collect()
     }
 
-    pub(crate) fn longest_running_in(&self, lane: u32) -> Option<TaskId> {
-        let mut running = self.state.tasks.running.iter().map(|(_, slot)| &self.state.tasks[slot]);
+    pub(crate) fn longest_running_in(&self, lane: LaneIdx) -> Option<TaskId> {
+        let mut running = self.state.tasks.running.iter().map(|(_, idx)| &self.state.tasks[idx]);
         running.find(|task| self.state.lanes.route(task.route).lanes.contains(&lane)).map(|task| task.id)
     }
 }

@@ -5,7 +5,8 @@ use crate::api::ids::TaskId;
 use crate::api::name::LaneName;
 use crate::api::views::{TaskStatus, TaskView};
 use crate::scheduler::Scheduler;
-use crate::state::task::Phase;
+use crate::state::lane::LaneIdx;
+use crate::state::task::{Phase, TaskIdx};
 
 /// A task that has not started, and its place in the line of a lane, counted from one; `None`: not in it yet.
 pub type InLine = (TaskView, Option<usize>);
@@ -27,29 +28,30 @@ impl Scheduler {
                 found => found,
             },
         };
-        let mut slots: Vec<u32> = Vec::new();
+        let mut found: Vec<TaskIdx> = Vec::new();
         let mut next = None;
-        for slot in from..self.state.tasks.table_len() {
-            if self.state.tasks.get(slot).is_none() {
+        for number in from..self.state.tasks.room() as u32 {
+            let task = TaskIdx::new(number as usize);
+            if self.state.tasks.get(task).is_none() {
                 continue;
             }
             let fits =
-                status.is_none_or(|status| status == self.status_of(slot)) && self.fits(slot, lane, which);
-            if fits && slots.len() == max {
-                next = Some(slot);
+                status.is_none_or(|status| status == self.status_of(task)) && self.fits(task, lane, which);
+            if fits && found.len() == max {
+                next = Some(number);
                 break;
             }
             if fits {
-                slots.push(slot);
+                found.push(task);
             }
         }
-        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
-        (slots.into_iter().map(|slot| self.view(slot)).collect(), next)
+        found.sort_unstable_by_key(|task| self.state.tasks[*task].arrival);
+        (found.into_iter().map(|task| self.view(task)).collect(), next)
     }
 
     /// Whether a task is one of those that are meant; `lane` is the one that `which` names.
-    pub(crate) fn fits(&self, slot: u32, lane: Option<u32>, which: &Selector) -> bool {
-        let task = &self.state.tasks[slot];
+    pub(crate) fn fits(&self, idx: TaskIdx, lane: Option<LaneIdx>, which: &Selector) -> bool {
+        let task = &self.state.tasks[idx];
         let rare = task.rare.as_ref();
         lane.is_none_or(|lane| self.state.lanes.route(task.route).lanes.contains(&lane))
             && which.kind.as_ref().is_none_or(|kind| self.state.kinds.name(task.kind) == kind)
@@ -71,42 +73,42 @@ impl Scheduler {
         let end = from.saturating_add(max);
         let roll = self.state.lanes[lane].roll.as_ref().filter(|roll| roll.len() == waiting && waiting > end);
         // One more than is told, so that a last page is known to be one.
-        let mut slots: Vec<u32> = match roll {
+        let mut tasks: Vec<TaskIdx> = match roll {
             // All of the page are at home here, and their order is kept.
-            Some(roll) => roll.iter().skip(from).take(max + 1).map(|(_, slot)| slot).collect(),
+            Some(roll) => roll.iter().skip(from).take(max + 1).map(|(_, task)| task).collect(),
             None => self.queued_in(lane, from, max + 1),
         };
-        let is_more = slots.len() > max;
-        slots.truncate(max);
-        let is_in_line = |slot: u32| matches!(self.state.tasks[slot].phase, Phase::Waiting);
-        let place = |slot: u32, at: usize| is_in_line(slot).then_some(at + 1);
-        let items = slots.into_iter().zip(from..).map(|(slot, at)| (self.view(slot), place(slot, at)));
+        let is_more = tasks.len() > max;
+        tasks.truncate(max);
+        let is_in_line = |task: TaskIdx| matches!(self.state.tasks[task].phase, Phase::Waiting);
+        let place = |task: TaskIdx, at: usize| is_in_line(task).then_some(at + 1);
+        let items = tasks.into_iter().zip(from..).map(|(task, at)| (self.view(task), place(task, at)));
         (items.collect(), is_more.then_some(end))
     }
 
     /// Some of those that have not started and name a lane, found by looking at every task.
-    fn queued_in(&self, lane: u32, from: usize, max: usize) -> Vec<u32> {
-        let is_in = |slot: &u32| {
-            self.status_of(*slot) == TaskStatus::Queued
-                && self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane)
+    fn queued_in(&self, lane: LaneIdx, from: usize, max: usize) -> Vec<TaskIdx> {
+        let is_in = |task: &TaskIdx| {
+            self.status_of(*task) == TaskStatus::Queued
+                && self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane)
         };
-        let rank = |slot: u32| {
-            (!matches!(self.state.tasks[slot].phase, Phase::Waiting), self.state.tasks[slot].place())
+        let rank = |task: TaskIdx| {
+            (!matches!(self.state.tasks[task].phase, Phase::Waiting), self.state.tasks[task].place())
         };
-        let found = self.state.tasks.iter().map(|(slot, _)| slot).filter(is_in);
-        let mut slots: Vec<_> = found.map(|slot| (rank(slot), slot)).collect();
+        let found = self.state.tasks.iter().map(|(task, _)| task).filter(is_in);
+        let mut tasks: Vec<_> = found.map(|task| (rank(task), task)).collect();
         let end = from.saturating_add(max);
         // Only as many are put in order as are asked for.
-        if end < slots.len() {
-            slots.select_nth_unstable(end);
-            slots.truncate(end);
+        if end < tasks.len() {
+            tasks.select_nth_unstable(end);
+            tasks.truncate(end);
         }
-        slots.sort_unstable();
-        slots.into_iter().skip(from).map(|(_, slot)| slot).collect()
+        tasks.sort_unstable();
+        tasks.into_iter().skip(from).map(|(_, task)| task).collect()
     }
 
-    fn status_of(&self, slot: u32) -> TaskStatus {
-        match self.state.tasks[slot].phase {
+    fn status_of(&self, task: TaskIdx) -> TaskStatus {
+        match self.state.tasks[task].phase {
             Phase::Running(_) => TaskStatus::Running,
             Phase::BackingOff(_) => TaskStatus::Retrying,
             Phase::Delayed(_) | Phase::Held | Phase::Waiting => TaskStatus::Queued,
@@ -118,11 +120,11 @@ impl Scheduler {
     pub fn line_of(&self, name: &LaneName, max: usize) -> (Vec<TaskView>, Vec<TaskView>) {
         let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), Vec::new()) };
         let in_lane =
-            |slot: &u32| self.state.lanes.route(self.state.tasks[*slot].route).lanes.contains(&lane);
-        let running = self.state.tasks.running.iter().map(|(_, slot)| slot).filter(in_lane);
-        let running = running.take(max).map(|slot| self.view(slot)).collect();
+            |task: &TaskIdx| self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane);
+        let running = self.state.tasks.running.iter().map(|(_, task)| task).filter(in_lane);
+        let running = running.take(max).map(|task| self.view(task)).collect();
         let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
-        let waiting = waiting.take(max).map(|(_, slot)| self.view(slot)).collect();
+        let waiting = waiting.take(max).map(|(_, task)| self.view(task)).collect();
         (running, waiting)
     }
 
@@ -130,15 +132,15 @@ impl Scheduler {
     pub fn oldest_waiting(&self, name: &LaneName) -> Option<crate::Timestamp> {
         let lane = self.state.lanes.find(name)?;
         let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
-        waiting.take(OLDEST_OF).map(|(_, slot)| self.state.tasks[slot].submitted).min()
+        waiting.take(OLDEST_OF).map(|(_, task)| self.state.tasks[task].submitted).min()
     }
 
     /// Who runs under a worker's claim.
     pub fn claimed(&self) -> Vec<TaskView> {
-        let running = self.state.tasks.running.iter().map(|(_, slot)| slot);
+        let running = self.state.tasks.running.iter().map(|(_, task)| task);
         let claimed = running
-            .filter(|slot| self.state.tasks[*slot].attempt().is_some_and(|attempt| attempt.worker.is_some()));
-        claimed.map(|slot| self.view(slot)).collect()
+            .filter(|task| self.state.tasks[*task].attempt().is_some_and(|attempt| attempt.worker.is_some()));
+        claimed.map(|task| self.view(task)).collect()
     }
 
     /// Whether a task is live.

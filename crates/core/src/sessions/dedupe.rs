@@ -44,7 +44,7 @@ impl Scheduler {
             with_it.any(|one| one.id == message.id)
         };
         session.turns.iter().any(|turn| {
-            let task = self.state.tasks.find(turn.task).map(|slot| &self.state.tasks[slot]);
+            let task = self.state.tasks.find(turn.task).map(|idx| &self.state.tasks[idx]);
             task.filter(|task| task.is_being_cancelled())
                 .is_some_and(|task| has_it(turn, task.attempt().map(|attempt| attempt.fence)))
         })

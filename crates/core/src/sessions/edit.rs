@@ -14,6 +14,8 @@ use crate::sessions::message::{BadMessage, Incoming, MessageEnd, MessageId};
 use crate::sessions::queue_mode::{MessageSettings, QueueOverrides};
 use crate::sessions::send::session_lane;
 use crate::sessions::session::Turn;
+use crate::sessions::table::SessionIdx;
+use crate::state::task::{LiveTask, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -91,8 +93,11 @@ impl Step<'_> {
                 }
             },
             Directive::Show => {
-                let depth =
-                    self.state.sessions.find(lane).map_or(0, |slot| self.state.sessions[slot].waiting.len());
+                let depth = self
+                    .state
+                    .sessions
+                    .find(lane)
+                    .map_or(0, |session| self.state.sessions[session].waiting.len());
                 let settings = &self.state.sessions.settings;
                 shown(&settings.effective(&QueueOverrides::default(), &known, channel), depth)
             }
@@ -115,7 +120,8 @@ impl Step<'_> {
 
     /// The next turn starts a fresh conversation.
     pub(crate) fn renew(&mut self, lane: &LaneName) {
-        let is_fresh = self.state.sessions.find(lane).is_some_and(|slot| self.state.sessions[slot].odd.fresh);
+        let is_fresh =
+            self.state.sessions.find(lane).is_some_and(|session| self.state.sessions[session].odd.fresh);
         if !is_fresh {
             self.in_session(lane, SessionChange::Renewed);
         }
@@ -124,9 +130,9 @@ impl Step<'_> {
     /// Takes back a message that waits, alone or in a turn that has not started.
     fn withdraw(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let reason = CancelReason::Caller;
-        let (slot, turn) = match self.state.sessions.session_with(message) {
+        let (session, turn) = match self.state.sessions.session_with(message) {
             None => return self.throw_away(message),
-            Some(slot) => (slot, self.state.sessions[slot].turn_of(message)),
+            Some(session) => (session, self.state.sessions[session].turn_of(message)),
         };
         match turn {
             Some(turn) if !self.has_not_started(turn) => return Err(Rejection::MessageInTurn { message }),
@@ -135,34 +141,34 @@ impl Step<'_> {
                 let task = turn.task;
                 self.cancel(task, reason)?;
             }
-            _ => self.end_message(slot, message, MessageEnd::Cancelled { reason }),
+            _ => self.end_message(session, message, MessageEnd::Cancelled { reason }),
         }
         Ok(Reply::Cancelled(1))
     }
 
     fn move_message(&mut self, message: MessageId, before: Option<MessageId>) -> Result<Reply, Rejection> {
-        let slot = self.waiting_message(message)?;
+        let session = self.waiting_message(message)?;
         if let Some(before) = before
-            && (before == message || self.state.sessions[slot].place_of(before).is_none())
+            && (before == message || self.state.sessions[session].place_of(before).is_none())
         {
             return Err(Rejection::BadMessage(BadMessage::Before));
         }
-        self.session_changed(slot, SessionChange::Moved { message, before });
+        self.session_changed(session, SessionChange::Moved { message, before });
         Ok(Reply::Done)
     }
 
     fn send_now(&mut self, message: MessageId) -> Result<Reply, Rejection> {
-        let slot = self.waiting_message(message)?;
-        self.session_changed(slot, SessionChange::Hastened { message });
+        let session = self.waiting_message(message)?;
+        self.session_changed(session, SessionChange::Hastened { message });
         Ok(Reply::Done)
     }
 
     fn clear_session(&mut self, session: &Arc<str>) -> Result<Reply, Rejection> {
         let lane = session_lane(session)?;
-        let Some(slot) = self.state.sessions.find(&lane) else { return Ok(Reply::Cancelled(0)) };
-        let turns = self.state.sessions[slot].turns.iter().filter(|turn| self.has_not_started(turn));
+        let Some(idx) = self.state.sessions.find(&lane) else { return Ok(Reply::Cancelled(0)) };
+        let turns = self.state.sessions[idx].turns.iter().filter(|turn| self.has_not_started(turn));
         let turns: Vec<(TaskId, usize)> = turns.map(|turn| (turn.task, turn.own().count())).collect();
-        let mut count = self.cancel_waiting_messages(slot, CancelReason::Cleared);
+        let mut count = self.cancel_waiting_messages(idx, CancelReason::Cleared);
         for (task, messages) in turns {
             count += messages;
             if let Some(task) = self.state.tasks.find(task) {
@@ -184,17 +190,17 @@ impl Step<'_> {
         let reason = sweep.reason();
         let tasks = self.tasks_of_session(lane);
         let mut messages = 0;
-        if let Some(slot) = self.state.sessions.find(lane) {
-            let turns = self.state.sessions[slot].turns.iter();
+        if let Some(session) = self.state.sessions.find(lane) {
+            let turns = self.state.sessions[session].turns.iter();
             let pending: Vec<MessageId> = turns
                 .flat_map(|turn| turn.more.pending.iter().filter(|steered| !steered.is_copy))
                 .map(|steered| steered.message.id)
                 .collect();
             messages += pending.len();
             for message in pending {
-                self.end_message(slot, message, MessageEnd::Cancelled { reason });
+                self.end_message(session, message, MessageEnd::Cancelled { reason });
             }
-            messages += self.cancel_waiting_messages(slot, reason);
+            messages += self.cancel_waiting_messages(session, reason);
         }
         for task in &tasks {
             if let Some(task) = self.state.tasks.find(*task) {
@@ -204,14 +210,14 @@ impl Step<'_> {
         (tasks.len(), messages)
     }
 
-    fn cancel_waiting_messages(&mut self, slot: u32, reason: CancelReason) -> usize {
-        let Some(session) = self.state.sessions.get(slot) else { return 0 };
+    fn cancel_waiting_messages(&mut self, idx: SessionIdx, reason: CancelReason) -> usize {
+        let Some(session) = self.state.sessions.get(idx) else { return 0 };
         let waiting: Vec<MessageId> = session.waiting.iter().map(|message| message.id).collect();
         if !session.odd.overflows.is_empty() {
-            self.session_changed(slot, SessionChange::SummaryDropped);
+            self.session_changed(idx, SessionChange::SummaryDropped);
         }
         for message in &waiting {
-            self.end_message(slot, *message, MessageEnd::Cancelled { reason });
+            self.end_message(idx, *message, MessageEnd::Cancelled { reason });
         }
         waiting.len()
     }
@@ -220,17 +226,21 @@ impl Step<'_> {
 impl Scheduler {
     /// What was set for a session.
     fn overrides_of(&self, lane: &LaneName) -> QueueOverrides {
-        self.state.sessions.find(lane).map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default()
+        self.state
+            .sessions
+            .find(lane)
+            .map(|session| self.state.sessions[session].odd.queue)
+            .unwrap_or_default()
     }
 
     /// The session and place of a message that waits.
-    fn waiting_message(&self, message: MessageId) -> Result<u32, Rejection> {
+    fn waiting_message(&self, message: MessageId) -> Result<SessionIdx, Rejection> {
         match self.state.sessions.session_with(message) {
             None => Err(Rejection::NoSuchMessage { message }),
-            Some(slot) if self.state.sessions[slot].place_of(message).is_none() => {
+            Some(session) if self.state.sessions[session].place_of(message).is_none() => {
                 Err(Rejection::MessageInTurn { message })
             }
-            Some(slot) => Ok(slot),
+            Some(session) => Ok(session),
         }
     }
 
@@ -245,26 +255,26 @@ impl Scheduler {
         let Some(number) = self.state.lanes.find(lane) else { return vec![] };
         let this = &self.state.lanes[number];
         let live = (this.running + this.waiting + this.retrying) as usize;
-        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
         let turns: Vec<TaskId> =
             session.map_or(vec![], |session| session.turns.iter().map(|turn| turn.task).collect());
         if turns.len() == live {
             return turns;
         }
         // Some were asked for directly, and nobody keeps a list of those.
-        let names_it = |(_, task): &(u32, &crate::state::task::Task)| {
-            self.state.lanes.route(task.route).lanes.contains(&number)
-        };
-        let mut slots: Vec<u32> = self.state.tasks.iter().filter(names_it).map(|(slot, _)| slot).collect();
-        slots.sort_unstable_by_key(|slot| self.state.tasks[*slot].arrival);
-        slots.into_iter().map(|slot| self.state.tasks[slot].id).collect()
+        let names_it =
+            |(_, task): &(TaskIdx, &LiveTask)| self.state.lanes.route(task.route).lanes.contains(&number);
+        let mut tasks: Vec<&LiveTask> =
+            self.state.tasks.iter().filter(names_it).map(|(_, task)| task).collect();
+        tasks.sort_unstable_by_key(|task| task.arrival);
+        tasks.into_iter().map(|task| task.id).collect()
     }
 
     /// The turn that is under way in a session: the one that runs, else the first that waits.
     pub(crate) fn current_turn(&self, lane: &LaneName) -> Option<TaskId> {
         let tasks = self.tasks_of_session(lane);
         let runs = |task: &&TaskId| {
-            self.state.tasks.find(**task).is_some_and(|slot| self.state.tasks[slot].attempt().is_some())
+            self.state.tasks.find(**task).is_some_and(|idx| self.state.tasks[idx].attempt().is_some())
         };
         tasks.iter().find(runs).or(tasks.first()).copied()
     }

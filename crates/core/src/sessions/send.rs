@@ -16,6 +16,7 @@ use crate::sessions::message::{
     MessageId, Otherwise, PERMISSIONS_MAX, Place, Sender, TEXT_BYTES_MAX, TEXTS_BYTES_MAX,
 };
 use crate::sessions::queue_mode::{DropRule, MessageQueue, Mode};
+use crate::sessions::table::SessionIdx;
 use crate::step::Step;
 
 impl Step<'_> {
@@ -75,9 +76,9 @@ impl Step<'_> {
 
     /// Takes the message the way that its mode says.
     pub(crate) fn dispatch(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
-        let slot = self.state.sessions.find(lane);
+        let idx = self.state.sessions.find(lane);
         let (is_busy, waits) = (self.is_lane_busy(lane), self.somebody_waits(lane));
-        let overrides = slot.map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default();
+        let overrides = idx.map(|idx| self.state.sessions[idx].odd.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.state.sessions.settings;
         let queue = settings.effective(&incoming.queue, &overrides, channel).values();
@@ -134,21 +135,21 @@ impl Step<'_> {
         if self.is_refused(lane, queue) {
             return Ok(self.drop_newcomer(lane, incoming.id, Dropped::New));
         }
-        let Some(slot) = self.accept_message(lane, incoming, Way::Line) else {
+        let Some(idx) = self.accept_message(lane, incoming, Way::Line) else {
             return Ok(reply(incoming.id, SendOutcome::Queued, None, None));
         };
         while queue.mode == Mode::Latest
-            && self.state.sessions[slot].is_above(1)
-            && let Some(oldest) = self.state.sessions[slot].oldest_capped()
+            && self.state.sessions[idx].is_above(1)
+            && let Some(oldest) = self.state.sessions[idx].oldest_capped()
         {
-            self.end_message(slot, oldest, MessageEnd::Dropped { rule: Dropped::Latest });
+            self.end_message(idx, oldest, MessageEnd::Dropped { rule: Dropped::Latest });
         }
-        self.keep_to_cap(slot);
-        if !self.is_busy(slot) {
+        self.keep_to_cap(idx);
+        if !self.is_busy(idx) {
             // What is due begins now, so that the answer says where the message really is.
-            self.tend(slot);
+            self.tend(idx);
         }
-        let session = &self.state.sessions[slot];
+        let session = &self.state.sessions[idx];
         match session.turn_of(incoming.id).map(|turn| turn.task) {
             Some(turn) => Ok(reply(incoming.id, SendOutcome::Started, Some(turn), None)),
             None => {
@@ -168,8 +169,13 @@ impl Step<'_> {
         reply(incoming.id, outcome, turn, None)
     }
 
-    pub(crate) fn accept_message(&mut self, lane: &LaneName, incoming: &Incoming, way: Way) -> Option<u32> {
-        let accepted = self.state.sessions.find(lane).map_or(0, |slot| self.state.sessions[slot].accepted);
+    pub(crate) fn accept_message(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        way: Way,
+    ) -> Option<SessionIdx> {
+        let accepted = self.state.sessions.find(lane).map_or(0, |idx| self.state.sessions[idx].accepted);
         let message = kept(incoming, self.state.now, accepted + 1);
         let change = SessionChange::Accepted { message, way };
         self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
@@ -199,14 +205,14 @@ impl Scheduler {
 
     /// Whether a newcomer has to go because so many wait.
     fn is_refused(&self, lane: &LaneName, queue: MessageQueue) -> bool {
-        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
         let is_full = session.is_some_and(|session| session.is_above(queue.cap as usize - 1));
         is_full && queue.drop == DropRule::New && queue.mode != Mode::Latest
     }
 
     /// Whether somebody is to be answered, or told of what was dropped, in a turn that has not begun.
     fn somebody_waits(&self, lane: &LaneName) -> bool {
-        let session = self.state.sessions.find(lane).map(|slot| &self.state.sessions[slot]);
+        let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
         session.is_some_and(|session| !session.waiting.is_empty() || !session.odd.overflows.is_empty())
     }
 

@@ -10,7 +10,7 @@ use crate::sessions::message::MessageId;
 use crate::sessions::queue_mode::MessageSettings;
 use crate::sessions::receipts::Receipts;
 use crate::sessions::session::Session;
-use crate::sessions::table::Sessions;
+use crate::sessions::table::{SessionIdx, Sessions};
 
 /// All sessions, to be saved or compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,8 @@ pub(crate) struct SavedSessions {
 
 impl Sessions {
     pub(crate) fn save(&self) -> SavedSessions {
-        let plain = |(_, session): (u32, &Session)| Session { due: Timestamp::NEVER, ..session.clone() };
+        let plain =
+            |(_, session): (SessionIdx, &Session)| Session { due: Timestamp::NEVER, ..session.clone() };
         let mut sessions: Vec<Session> = self.iter().map(plain).collect();
         sessions.sort_unstable_by_key(|session| session.birth);
         SavedSessions {
@@ -42,41 +43,42 @@ impl Scheduler {
         self.state.sessions.births = saved.births;
         self.state.sessions.receipts = saved.receipts.clone();
         for session in &saved.sessions {
-            let slot = self.state.sessions.restore(session.clone());
-            self.plan_session(slot);
+            let idx = self.state.sessions.restore(session.clone());
+            self.plan_session(idx);
         }
     }
 
     /// Every message is in one place; every turn is live; nothing that may begin waits.
     pub(crate) fn wrong_session(&self) -> Option<String> {
-        let mut found: BTreeMap<MessageId, u32> = BTreeMap::new();
+        let mut found: BTreeMap<MessageId, SessionIdx> = BTreeMap::new();
         let mut text_bytes = 0;
-        for (slot, session) in self.state.sessions.iter() {
+        for (idx, session) in self.state.sessions.iter() {
             for message in session.messages() {
                 text_bytes += message.text.len() as u64;
-                if found.insert(message.id, slot).is_some() {
+                if found.insert(message.id, idx).is_some() {
                     return Some(format!("{:?} is in two places", message.id));
                 }
             }
-            if let Some(wrong) = self.wrong_in_session(slot, session) {
+            if let Some(wrong) = self.wrong_in_session(idx, session) {
                 return Some(format!("{}: {wrong}", session.lane));
             }
         }
-        let is_found = |(id, slot): (&MessageId, &u32)| self.state.sessions.session_with(*id) == Some(*slot);
+        let is_found =
+            |(id, idx): (&MessageId, &SessionIdx)| self.state.sessions.session_with(*id) == Some(*idx);
         let all_found = found.len() == self.state.sessions.message_count() && found.iter().all(is_found);
         if !all_found || text_bytes != self.state.sessions.text_bytes {
             return Some("the list of messages disagrees with the sessions".to_owned());
         }
-        let forgets: BTreeSet<(Timestamp, u32)> = self.state.sessions.forget_times().collect();
+        let forgets: BTreeSet<(Timestamp, SessionIdx)> = self.state.sessions.forget_times().collect();
         let oldest = self
             .state
             .sessions
             .iter()
-            .filter_map(|(slot, session)| Some((session.odd.seen.front()?.until, slot)));
+            .filter_map(|(idx, session)| Some((session.odd.seen.front()?.until, idx)));
         (forgets != oldest.collect()).then(|| "the list of deliveries to forget is wrong".to_owned())
     }
 
-    fn wrong_in_session(&self, slot: u32, session: &Session) -> Option<String> {
+    fn wrong_in_session(&self, idx: SessionIdx, session: &Session) -> Option<String> {
         if session.is_idle() {
             return Some("kept for nothing".to_owned());
         }
@@ -87,12 +89,12 @@ impl Scheduler {
         {
             return Some(format!("{:?} is over and still listed", turn.task));
         }
-        let is_busy = self.is_busy(slot);
-        let due = if is_busy { Timestamp::NEVER } else { self.ready_at(slot) };
+        let is_busy = self.is_busy(idx);
+        let due = if is_busy { Timestamp::NEVER } else { self.ready_at(idx) };
         if !is_busy && due <= self.state.now {
             return Some("a turn could begin".to_owned());
         }
-        let timer = self.state.sessions.start_times().find(|(_, timed)| *timed == slot).map(|(at, _)| at);
+        let timer = self.state.sessions.start_times().find(|(_, timed)| *timed == idx).map(|(at, _)| at);
         // A turn that was asked for directly makes the session busy without touching its timer.
         let is_right = timer == Some(due).filter(|due| *due != Timestamp::NEVER) || is_busy;
         (!is_right).then(|| format!("due at {due}, the timers say {timer:?}"))

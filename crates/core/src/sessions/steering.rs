@@ -10,7 +10,8 @@ use crate::scheduler::Scheduler;
 use crate::sessions::message::{BadMessage, Incoming, MessageId};
 use crate::sessions::queue_mode::Mode;
 use crate::sessions::send::{address, reply};
-use crate::state::task::Phase;
+use crate::state::lane::LaneIdx;
+use crate::state::task::{Phase, TaskIdx};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -38,16 +39,16 @@ impl Step<'_> {
     /// The tool calls of a steered turn that have not started are not started any more: the model sees the
     /// message first.
     fn skip_calls(&mut self, turn: TaskId) {
-        let Some(slot) = self.state.tasks.find(turn) else { return };
-        let is_waiting_call = |child: &u32| {
+        let Some(idx) = self.state.tasks.find(turn) else { return };
+        let is_waiting_call = |child: &TaskIdx| {
             let task = &self.state.tasks[*child];
             let home = self.state.lanes.route(task.route).home();
             let is_call =
                 self.state.lanes[home].name.is_session() && !self.state.lanes[home].name.is_conversation();
             is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
         };
-        let mut calls: Vec<u32> =
-            self.state.tasks[slot].children().iter().copied().filter(is_waiting_call).collect();
+        let mut calls: Vec<TaskIdx> =
+            self.state.tasks[idx].children().iter().copied().filter(is_waiting_call).collect();
         // The last one first, so that the end of a call lets no later one start.
         calls.sort_unstable_by_key(|call| std::cmp::Reverse(self.state.tasks[*call].arrival));
         for call in calls {
@@ -65,7 +66,7 @@ impl Step<'_> {
             let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
             return if open { refused } else { Ok(Reply::Done) };
         };
-        let known = self.state.sessions.find(&session).and_then(|slot| self.state.sessions[slot].turn(turn));
+        let known = self.state.sessions.find(&session).and_then(|idx| self.state.sessions[idx].turn(turn));
         let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
         if is_open == open {
             return Ok(Reply::Done);
@@ -144,7 +145,7 @@ impl Scheduler {
     pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
         let session = &self.state.sessions[self.state.sessions.find(lane)?];
         let takes = session.turns.iter().find(|turn| {
-            let attempt = self.state.tasks.find(turn.task).and_then(|slot| self.state.tasks[slot].attempt());
+            let attempt = self.state.tasks.find(turn.task).and_then(|task| self.state.tasks[task].attempt());
             let is_open = attempt.is_some_and(|attempt| {
                 attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
             });
@@ -160,13 +161,13 @@ impl Scheduler {
 
     /// The conversation of a running attempt, if its task is a turn of one.
     fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
-        let (slot, _) = self.fenced(turn, fence)?;
-        Ok(self.conversation_of(slot).map(|lane| self.state.lanes[lane].name.clone()))
+        let (session, _) = self.fenced(turn, fence)?;
+        Ok(self.conversation_of(session).map(|lane| self.state.lanes[lane].name.clone()))
     }
 
     /// The lane of the conversation that a task is a turn of.
-    pub(crate) fn conversation_of(&self, slot: u32) -> Option<u32> {
-        let lanes = &self.state.lanes.route(self.state.tasks[slot].route).lanes;
+    pub(crate) fn conversation_of(&self, task: TaskIdx) -> Option<LaneIdx> {
+        let lanes = &self.state.lanes.route(self.state.tasks[task].route).lanes;
         lanes.iter().copied().find(|lane| self.state.lanes[*lane].name.is_conversation())
     }
 
@@ -181,15 +182,15 @@ impl Scheduler {
     /// What a running attempt of a turn has taken.
     pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
         let session = self.conversation(turn, fence).ok().flatten();
-        let slot = session.and_then(|session| self.state.sessions.find(&session));
-        let known = slot.and_then(|slot| self.state.sessions[slot].turn(turn));
+        let idx = session.and_then(|session| self.state.sessions.find(&session));
+        let known = idx.and_then(|idx| self.state.sessions[idx].turn(turn));
         let steered = known.into_iter().flat_map(|turn| &turn.more.steered);
         steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
     }
 
     /// What was accepted for a turn that this attempt has not taken.
     fn news_for(&self, session: &LaneName, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
-        let known = self.state.sessions.find(session).and_then(|slot| self.state.sessions[slot].turn(turn));
+        let known = self.state.sessions.find(session).and_then(|idx| self.state.sessions[idx].turn(turn));
         let Some(known) = known else { return vec![] };
         // What an attempt before this one took is news to this one.
         let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));

@@ -9,8 +9,10 @@ use crate::sessions::message::{Address, Agent, Message, MessageEnd, MessageId};
 use crate::sessions::queue_mode::MessageSettings;
 use crate::sessions::receipts::Receipts;
 use crate::sessions::session::{SEEN_MAX, Seen, Session};
-use crate::state::index::Index;
-use crate::state::table::Table;
+use crate::state::hash_index::HashIndex;
+use crate::state::table::{Idx, Table};
+
+pub(crate) type SessionIdx = Idx<Session>;
 
 /// How many agents are looked through for one to share.
 const AGENTS_SHARED: usize = 32;
@@ -18,12 +20,12 @@ const AGENTS_SHARED: usize = 32;
 /// All sessions there is something to remember of.
 pub(crate) struct Sessions {
     table: Table<Session>,
-    by_lane: Index,
-    by_message: Index,
+    by_lane: HashIndex<Session>,
+    by_message: HashIndex<Session>,
     /// When next turns may begin: (when, birth).
-    starts: BTreeMap<(Timestamp, u64), u32>,
+    starts: BTreeMap<(Timestamp, u64), SessionIdx>,
     /// When the oldest remembered delivery of a session is forgotten: (when, birth).
-    forgets: BTreeMap<(Timestamp, u64), u32>,
+    forgets: BTreeMap<(Timestamp, u64), SessionIdx>,
     pub(crate) settings: MessageSettings,
     pub(crate) births: u64,
     pub(crate) receipts: Receipts,
@@ -35,17 +37,17 @@ pub(crate) struct Sessions {
     channels: VecDeque<Arc<str>>,
 }
 
-impl std::ops::Index<u32> for Sessions {
+impl std::ops::Index<SessionIdx> for Sessions {
     type Output = Session;
 
-    fn index(&self, slot: u32) -> &Session {
-        &self.table[slot as usize]
+    fn index(&self, session: SessionIdx) -> &Session {
+        &self.table[session]
     }
 }
 
-impl std::ops::IndexMut<u32> for Sessions {
-    fn index_mut(&mut self, slot: u32) -> &mut Session {
-        &mut self.table[slot as usize]
+impl std::ops::IndexMut<SessionIdx> for Sessions {
+    fn index_mut(&mut self, session: SessionIdx) -> &mut Session {
+        &mut self.table[session]
     }
 }
 
@@ -53,8 +55,8 @@ impl Sessions {
     pub(crate) fn new(seed: u64) -> Sessions {
         Sessions {
             table: Table::default(),
-            by_lane: Index::new(seed),
-            by_message: Index::new(seed),
+            by_lane: HashIndex::new(seed),
+            by_message: HashIndex::new(seed),
             starts: BTreeMap::new(),
             forgets: BTreeMap::new(),
             settings: MessageSettings::default(),
@@ -71,16 +73,16 @@ impl Sessions {
         self.table.is_empty()
     }
 
-    pub(crate) fn find(&self, lane: &LaneName) -> Option<u32> {
+    pub(crate) fn find(&self, lane: &LaneName) -> Option<SessionIdx> {
         if self.table.is_empty() {
             return None;
         }
-        self.by_lane.find(self.by_lane.hash(lane), |slot| self[slot].lane == *lane)
+        self.by_lane.find(self.by_lane.hash(lane), |session| self[session].lane == *lane)
     }
 
     /// The session of a message that has not ended.
-    pub(crate) fn session_with(&self, message: MessageId) -> Option<u32> {
-        let has_it = |slot: u32| self[slot].messages().any(|other| other.id == message);
+    pub(crate) fn session_with(&self, message: MessageId) -> Option<SessionIdx> {
+        let has_it = |session: SessionIdx| self[session].messages().any(|other| other.id == message);
         self.by_message.find(self.by_message.hash(message), has_it)
     }
 
@@ -110,14 +112,14 @@ impl Sessions {
     }
 
     /// A message is in a session now.
-    pub(crate) fn note_message(&mut self, message: &Message, slot: u32) {
-        self.by_message.insert(self.by_message.hash(message.id), slot);
+    pub(crate) fn note_message(&mut self, message: &Message, session: SessionIdx) {
+        self.by_message.insert(self.by_message.hash(message.id), session);
         self.text_bytes += message.text.len() as u64;
     }
 
     /// A message has ended.
-    pub(crate) fn forget_message(&mut self, message: &Message, slot: u32) {
-        self.by_message.remove(self.by_message.hash(message.id), slot);
+    pub(crate) fn forget_message(&mut self, message: &Message, session: SessionIdx) {
+        self.by_message.remove(self.by_message.hash(message.id), session);
         self.by_message.shrink();
         self.text_bytes -= message.text.len() as u64;
     }
@@ -127,34 +129,34 @@ impl Sessions {
         self.by_message.len()
     }
 
-    pub(crate) fn get(&self, slot: u32) -> Option<&Session> {
-        self.table.get(slot as usize)
+    pub(crate) fn get(&self, session: SessionIdx) -> Option<&Session> {
+        self.table.get(session)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Session)> {
-        self.table.iter().map(|(slot, session)| (slot as u32, session))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionIdx, &Session)> {
+        self.table.iter()
     }
 
     /// The session of a lane, made if there is none.
-    pub(crate) fn enter(&mut self, lane: &LaneName) -> u32 {
-        if let Some(slot) = self.find(lane) {
-            return slot;
+    pub(crate) fn enter(&mut self, lane: &LaneName) -> SessionIdx {
+        if let Some(session) = self.find(lane) {
+            return session;
         }
         self.births += 1;
         self.insert(Session::new(lane.clone(), self.births))
     }
 
-    fn insert(&mut self, session: Session) -> u32 {
+    fn insert(&mut self, session: Session) -> SessionIdx {
         let hash = self.by_lane.hash(&session.lane);
-        let slot = self.table.insert(session) as u32;
-        self.by_lane.insert(hash, slot);
-        slot
+        let idx = self.table.insert(session);
+        self.by_lane.insert(hash, idx);
+        idx
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) {
-        self.set_due(slot, Timestamp::NEVER);
-        let session = self.table.remove(slot as usize);
-        self.by_lane.remove(self.by_lane.hash(&session.lane), slot);
+    pub(crate) fn remove(&mut self, idx: SessionIdx) {
+        self.set_due(idx, Timestamp::NEVER);
+        let session = self.table.remove(idx);
+        self.by_lane.remove(self.by_lane.hash(&session.lane), idx);
         if self.table.is_empty() {
             self.table = Table::default();
             self.by_lane.shrink();
@@ -162,36 +164,36 @@ impl Sessions {
     }
 
     /// Takes up a session that was saved.
-    pub(crate) fn restore(&mut self, mut session: Session) -> u32 {
+    pub(crate) fn restore(&mut self, mut session: Session) -> SessionIdx {
         share_all(&mut session);
         let forget_at = session.odd.seen.front().map(|seen| (seen.until, session.birth));
-        let slot = self.insert(session);
-        for message in self.table[slot as usize].messages() {
-            self.by_message.insert(self.by_message.hash(message.id), slot);
+        let idx = self.insert(session);
+        for message in self.table[idx].messages() {
+            self.by_message.insert(self.by_message.hash(message.id), idx);
             self.text_bytes += message.text.len() as u64;
         }
         if let Some(key) = forget_at {
-            self.forgets.insert(key, slot);
+            self.forgets.insert(key, idx);
         }
-        slot
+        idx
     }
 
     /// Sets when the next turn of a session may begin.
-    pub(crate) fn set_due(&mut self, slot: u32, due: Timestamp) {
-        let session = &mut self.table[slot as usize];
+    pub(crate) fn set_due(&mut self, idx: SessionIdx, due: Timestamp) {
+        let session = &mut self.table[idx];
         let old = std::mem::replace(&mut session.due, due);
         let birth = session.birth;
         if old != Timestamp::NEVER && old != due {
             self.starts.remove(&(old, birth));
         }
         if due != Timestamp::NEVER && old != due {
-            self.starts.insert((due, birth), slot);
+            self.starts.insert((due, birth), idx);
         }
     }
 
     /// The first session whose next turn may begin.
-    pub(crate) fn due_start(&self, now: Timestamp) -> Option<u32> {
-        self.starts.first_key_value().filter(|((at, _), _)| *at <= now).map(|(_, slot)| *slot)
+    pub(crate) fn due_start(&self, now: Timestamp) -> Option<SessionIdx> {
+        self.starts.first_key_value().filter(|((at, _), _)| *at <= now).map(|(_, session)| *session)
     }
 
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
@@ -201,8 +203,8 @@ impl Sessions {
     }
 
     /// Remembers that a message was delivered.
-    pub(crate) fn remember(&mut self, slot: u32, seen: Seen) {
-        let session = &mut self.table[slot as usize];
+    pub(crate) fn remember(&mut self, idx: SessionIdx, seen: Seen) {
+        let session = &mut self.table[idx];
         let (birth, until) = (session.birth, seen.until);
         if session.odd.seen.len() == SEEN_MAX
             && let Some(oldest) = session.odd.seen.pop_front()
@@ -211,24 +213,24 @@ impl Sessions {
         }
         session.odd.seen.push_back(seen);
         let first = session.odd.seen.front().map_or(until, |seen| seen.until);
-        self.forgets.insert((first, birth), slot);
+        self.forgets.insert((first, birth), idx);
     }
 
     /// Forgets deliveries of long ago, and sessions of which nothing else is left.
     pub(crate) fn forget(&mut self, now: Timestamp) {
-        while let Some((&(at, birth), &slot)) = self.forgets.first_key_value()
+        while let Some((&(at, birth), &idx)) = self.forgets.first_key_value()
             && at <= now
         {
             self.forgets.remove(&(at, birth));
-            let session = &mut self.table[slot as usize];
+            let session = &mut self.table[idx];
             while session.odd.seen.front().is_some_and(|seen| seen.until <= now) {
                 session.odd.seen.pop_front();
             }
             session.odd.tidy();
             if let Some(next) = session.odd.seen.front() {
-                self.forgets.insert((next.until, birth), slot);
-            } else if self[slot].is_idle() {
-                self.remove(slot);
+                self.forgets.insert((next.until, birth), idx);
+            } else if self[idx].is_idle() {
+                self.remove(idx);
             }
         }
     }
@@ -239,12 +241,12 @@ impl Sessions {
     }
 
     /// For the checks: the sessions that have a timer, with it.
-    pub(crate) fn start_times(&self) -> impl Iterator<Item = (Timestamp, u32)> {
-        self.starts.iter().map(|((at, _), slot)| (*at, *slot))
+    pub(crate) fn start_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
+        self.starts.iter().map(|((at, _), session)| (*at, *session))
     }
 
-    pub(crate) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, u32)> {
-        self.forgets.iter().map(|((at, _), slot)| (*at, *slot))
+    pub(crate) fn forget_times(&self) -> impl Iterator<Item = (Timestamp, SessionIdx)> {
+        self.forgets.iter().map(|((at, _), session)| (*at, *session))
     }
 }
 

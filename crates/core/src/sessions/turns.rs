@@ -12,6 +12,8 @@ use crate::scheduler::Scheduler;
 use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
 use crate::sessions::queue_mode::{DropRule, EffectiveQueue, Mode};
 use crate::sessions::session::Turn;
+use crate::sessions::table::SessionIdx;
+use crate::state::task::TaskIdx;
 use crate::step::Step;
 
 /// How long messages wait before a turn that failed is tried again, by how often it has.
@@ -30,9 +32,9 @@ impl Step<'_> {
     /// Looks at the sessions in which something happened. Costs nothing where nothing did.
     pub(crate) fn tend_sessions(&mut self) {
         while !self.scratch.stirred.is_empty() {
-            for slot in self.take_stirred() {
-                if self.state.sessions.get(slot).is_some() {
-                    self.tend(slot);
+            for session in self.take_stirred() {
+                if self.state.sessions.get(session).is_some() {
+                    self.tend(session);
                 }
             }
         }
@@ -40,82 +42,82 @@ impl Step<'_> {
 
     /// Begins the turns whose time has come.
     pub(crate) fn start_due_turns(&mut self) {
-        while let Some(slot) = self.state.sessions.due_start(self.state.now) {
-            self.replan_session(slot);
-            self.tend(slot);
+        while let Some(session) = self.state.sessions.due_start(self.state.now) {
+            self.replan_session(session);
+            self.tend(session);
         }
     }
 
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
-    pub(crate) fn tend(&mut self, slot: u32) {
+    pub(crate) fn tend(&mut self, idx: SessionIdx) {
         let ended = |session: &crate::sessions::session::Session| {
             session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
         };
-        let lane = self.state.sessions[slot].lane.clone();
-        while let Some((turn, (end, fence))) = self.state.sessions.get(slot).and_then(ended) {
-            self.conclude(slot, turn, &end, fence);
-            if self.state.sessions.find(&lane) != Some(slot) {
+        let lane = self.state.sessions[idx].lane.clone();
+        while let Some((turn, (end, fence))) = self.state.sessions.get(idx).and_then(ended) {
+            self.conclude(idx, turn, &end, fence);
+            if self.state.sessions.find(&lane) != Some(idx) {
                 return;
             }
         }
-        self.keep_to_cap(slot);
-        if !self.is_busy(slot) && self.ready_at(slot) <= self.state.now {
-            self.begin_turn(slot);
+        self.keep_to_cap(idx);
+        if !self.is_busy(idx) && self.ready_at(idx) <= self.state.now {
+            self.begin_turn(idx);
         }
     }
 
     /// A session has one line: messages that wait become turns before one that is asked for directly.
     pub(crate) fn begin_turns_before(&mut self, submitted: &Event) {
         let Event::Submitted { spec, .. } = submitted else { return };
-        while let Some(slot) = self.session_before(&spec.lanes)
-            && self.begin_turn(slot).is_some()
+        while let Some(session) = self.session_before(&spec.lanes)
+            && self.begin_turn(session).is_some()
         {}
     }
 
-    pub(crate) fn session_changed(&mut self, slot: u32, change: SessionChange) {
-        let session = self.state.sessions[slot].lane.clone();
+    pub(crate) fn session_changed(&mut self, idx: SessionIdx, change: SessionChange) {
+        let session = self.state.sessions[idx].lane.clone();
         self.emit(Event::Session(Box::new(SessionEvent { session, change })));
     }
 
     /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
     /// the rule `new` stays.
-    pub(crate) fn keep_to_cap(&mut self, slot: u32) {
-        let Some(newest) = self.state.sessions[slot].newest() else { return };
-        let queue = self.queue_of(slot, newest).values();
+    pub(crate) fn keep_to_cap(&mut self, session: SessionIdx) {
+        let Some(newest) = self.state.sessions[session].newest() else { return };
+        let queue = self.queue_of(session, newest).values();
         let rule = match (queue.mode, queue.drop) {
-            (Mode::Latest, _) => return self.keep_latest(slot),
+            (Mode::Latest, _) => return self.keep_latest(session),
             (_, DropRule::New) => return,
             (_, DropRule::Old) => Dropped::Old,
             (_, DropRule::Summarize) => Dropped::Summarize,
         };
-        while self.state.sessions[slot].is_above(queue.cap as usize)
-            && let Some(oldest) = self.state.sessions[slot].oldest_capped()
+        while self.state.sessions[session].is_above(queue.cap as usize)
+            && let Some(oldest) = self.state.sessions[session].oldest_capped()
         {
-            self.end_message(slot, oldest, MessageEnd::Dropped { rule });
+            self.end_message(session, oldest, MessageEnd::Dropped { rule });
         }
     }
 
     /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
-    fn keep_latest(&mut self, slot: u32) {
-        let session = &self.state.sessions[slot];
+    fn keep_latest(&mut self, idx: SessionIdx) {
+        let session = &self.state.sessions[idx];
         let newest = session.newest().map_or(0, |newest| newest.number);
         let is_older = |message: &&Message| {
-            message.number < newest && self.queue_of(slot, message).mode.value == Mode::Latest
+            message.number < newest && self.queue_of(idx, message).mode.value == Mode::Latest
         };
         let older: Vec<MessageId> = session.capped().filter(is_older).map(|message| message.id).collect();
         for message in older {
-            self.end_message(slot, message, MessageEnd::Dropped { rule: Dropped::Latest });
+            self.end_message(idx, message, MessageEnd::Dropped { rule: Dropped::Latest });
         }
     }
 
-    pub(crate) fn end_message(&mut self, slot: u32, message: MessageId, end: MessageEnd) {
-        self.session_changed(slot, SessionChange::Ended { message, end });
+    pub(crate) fn end_message(&mut self, session: SessionIdx, message: MessageId, end: MessageEnd) {
+        self.session_changed(session, SessionChange::Ended { message, end });
     }
 
     /// Submits the next turn of a session.
-    pub(crate) fn begin_turn(&mut self, slot: u32) -> Option<TaskId> {
-        let NextTurn { address, messages, summary } = self.next_turn(slot)?;
-        let session = &self.state.sessions[slot];
+    pub(crate) fn begin_turn(&mut self, idx: SessionIdx) -> Option<TaskId> {
+        let NextTurn { address, messages, summary } = self.next_turn(idx)?;
+        let session = &self.state.sessions[idx];
         let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
         let dropping =
             session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
@@ -129,13 +131,13 @@ impl Step<'_> {
         let spec = self.turn_spec(&address, asker, &session.lane);
         let submitted = self.accept_unasked(turn, Box::new(spec));
         self.emit(submitted);
-        self.session_changed(slot, SessionChange::TurnBegan { turn, messages, summary });
+        self.session_changed(idx, SessionChange::TurnBegan { turn, messages, summary });
         Some(turn)
     }
 
     /// Deals with a turn whose task has ended: its messages end with it, or wait again.
-    fn conclude(&mut self, slot: u32, task: TaskId, end: &End, fence: Option<Fence>) {
-        let Some(turn) = self.state.sessions[slot].turn(task) else { return };
+    fn conclude(&mut self, idx: SessionIdx, task: TaskId, end: &End, fence: Option<Fence>) {
+        let Some(turn) = self.state.sessions[idx].turn(task) else { return };
         let given: Vec<MessageId> = turn.messages.iter().map(|message| message.id).collect();
         let ids = |list: &[crate::sessions::session::Steered]| -> Vec<MessageId> {
             list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
@@ -148,36 +150,36 @@ impl Step<'_> {
         match end {
             End::Completed => {
                 for message in given {
-                    self.end_message(slot, message, MessageEnd::Delivered { turn: task });
+                    self.end_message(idx, message, MessageEnd::Delivered { turn: task });
                 }
                 for message in steered {
-                    self.end_message(slot, message, MessageEnd::Steered { turn: task });
+                    self.end_message(idx, message, MessageEnd::Steered { turn: task });
                 }
             }
             End::Cancelled { reason } => {
                 for message in given.into_iter().chain(steered) {
-                    self.end_message(slot, message, MessageEnd::Cancelled { reason: *reason });
+                    self.end_message(idx, message, MessageEnd::Cancelled { reason: *reason });
                 }
             }
-            _ => self.conclude_failed(slot, task, end),
+            _ => self.conclude_failed(idx, task, end),
         }
         let is_there = |id: &MessageId| {
-            let turn = self.state.sessions.get(slot).and_then(|session| session.turn(task));
+            let turn = self.state.sessions.get(idx).and_then(|session| session.turn(task));
             turn.is_some_and(|turn| turn.own().any(|message| message.id == *id))
         };
         back.retain(is_there);
         if !back.is_empty() {
-            self.session_changed(slot, SessionChange::Returned { turn: task, messages: back });
+            self.session_changed(idx, SessionChange::Returned { turn: task, messages: back });
         }
-        if self.state.sessions.get(slot).is_some_and(|session| session.turn(task).is_some()) {
-            self.session_changed(slot, SessionChange::TurnOver { turn: task });
+        if self.state.sessions.get(idx).is_some_and(|session| session.turn(task).is_some()) {
+            self.session_changed(idx, SessionChange::TurnOver { turn: task });
         }
     }
 
     /// A turn did not succeed. Its messages are tried again, with growing pauses; when that was no use, each
     /// once more alone, so that only those are set aside with which it fails.
-    fn conclude_failed(&mut self, slot: u32, task: TaskId, end: &End) {
-        let Some(turn) = self.state.sessions[slot].turn(task) else { return };
+    fn conclude_failed(&mut self, session: SessionIdx, task: TaskId, end: &End) {
+        let Some(turn) = self.state.sessions[session].turn(task) else { return };
         let is_lost = *end == End::Lost;
         let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
         let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
@@ -194,14 +196,14 @@ impl Step<'_> {
             Some(pause) => {
                 let at = self.state.now + pause;
                 let retrying = SessionChange::Retrying { turn: task, at, alone, redelivered: is_lost };
-                self.session_changed(slot, retrying);
+                self.session_changed(session, retrying);
             }
             None => {
                 let error = in_words(end);
                 for (message, tries) in own {
                     let tries = tries.saturating_add(1);
                     let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
-                    self.end_message(slot, message, end);
+                    self.end_message(session, message, end);
                 }
             }
         }
@@ -210,36 +212,36 @@ impl Step<'_> {
 
 impl Scheduler {
     /// The session that a task is a turn of, if there is something to remember of it, and the task's attempt.
-    pub(crate) fn session_of_task(&self, slot: u32) -> Option<(u32, Option<Fence>)> {
+    pub(crate) fn session_of_task(&self, task: TaskIdx) -> Option<(SessionIdx, Option<Fence>)> {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(slot)?;
+        let lane = self.conversation_of(task)?;
         let session = self.state.sessions.find(&self.state.lanes[lane].name)?;
-        Some((session, self.state.tasks[slot].attempt().map(|attempt| attempt.fence)))
+        Some((session, self.state.tasks[task].attempt().map(|attempt| attempt.fence)))
     }
 
     /// Whether a task answers messages.
-    pub(crate) fn is_message_turn(&self, slot: u32) -> bool {
-        let task = self.state.tasks[slot].id;
-        let session = self.session_of_task(slot).map(|(session, _)| &self.state.sessions[session]);
+    pub(crate) fn is_message_turn(&self, idx: TaskIdx) -> bool {
+        let task = self.state.tasks[idx].id;
+        let session = self.session_of_task(idx).map(|(session, _)| &self.state.sessions[session]);
         session.and_then(|session| session.turn(task)).is_some_and(|turn| !turn.is_direct)
     }
 
     /// The session whose waiting messages become a turn before a task through these lanes.
-    pub(crate) fn session_before(&self, lanes: &[LaneName]) -> Option<u32> {
+    pub(crate) fn session_before(&self, lanes: &[LaneName]) -> Option<SessionIdx> {
         if self.state.sessions.is_empty() {
             return None;
         }
         let lane = lanes.iter().find(|lane| lane.is_conversation())?;
-        let slot = self.state.sessions.find(lane)?;
-        let session = &self.state.sessions[slot];
-        (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(slot)
+        let idx = self.state.sessions.find(lane)?;
+        let session = &self.state.sessions[idx];
+        (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(idx)
     }
 
     /// Whether a task of the session is live: from its acceptance to its end, also while it waits.
-    pub(crate) fn is_busy(&self, slot: u32) -> bool {
-        self.is_lane_busy(&self.state.sessions[slot].lane)
+    pub(crate) fn is_busy(&self, session: SessionIdx) -> bool {
+        self.is_lane_busy(&self.state.sessions[session].lane)
     }
 
     pub(crate) fn is_lane_busy(&self, lane: &LaneName) -> bool {
@@ -250,18 +252,18 @@ impl Scheduler {
     }
 
     /// What holds for a message of a session.
-    pub(crate) fn queue_of(&self, slot: u32, message: &Message) -> EffectiveQueue {
+    pub(crate) fn queue_of(&self, session: SessionIdx, message: &Message) -> EffectiveQueue {
         let channel = message.address.place.channel.as_deref();
         self.state.sessions.settings.effective(
             &message.queue(),
-            &self.state.sessions[slot].odd.queue,
+            &self.state.sessions[session].odd.queue,
             channel,
         )
     }
 
     /// When the next turn of a session may begin, if it is not busy: after some quiet, but not too late.
-    pub(crate) fn ready_at(&self, slot: u32) -> Timestamp {
-        let session = &self.state.sessions[slot];
+    pub(crate) fn ready_at(&self, idx: SessionIdx) -> Timestamp {
+        let session = &self.state.sessions[idx];
         let Some(first) = session.waiting.front() else {
             return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
         };
@@ -270,9 +272,9 @@ impl Scheduler {
         }
         let newest = session.newest().unwrap_or(first);
         // Each by its own bound: nobody makes others wait longer than they have to.
-        let patience = |message: &Message| message.at + self.queue_of(slot, message).max_wait.value;
+        let patience = |message: &Message| message.at + self.queue_of(idx, message).max_wait.value;
         let latest = session.waiting.iter().map(patience).min().unwrap_or(Timestamp::NEVER);
-        let queue = self.queue_of(slot, newest).values();
+        let queue = self.queue_of(idx, newest).values();
         let quiet = match queue.mode {
             Mode::Latest | Mode::Interrupt => newest.at,
             _ => (newest.at + queue.debounce).min(latest),
@@ -305,9 +307,9 @@ impl Scheduler {
 
     /// The messages of the next turn, and whether it tells of dropped ones: those that are answered together
     /// are neighbours in line, with one agent, one place and the same permissions.
-    fn next_turn(&self, slot: u32) -> Option<NextTurn> {
-        let session = &self.state.sessions[slot];
-        let mode = |message: &Message| self.queue_of(slot, message).mode.value;
+    fn next_turn(&self, idx: SessionIdx) -> Option<NextTurn> {
+        let session = &self.state.sessions[idx];
+        let mode = |message: &Message| self.queue_of(idx, message).mode.value;
         let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
         let head = session.waiting.front();
         let mut summary = None;

@@ -95,7 +95,7 @@ impl Scheduler {
         let here = self.messages_set_aside().filter(|(aside, _)| *aside == lane);
         let aside: Vec<SetAside> = here.map(|(_, message)| self.aside_view(message)).collect();
         match self.state.sessions.find(&lane) {
-            Some(slot) => Some(self.session_view(&self.state.sessions[slot], aside)),
+            Some(session) => Some(self.session_view(&self.state.sessions[session], aside)),
             None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
             None => None,
         }
@@ -133,15 +133,15 @@ impl Scheduler {
 
     /// How a message in this channel would be queued in a session, and why.
     pub fn queue_for(&self, key: &str, channel: Option<&str>) -> EffectiveQueue {
-        let slot = LaneName::session(key).ok().and_then(|lane| self.state.sessions.find(&lane));
-        let own = slot.map(|slot| self.state.sessions[slot].odd.queue).unwrap_or_default();
+        let session = LaneName::session(key).ok().and_then(|lane| self.state.sessions.find(&lane));
+        let own = session.map(|session| self.state.sessions[session].odd.queue).unwrap_or_default();
         self.state.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
     }
 
     /// What has become of a message, as long as that is remembered.
     pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
-        if let Some(slot) = self.state.sessions.session_with(id) {
-            return live_status(&self.state.sessions[slot], id);
+        if let Some(session) = self.state.sessions.session_with(id) {
+            return live_status(&self.state.sessions[session], id);
         }
         let (end, at) = self.state.sessions.end_of(id)?;
         Some(MessageStatus::Ended { end: end.clone(), at })
@@ -150,15 +150,15 @@ impl Scheduler {
     /// The session in which a message is that has not ended, or was set aside.
     pub fn session_of(&self, id: MessageId) -> Option<String> {
         match self.state.sessions.session_with(id) {
-            Some(slot) => self.state.sessions[slot].lane.session_key(),
+            Some(session) => self.state.sessions[session].lane.session_key(),
             None => self.messages_set_aside().find(|(_, message)| message.id == id)?.0.session_key(),
         }
     }
 
     /// A message that has not ended.
     pub fn live_message(&self, id: MessageId) -> Option<&Message> {
-        let slot = self.state.sessions.session_with(id)?;
-        self.state.sessions[slot].messages().find(|message| message.id == id)
+        let session = self.state.sessions.session_with(id)?;
+        self.state.sessions[session].messages().find(|message| message.id == id)
     }
 
     /// The messages that were set aside, the oldest first, with their sessions' lanes.
@@ -230,7 +230,7 @@ impl Scheduler {
     }
 
     fn turn_view(&self, turn: &Turn) -> TurnView {
-        let attempt = self.state.tasks.find(turn.task).and_then(|slot| self.state.tasks[slot].attempt());
+        let attempt = self.state.tasks.find(turn.task).and_then(|idx| self.state.tasks[idx].attempt());
         let ids = |list: &[crate::sessions::session::Steered]| {
             list.iter().map(|steered| steered.message.id).collect()
         };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::ids::TaskId;
 use crate::api::task_spec::TaskSpec;
 use crate::api::time::Timestamp;
+use crate::state::lane_config::ClassIdx;
 
 /// A task that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ pub struct DeadLetter {
 /// All dead letters, by age.
 #[derive(Default)]
 pub(crate) struct Letters {
-    by_age: BTreeMap<u64, (DeadLetter, u32)>,
+    by_age: BTreeMap<u64, (DeadLetter, ClassIdx)>,
     by_task: BTreeMap<TaskId, u64>,
     next: u64,
 }
@@ -42,29 +43,29 @@ impl Letters {
     }
 
     /// The oldest letter of a class.
-    pub(crate) fn oldest(&self, class: u32) -> Option<TaskId> {
+    pub(crate) fn oldest(&self, class: ClassIdx) -> Option<TaskId> {
         self.by_age.values().find(|(_, other)| *other == class).map(|(letter, _)| letter.task)
     }
 
-    pub(crate) fn insert(&mut self, letter: DeadLetter, class: u32) {
+    pub(crate) fn insert(&mut self, letter: DeadLetter, class: ClassIdx) {
         self.by_task.insert(letter.task, self.next);
         self.by_age.insert(self.next, (letter, class));
         self.next += 1;
     }
 
     /// Removes a letter and says which class it belonged to.
-    pub(crate) fn remove(&mut self, task: TaskId) -> Option<u32> {
+    pub(crate) fn remove(&mut self, task: TaskId) -> Option<ClassIdx> {
         let age = self.by_task.remove(&task)?;
         self.by_age.remove(&age).map(|(_, class)| class)
     }
 
     /// The class of each letter.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn classes(&self) -> impl Iterator<Item = ClassIdx> {
         self.by_age.values().map(|(_, class)| *class)
     }
 
     /// Asks again which class each letter belongs to.
-    pub(crate) fn reclassify(&mut self, mut class_of: impl FnMut(&DeadLetter) -> u32) {
+    pub(crate) fn reclassify(&mut self, mut class_of: impl FnMut(&DeadLetter) -> ClassIdx) {
         for (letter, class) in self.by_age.values_mut() {
             *class = class_of(letter);
         }

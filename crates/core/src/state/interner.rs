@@ -1,80 +1,87 @@
 //! The kinds of live tasks, each name kept once.
 
 use crate::api::name::Name;
-use crate::state::index::Index;
-use crate::state::ready_tree::NONE;
-use crate::state::table::Table;
+use crate::state::hash_index::HashIndex;
+use crate::state::table::{Idx, Table};
+
+pub(crate) type KindIdx = Idx<Kind>;
+
+pub(crate) struct Kind {
+    name: Name,
+    /// How many tasks are of this kind.
+    tasks: u32,
+}
 
 pub(crate) struct Kinds {
-    /// Each with how many tasks are of it.
-    kinds: Table<(Name, u32)>,
-    index: Index,
+    kinds: Table<Kind>,
+    by_name: HashIndex<Kind>,
     /// The kind of the last task that came: most often of the next one too. Kept although no task may be of it.
-    recent: u32,
+    recent: Option<KindIdx>,
 }
 
 impl Kinds {
     pub(crate) fn new(seed: u64) -> Kinds {
-        Kinds { kinds: Table::default(), index: Index::new(seed), recent: NONE }
+        Kinds { kinds: Table::default(), by_name: HashIndex::new(seed), recent: None }
     }
 
-    pub(crate) fn name(&self, kind: u32) -> &Name {
-        &self.kinds[kind as usize].0
+    pub(crate) fn name(&self, kind: KindIdx) -> &Name {
+        &self.kinds[kind].name
     }
 
     /// One more task is of the kind called `name`.
     #[inline]
-    pub(crate) fn join(&mut self, name: &Name) -> u32 {
-        if let Some((recent, tasks)) = self.kinds.get_mut(self.recent as usize)
-            && recent == name
+    pub(crate) fn join(&mut self, name: &Name) -> KindIdx {
+        if let Some(recent) = self.recent
+            && self.kinds[recent].name == *name
         {
-            *tasks += 1;
-            return self.recent;
+            self.kinds[recent].tasks += 1;
+            return recent;
         }
         self.join_another(name)
     }
 
     /// The same for a name other than the last one.
     #[inline(never)]
-    fn join_another(&mut self, name: &Name) -> u32 {
-        let hash = self.index.hash(name);
-        let kind = self.index.find(hash, |kind| self.kinds[kind as usize].0 == *name);
+    fn join_another(&mut self, name: &Name) -> KindIdx {
+        let hash = self.by_name.hash(name);
+        let kind = self.by_name.find(hash, |kind| self.kinds[kind].name == *name);
         let kind = kind.unwrap_or_else(|| self.add(name, hash));
-        self.kinds[kind as usize].1 += 1;
-        let last = std::mem::replace(&mut self.recent, kind);
-        self.drop_if_unused(last);
+        self.kinds[kind].tasks += 1;
+        if let Some(last) = self.recent.replace(kind) {
+            self.drop_if_unused(last);
+        }
         kind
     }
 
-    fn add(&mut self, name: &Name, hash: u64) -> u32 {
-        let kind = self.kinds.insert((name.clone(), 0)) as u32;
-        self.index.insert(hash, kind);
+    fn add(&mut self, name: &Name, hash: u64) -> KindIdx {
+        let kind = self.kinds.insert(Kind { name: name.clone(), tasks: 0 });
+        self.by_name.insert(hash, kind);
         kind
     }
 
     /// One task less is of this kind.
-    pub(crate) fn leave(&mut self, kind: u32) {
-        let tasks = &mut self.kinds[kind as usize].1;
+    pub(crate) fn leave(&mut self, kind: KindIdx) {
+        let tasks = &mut self.kinds[kind].tasks;
         *tasks -= 1;
-        if *tasks == 0 && kind != self.recent {
+        if *tasks == 0 && self.recent != Some(kind) {
             self.drop_if_unused(kind);
         }
     }
 
-    fn drop_if_unused(&mut self, kind: u32) {
-        if self.kinds.get(kind as usize).is_some_and(|(_, tasks)| *tasks == 0) {
-            let (name, _) = self.kinds.remove(kind as usize);
-            self.index.remove(self.index.hash(&name), kind);
+    fn drop_if_unused(&mut self, kind: KindIdx) {
+        if self.kinds[kind].tasks == 0 {
+            let gone = self.kinds.remove(kind);
+            self.by_name.remove(self.by_name.hash(&gone.name), kind);
         }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
-        self.kinds.iter().filter(|(_, (_, tasks))| *tasks > 0).map(|(_, (name, _))| name)
+        self.kinds.iter().filter(|(_, kind)| kind.tasks > 0).map(|(_, kind)| &kind.name)
     }
 
     /// For the checks: how many kinds there are tasks of.
     pub(crate) fn len(&self) -> usize {
-        let is_unused = self.kinds.get(self.recent as usize).is_some_and(|(_, tasks)| *tasks == 0);
+        let is_unused = self.recent.is_some_and(|recent| self.kinds[recent].tasks == 0);
         self.kinds.len() - usize::from(is_unused)
     }
 }

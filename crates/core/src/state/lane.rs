@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::api::lane_settings::Settings;
 use crate::api::name::LaneName;
 use crate::api::time::Timestamp;
-use crate::decide::dispatch::slot_of;
-use crate::state::lane_config::Book;
+use crate::state::lane_config::{Book, ClassIdx};
+use crate::state::ready_tree::Line;
+use crate::state::ready_tree::node::LaneNeed;
 use crate::state::ready_tree::ranked_list::{Ordered, Place};
-use crate::state::ready_tree::{Line, NONE};
 use crate::state::stats::RunTime;
-use crate::state::table::Mark;
+use crate::state::table::{Idx, Mark};
+use crate::state::task::TaskIdx;
 use crate::state::token_bucket::Bucket;
+
+/// Which lane.
+pub type LaneIdx = Idx<LiveLane>;
 
 /// Whether a lane lets work in and out. A lane can be shut on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,17 +39,17 @@ const SESSION_WIDTH: u8 = 5;
 /// Most lanes are a conversation's and lie in no cache when they are needed: an acceptance looks at the first line of
 /// it alone.
 #[repr(C, align(64))]
-pub(crate) struct Lane {
+pub struct LiveLane {
     pub(crate) name: LaneName,
-    pub(crate) class: u32,
+    pub(crate) class: ClassIdx,
     /// How many slots it has, `u32::MAX` where any number; from its settings, because every grant asks.
     pub(crate) slots: u32,
     /// Slots taken; a lent slot counts once.
     pub(crate) running: u32,
     /// Tasks that name it and wait, in the line or for their time to join it.
     pub(crate) waiting: u32,
-    /// The task for which one slot is kept free, or `NONE`.
-    pub(crate) reserved: u32,
+    /// The task for which one slot is kept free.
+    pub(crate) reserved: Option<TaskIdx>,
     /// Tells it from an earlier lane that had its number.
     pub(crate) birth: u32,
     /// As long as at least so many and fewer than so many wait, a step ends with nothing to tell or to check.
@@ -83,18 +87,18 @@ pub(crate) struct Lane {
     pub(crate) is_gone: bool,
 }
 
-impl Lane {
-    pub(crate) fn new(name: LaneName, birth: u32, book: &mut Book) -> Lane {
+impl LiveLane {
+    pub(crate) fn new(name: LaneName, birth: u32, book: &mut Book) -> LiveLane {
         let class = book.class_of(&name);
         let (slots, is_rated) = hot_settings(&book.class(class).settings);
-        Lane {
+        LiveLane {
             class,
             slots,
             running: 0,
             waiting: 0,
-            reserved: NONE,
+            reserved: None,
             birth,
-            quiet: Lane::LOUD,
+            quiet: LiveLane::LOUD,
             touched_in: 0,
             gate: Gate::OPEN,
             is_rated,
@@ -167,7 +171,7 @@ impl Lane {
         self.class = book.class_of(&self.name);
         (self.slots, self.is_rated) = hot_settings(&book.class(self.class).settings);
         self.width = width(&self.name, book);
-        self.quiet = Lane::LOUD;
+        self.quiet = LiveLane::LOUD;
     }
 
     /// Whether it is a lane of one conversation, without a look at its name.
@@ -192,19 +196,20 @@ impl Lane {
         for (was_told, from, over_below) in thresholds {
             if was_told { quiet.0 = quiet.0.max(over_below) } else { quiet.1 = quiet.1.min(from) }
         }
-        if self.gate.draining { Lane::LOUD } else { quiet }
+        if self.gate.draining { LiveLane::LOUD } else { quiet }
     }
 
     /// Tells the line when slots that were taken or given back close or open it; says whether it opened. Its gate and its
     /// rate are as they were.
-    pub(crate) fn reopen(&mut self, number: u32, line: &mut Line) -> bool {
-        let kept = u32::from(self.reserved != NONE);
+    #[inline]
+    pub(crate) fn reopen(&mut self, index: LaneIdx, line: &mut Line) -> bool {
+        let kept = u32::from(self.reserved.is_some());
         let open = self.passable && self.running + kept < self.slots;
         if open == self.open {
             return false;
         }
         self.open = open;
-        line.set_closed(slot_of(number), !open);
+        line.set_closed(LaneNeed::Slot(index), !open);
         open
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::api::lane_settings::{Block, Family, LaneSettings, Settings};
 use crate::api::name::{LaneName, Pattern};
 use crate::state::stats::LaneStats;
-use crate::state::table::Table;
+use crate::state::table::{Idx, Table};
+
+pub(crate) type ClassIdx = Idx<Class>;
 
 /// The lanes that one block of settings (or one family of defaults) speaks for.
 pub(crate) struct Class {
@@ -23,32 +25,32 @@ pub(crate) struct Class {
 pub(crate) struct Book {
     blocks: BTreeMap<Pattern, LaneSettings>,
     classes: Table<Class>,
-    by_label: BTreeMap<(Arc<str>, Family), u32>,
+    by_label: BTreeMap<(Arc<str>, Family), ClassIdx>,
 }
 
 impl Book {
-    pub(crate) fn class(&self, number: u32) -> &Class {
-        &self.classes[number as usize]
+    pub(crate) fn class(&self, class: ClassIdx) -> &Class {
+        &self.classes[class]
     }
 
-    pub(crate) fn class_mut(&mut self, number: u32) -> &mut Class {
-        &mut self.classes[number as usize]
+    pub(crate) fn class_mut(&mut self, class: ClassIdx) -> &mut Class {
+        &mut self.classes[class]
     }
 
     pub(crate) fn classes(&self) -> impl Iterator<Item = &Class> {
-        self.by_label.values().map(|number| &self.classes[*number as usize])
+        self.by_label.values().map(|class| &self.classes[*class])
     }
 
     /// What holds for the lanes of each class.
-    pub(crate) fn class_settings(&self) -> BTreeMap<u32, Settings> {
-        self.classes.iter().map(|(number, class)| (number as u32, class.settings.clone())).collect()
+    pub(crate) fn class_settings(&self) -> BTreeMap<ClassIdx, Settings> {
+        self.classes.iter().map(|(index, class)| (index, class.settings.clone())).collect()
     }
 
     /// Which classes have dead letters, and how many each may have.
-    pub(crate) fn letter_limits(&self) -> Vec<(u32, u32)> {
-        let classes = self.by_label.values().map(|number| (*number, self.class(*number)));
+    pub(crate) fn letter_limits(&self) -> Vec<(ClassIdx, u32)> {
+        let classes = self.by_label.values().map(|index| (*index, self.class(*index)));
         let with_letters = classes.filter(|(_, class)| class.letters > 0);
-        with_letters.map(|(number, class)| (number, class.settings.dead_letters_max)).collect()
+        with_letters.map(|(index, class)| (index, class.settings.dead_letters_max)).collect()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
@@ -79,7 +81,7 @@ impl Book {
     pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &Class)> {
         self.blocks.keys().filter_map(Pattern::exact).filter_map(|name| {
             let label = (Arc::from(name.as_str()), Family::of(&name));
-            let class = self.by_label.get(&label).map(|number| self.class(*number))?;
+            let class = self.by_label.get(&label).map(|class| self.class(*class))?;
             Some((name, class))
         })
     }
@@ -115,21 +117,21 @@ impl Book {
     }
 
     /// The class of the lane `name`, made if need be.
-    pub(crate) fn class_of(&mut self, name: &LaneName) -> u32 {
+    pub(crate) fn class_of(&mut self, name: &LaneName) -> ClassIdx {
         let family = Family::of(name);
         let label = match self.block(name) {
             Some((pattern, _)) => Arc::from(pattern.clone()),
             None => Arc::from(family.label()),
         };
-        if let Some(number) = self.by_label.get(&(Arc::clone(&label), family)) {
-            return *number;
+        if let Some(class) = self.by_label.get(&(Arc::clone(&label), family)) {
+            return *class;
         }
         let settings = self.settings(name);
         let class =
             Class { label: Arc::clone(&label), family, settings, stats: LaneStats::default(), letters: 0 };
-        let number = self.classes.insert(class) as u32;
-        self.by_label.insert((label, family), number);
-        number
+        let index = self.classes.insert(class);
+        self.by_label.insert((label, family), index);
+        index
     }
 
     /// Takes up what a class had seen when the state was saved.
@@ -137,28 +139,28 @@ impl Book {
         let asked = Pattern::new(&*label).ok().and_then(|label| self.blocks.get(&label));
         let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
         let class = Class { label: Arc::clone(&label), family, settings, stats, letters: 0 };
-        let number = self.classes.insert(class) as u32;
-        self.by_label.insert((label, family), number);
+        let index = self.classes.insert(class);
+        self.by_label.insert((label, family), index);
     }
 
     /// Counts the letters of each class anew, given each letter's class.
-    pub(crate) fn recount_letters(&mut self, letters: impl Iterator<Item = u32>) {
+    pub(crate) fn recount_letters(&mut self, letters: impl Iterator<Item = ClassIdx>) {
         for (_, class) in self.classes.iter_mut() {
             class.letters = 0;
         }
         for class in letters {
-            self.classes[class as usize].letters += 1;
+            self.classes[class].letters += 1;
         }
     }
 
     /// Forgets classes of blocks that are gone: no lane and no letter belongs to them any more.
     pub(crate) fn sweep(&mut self) {
         let (blocks, classes) = (&self.blocks, &mut self.classes);
-        self.by_label.retain(|(label, family), number| {
+        self.by_label.retain(|(label, family), class| {
             let has_block = Pattern::new(label).is_ok_and(|label| blocks.contains_key(&label));
             let keep = has_block || **label == *family.label();
             if !keep {
-                classes.remove(*number as usize);
+                classes.remove(*class);
             }
             keep
         });

@@ -3,20 +3,20 @@
 use std::collections::VecDeque;
 
 use crate::api::name::LaneName;
-use crate::state::index::Index;
-use crate::state::lane::Lane;
+use crate::state::hash_index::HashIndex;
+use crate::state::lane::{LaneIdx, LiveLane};
 use crate::state::lane_config::Book;
-use crate::state::routes::{Route, by_width};
+use crate::state::routes::{Route, RouteIdx, by_width};
 use crate::state::table::Table;
 
 pub(crate) struct Lanes {
-    pub(crate) lanes: Table<Lane>,
-    by_name: Index,
+    pub(crate) lanes: Table<LiveLane>,
+    by_name: HashIndex<LiveLane>,
     pub(crate) routes: Table<Route>,
-    pub(crate) by_names: Index,
+    pub(crate) by_names: HashIndex<Route>,
     pub(crate) births: u32,
     /// Routes that no task took for a moment, the oldest first: work that comes and goes one by one finds them again.
-    pub(crate) kept: VecDeque<u32>,
+    pub(crate) kept: VecDeque<RouteIdx>,
 }
 
 /// The lanes whose numbers the current step or event has changed.
@@ -24,7 +24,7 @@ pub(crate) struct Touched {
     /// Counts steps and replayed events, so that a lane knows whether it is on the list.
     step: u64,
     /// Each with its birth, which tells it from a later lane with the same number.
-    lanes: Vec<(u32, u32)>,
+    lanes: Vec<(LaneIdx, u32)>,
 }
 
 impl Default for Touched {
@@ -34,18 +34,18 @@ impl Default for Touched {
 }
 
 impl Touched {
-    pub(crate) fn note(&mut self, number: u32, lane: &mut Lane) {
+    pub(crate) fn note(&mut self, index: LaneIdx, lane: &mut LiveLane) {
         if lane.touched_in != self.step {
             lane.touched_in = self.step;
-            self.lanes.push((number, lane.birth));
+            self.lanes.push((index, lane.birth));
         }
     }
 
-    pub(crate) fn lanes(&self) -> &[(u32, u32)] {
+    pub(crate) fn lanes(&self) -> &[(LaneIdx, u32)] {
         &self.lanes
     }
 
-    pub(crate) fn has(&self, lane: &Lane) -> bool {
+    pub(crate) fn has(&self, lane: &LiveLane) -> bool {
         lane.touched_in == self.step
     }
 
@@ -59,17 +59,17 @@ impl Touched {
     }
 }
 
-impl std::ops::Index<u32> for Lanes {
-    type Output = Lane;
+impl std::ops::Index<LaneIdx> for Lanes {
+    type Output = LiveLane;
 
-    fn index(&self, lane: u32) -> &Lane {
-        &self.lanes[lane as usize]
+    fn index(&self, lane: LaneIdx) -> &LiveLane {
+        &self.lanes[lane]
     }
 }
 
-impl std::ops::IndexMut<u32> for Lanes {
-    fn index_mut(&mut self, lane: u32) -> &mut Lane {
-        &mut self.lanes[lane as usize]
+impl std::ops::IndexMut<LaneIdx> for Lanes {
+    fn index_mut(&mut self, lane: LaneIdx) -> &mut LiveLane {
+        &mut self.lanes[lane]
     }
 }
 
@@ -77,52 +77,51 @@ impl Lanes {
     pub(crate) fn new(seed: u64) -> Lanes {
         Lanes {
             lanes: Table::default(),
-            by_name: Index::new(seed),
+            by_name: HashIndex::new(seed),
             routes: Table::default(),
-            by_names: Index::new(seed ^ 1),
+            by_names: HashIndex::new(seed ^ 1),
             births: 0,
             kept: VecDeque::new(),
         }
     }
 
-    pub(crate) fn get(&self, lane: u32) -> Option<&Lane> {
-        self.lanes.get(lane as usize).filter(|lane| !lane.is_gone)
+    pub(crate) fn get(&self, lane: LaneIdx) -> Option<&LiveLane> {
+        self.lanes.get(lane).filter(|lane| !lane.is_gone)
     }
 
-    pub(crate) fn find(&self, name: &LaneName) -> Option<u32> {
+    pub(crate) fn find(&self, name: &LaneName) -> Option<LaneIdx> {
         self.find_kept(name).filter(|lane| !self[*lane].is_gone)
     }
 
     /// The lane called `name`, also one that nobody knows any more: what holds for it is known all the same.
-    pub(crate) fn find_kept(&self, name: &LaneName) -> Option<u32> {
+    pub(crate) fn find_kept(&self, name: &LaneName) -> Option<LaneIdx> {
         self.by_name.find(self.by_name.hash(name), |lane| self[lane].name == *name)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Lane)> {
-        let lanes = self.lanes.iter().filter(|(_, lane)| !lane.is_gone);
-        lanes.map(|(number, lane)| (number as u32, lane))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LaneIdx, &LiveLane)> {
+        self.lanes.iter().filter(|(_, lane)| !lane.is_gone)
     }
 
-    pub(crate) fn route(&self, route: u32) -> &Route {
-        &self.routes[route as usize]
+    pub(crate) fn route(&self, route: RouteIdx) -> &Route {
+        &self.routes[route]
     }
 
     /// Changes each lane of a route, and notes that its numbers have changed.
     pub(crate) fn change_each(
         &mut self,
         touched: &mut Touched,
-        route: u32,
-        mut change: impl FnMut(u32, &mut Lane),
+        route: RouteIdx,
+        mut change: impl FnMut(LaneIdx, &mut LiveLane),
     ) {
-        for number in &self.routes[route as usize].lanes {
-            let lane = &mut self.lanes[*number as usize];
-            touched.note(*number, lane);
-            change(*number, lane);
+        for index in &self.routes[route].lanes {
+            let lane = &mut self.lanes[*index];
+            touched.note(*index, lane);
+            change(*index, lane);
         }
     }
 
     /// The lane called `name`, made if need be.
-    pub(crate) fn lane(&mut self, name: &LaneName, book: &mut Book) -> u32 {
+    pub(crate) fn lane(&mut self, name: &LaneName, book: &mut Book) -> LaneIdx {
         let hash = self.by_name.hash(name);
         if let Some(lane) = self.by_name.find(hash, |lane| self[lane].name == *name) {
             if self[lane].is_gone {
@@ -132,16 +131,16 @@ impl Lanes {
             }
             return lane;
         }
-        let lane = Lane::new(name.clone(), self.births, book);
+        let lane = LiveLane::new(name.clone(), self.births, book);
         // Only those of one step are ever compared, so that they may begin anew.
         self.births = self.births.wrapping_add(1);
-        let number = self.lanes.insert(lane) as u32;
-        self.by_name.insert(hash, number);
-        number
+        let index = self.lanes.insert(lane);
+        self.by_name.insert(hash, index);
+        index
     }
 
     /// Forgets a lane that nothing goes through.
-    pub(crate) fn forget(&mut self, lane: u32) {
+    pub(crate) fn forget(&mut self, lane: LaneIdx) {
         if self[lane].listed > 0 {
             self[lane].forget();
         } else {
@@ -149,8 +148,8 @@ impl Lanes {
         }
     }
 
-    pub(crate) fn remove(&mut self, lane: u32) {
-        let gone = self.lanes.remove(lane as usize);
+    pub(crate) fn remove(&mut self, lane: LaneIdx) {
+        let gone = self.lanes.remove(lane);
         self.by_name.remove(self.by_name.hash(&gone.name), lane);
     }
 
@@ -176,8 +175,8 @@ impl Lanes {
         let lanes = &self.lanes;
         for (_, route) in self.routes.iter_mut() {
             let home = route.home();
-            route.way.sort_by_key(|lane| by_width(&lanes[*lane as usize], *lane == home));
-            route.leaf = crate::state::ready_tree::NONE;
+            route.way.sort_by_key(|lane| by_width(&lanes[*lane], *lane == home));
+            route.leaf = None;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The data of the scheduler. Nothing here decides.
 
 pub(crate) mod dead_letters;
-pub(crate) mod index;
+pub(crate) mod hash_index;
 pub(crate) mod interner;
 pub(crate) mod lane;
 pub(crate) mod lane_config;
@@ -28,7 +28,7 @@ use crate::api::lane_settings::LEVEL_MAX;
 use crate::api::name::Name;
 use crate::api::time::Timestamp;
 use crate::api::views::TaskView;
-use crate::sessions::table::Sessions;
+use crate::sessions::table::{SessionIdx, Sessions};
 use crate::state::dead_letters::Letters;
 use crate::state::interner::Kinds;
 use crate::state::lane_config::Book;
@@ -36,7 +36,7 @@ use crate::state::lanes::{Lanes, Touched};
 use crate::state::notes::Notes;
 use crate::state::ready_tree::Line;
 use crate::state::ready_tree::fair_share::FairShare;
-use crate::state::task::Tasks;
+use crate::state::task::{TaskIdx, Tasks};
 use crate::state::timers::Timers;
 
 /// What the log says. Only `apply` changes it.
@@ -53,7 +53,7 @@ pub(crate) struct State {
     pub(crate) notes: Notes,
     pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
     /// Tasks for which slots are kept free.
-    pub(crate) reservations: BTreeSet<u32>,
+    pub(crate) reservations: BTreeSet<TaskIdx>,
     /// How many tasks were accepted; each one's number is its arrival.
     pub(crate) arrivals: u64,
     pub(crate) ended: u64,
@@ -86,11 +86,11 @@ pub(crate) struct StepScratch {
     /// The tasks that ended, if [`keep_departed`](crate::Scheduler::keep_departed) was called.
     pub(crate) departed: Vec<TaskView>,
     /// The tasks that were accepted.
-    pub(crate) accepted: Vec<u32>,
+    pub(crate) accepted: Vec<TaskIdx>,
     /// The tasks that the last grant passed over.
-    pub(crate) passed_over: SmallVec<[u32; 2]>,
+    pub(crate) passed_over: SmallVec<[TaskIdx; 2]>,
     /// The sessions that changed and were not looked at since.
-    pub(crate) stirred: Vec<u32>,
+    pub(crate) stirred: Vec<SessionIdx>,
     /// The first grant or acceptance above a limit or out of turn, which is a bug.
     pub(crate) overrun: Option<String>,
 }

@@ -6,11 +6,13 @@ use smallvec::SmallVec;
 
 use crate::api::lane_settings::Order;
 use crate::api::name::{GLOBAL, LaneName, MAIN};
-use crate::state::lane::Lane;
+use crate::state::lane::{LaneIdx, LiveLane};
 use crate::state::lane_config::Book;
 use crate::state::lanes::Lanes;
-use crate::state::ready_tree::NONE;
-use crate::state::table::Table;
+use crate::state::ready_tree::node::NodeIdx;
+use crate::state::table::{Idx, Table};
+
+pub(crate) type RouteIdx = Idx<Route>;
 
 /// How many routes are kept for a while after the last task that took them.
 const KEPT_MAX: usize = 64;
@@ -18,19 +20,19 @@ const KEPT_MAX: usize = 64;
 /// The lanes that a task names, in its order and with `global` last.
 #[repr(align(64))]
 pub(crate) struct Route {
-    pub(crate) lanes: SmallVec<[u32; 4]>,
+    pub(crate) lanes: SmallVec<[LaneIdx; 4]>,
     /// The same, the most widely shared first: the way down the line.
-    pub(crate) way: SmallVec<[u32; 4]>,
+    pub(crate) way: SmallVec<[LaneIdx; 4]>,
     /// How many tasks name exactly these.
     pub(crate) tasks: u32,
     /// It is on the list of those that are kept for a while when no task takes them.
     is_listed: bool,
     /// Where in the line tasks without peculiarities of their own stand, if the line still says so.
-    pub(crate) leaf: u32,
+    pub(crate) leaf: Option<NodeIdx>,
 }
 
 impl Route {
-    pub(crate) fn home(&self) -> u32 {
+    pub(crate) fn home(&self) -> LaneIdx {
         self.lanes[0]
     }
 }
@@ -48,7 +50,7 @@ pub(crate) fn canonical(names: &[LaneName]) -> SmallVec<[&LaneName; 8]> {
 
 impl Lanes {
     /// The route of tasks that name `names`, if there is one.
-    pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<u32> {
+    pub(crate) fn find_route(&self, names: &[LaneName]) -> Option<RouteIdx> {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         self.look_up(self.by_names.hash(names), names.iter()).or_else(|| {
             let kept = canonical(names);
@@ -61,13 +63,13 @@ impl Lanes {
         &self,
         hash: u64,
         names: impl ExactSizeIterator<Item = &'a LaneName> + Clone,
-    ) -> Option<u32> {
+    ) -> Option<RouteIdx> {
         self.by_names.find(hash, |route| self.is_named(route, names.clone()))
     }
 
     /// Whether a route is that of tasks which name `names`, `global` left out unless it is the home lane.
-    fn is_named<'a>(&self, route: u32, names: impl ExactSizeIterator<Item = &'a LaneName>) -> bool {
-        let lanes = &self.routes[route as usize].lanes;
+    fn is_named<'a>(&self, route: RouteIdx, names: impl ExactSizeIterator<Item = &'a LaneName>) -> bool {
+        let lanes = &self.routes[route].lanes;
         let has_global_added = lanes.len() == names.len() + 1 && self[lanes[names.len()]].width == 0;
         let is_global_alone = lanes.len() == names.len() && self[lanes[0]].width == 0;
         (has_global_added || is_global_alone)
@@ -75,7 +77,7 @@ impl Lanes {
     }
 
     /// The route of a task that names `names`, made with its lanes if need be; one more task takes it.
-    pub(crate) fn join_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
+    pub(crate) fn join_route(&mut self, names: &[LaneName], book: &mut Book) -> RouteIdx {
         let route = match self.find_route(names) {
             Some(route) => route,
             None => self.add_route(names, book),
@@ -85,58 +87,58 @@ impl Lanes {
     }
 
     /// One more task takes a route that is there.
-    fn take_route(&mut self, route: u32) {
-        let this = &mut self.routes[route as usize];
+    fn take_route(&mut self, route: RouteIdx) {
+        let this = &mut self.routes[route];
         this.tasks += 1;
         if this.tasks == 1 {
-            for number in &this.lanes {
-                self.lanes[*number as usize].join(&mut self.births);
+            for lane in &this.lanes {
+                self.lanes[*lane].join(&mut self.births);
             }
         }
     }
 
-    fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> u32 {
+    fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> RouteIdx {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         let names = canonical(names);
         let hash = self.by_names.hash(&names[..]);
-        let mut lanes: SmallVec<[u32; 4]> = names.iter().map(|name| self.lane(name, book)).collect();
+        let mut lanes: SmallVec<[LaneIdx; 4]> = names.iter().map(|name| self.lane(name, book)).collect();
         if *names[0] != *GLOBAL {
             lanes.push(self.lane(&GLOBAL, book));
         }
         let mut way = lanes.clone();
         let home = lanes[0];
         way.sort_by_key(|lane| by_width(&self[*lane], *lane == home));
-        let number = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: NONE }) as u32;
-        self.by_names.insert(hash, number);
-        number
+        let route = self.routes.insert(Route { lanes, way, tasks: 0, is_listed: false, leaf: None });
+        self.by_names.insert(hash, route);
+        route
     }
 
     /// Remembers where the plain tasks of a route stand.
-    pub(crate) fn set_leaf(&mut self, route: u32, leaf: u32) {
-        self.routes[route as usize].leaf = leaf;
+    pub(crate) fn set_leaf(&mut self, route: RouteIdx, leaf: NodeIdx) {
+        self.routes[route].leaf = Some(leaf);
     }
 
     /// One task less takes `route`. Says whether it was the last, so that the lanes of the route, which is kept for a while,
     /// may have become empty.
-    pub(crate) fn leave_route(&mut self, number: u32) -> bool {
-        let route = &mut self.routes[number as usize];
+    pub(crate) fn leave_route(&mut self, index: RouteIdx) -> bool {
+        let route = &mut self.routes[index];
         route.tasks -= 1;
         if route.tasks > 0 {
             return false;
         }
         let is_new = !std::mem::replace(&mut route.is_listed, true);
         for lane in &route.lanes {
-            self.lanes[*lane as usize].leave(is_new);
+            self.lanes[*lane].leave(is_new);
         }
         if is_new {
-            self.keep(number);
+            self.keep(index);
         }
         true
     }
 
     /// Puts a route on the list of those that are kept for a while.
-    fn keep(&mut self, number: u32) {
-        self.kept.push_back(number);
+    fn keep(&mut self, route: RouteIdx) {
+        self.kept.push_back(route);
         if self.kept.len() > KEPT_MAX {
             self.drop_kept();
         }
@@ -144,18 +146,18 @@ impl Lanes {
 
     /// Takes the oldest off the list of routes that are kept for a while, and lets it go if no task takes it.
     fn drop_kept(&mut self) {
-        let Some(number) = self.kept.pop_front() else { return };
-        let route = &mut self.routes[number as usize];
+        let Some(index) = self.kept.pop_front() else { return };
+        let route = &mut self.routes[index];
         route.is_listed = false;
         for lane in &route.lanes {
-            self.lanes[*lane as usize].listed -= 1;
+            self.lanes[*lane].listed -= 1;
         }
         if route.tasks > 0 {
             return;
         }
-        let hash = self.by_names.hash(&names_of(&self.routes[number as usize], &self.lanes)[..]);
-        self.by_names.remove(hash, number);
-        for lane in self.routes.remove(number as usize).lanes {
+        let hash = self.by_names.hash(&names_of(&self.routes[index], &self.lanes)[..]);
+        self.by_names.remove(hash, index);
+        for lane in self.routes.remove(index).lanes {
             if self[lane].is_gone && self[lane].listed == 0 {
                 self.remove(lane);
             }
@@ -177,7 +179,7 @@ impl Lanes {
         own: Option<&'a LaneName>,
         book: &Book,
     ) -> &'a LaneName {
-        let fifo = |lane: &&u32| book.class(self[**lane].class).settings.order == Order::Fifo;
+        let fifo = |lane: &&LaneIdx| book.class(self[**lane].class).settings.order == Order::Fifo;
         match route.way.iter().find(fifo) {
             Some(lane) => &self[*lane].name,
             None => own.unwrap_or(&self[route.home()].name),
@@ -192,20 +194,20 @@ impl Lanes {
     /// For the checks: what is kept for a while is on the list, and nothing else is.
     pub(crate) fn disagreement(&self) -> Option<String> {
         let listed = self.routes.iter().filter(|(_, route)| route.is_listed);
-        let listed: BTreeSet<u32> = listed.map(|(number, _)| number as u32).collect();
-        let is_forgotten = |(_, route): &(usize, &Route)| route.tasks == 0 && !route.is_listed;
+        let listed: BTreeSet<RouteIdx> = listed.map(|(route, _)| route).collect();
+        let is_forgotten = |(_, route): &(RouteIdx, &Route)| route.tasks == 0 && !route.is_listed;
         if self.kept.len() > KEPT_MAX || listed != self.kept.iter().copied().collect() {
             return Some(format!("{} routes are kept, {} listed", self.kept.len(), listed.len()));
         }
         if self.routes.iter().any(|route| is_forgotten(&route)) || self.by_names.len() != self.routes.len() {
             return Some("a route that no task takes was not let go".to_owned());
         }
-        let mut through: BTreeMap<u32, u32> = BTreeMap::new();
-        for lane in self.kept.iter().flat_map(|route| &self.routes[*route as usize].lanes) {
+        let mut through: BTreeMap<LaneIdx, u32> = BTreeMap::new();
+        for lane in self.kept.iter().flat_map(|route| &self.routes[*route].lanes) {
             *through.entry(*lane).or_default() += 1;
         }
-        let wrong = self.lanes.iter().find(|(number, lane)| {
-            let listed = through.get(&(*number as u32)).copied().unwrap_or_default();
+        let wrong = self.lanes.iter().find(|(index, lane)| {
+            let listed = through.get(index).copied().unwrap_or_default();
             lane.listed != listed || lane.is_gone && (listed == 0 || lane.routes > 0)
         });
         wrong.map(|(_, lane)| format!("{} is on {} listed routes", lane.name, lane.listed))
@@ -213,16 +215,16 @@ impl Lanes {
 }
 
 /// The names by which a route is found.
-fn names_of<'a>(route: &Route, lanes: &'a Table<Lane>) -> SmallVec<[&'a LaneName; 8]> {
-    let names = route.lanes.iter().map(|lane| &lanes[*lane as usize].name);
+fn names_of<'a>(route: &Route, lanes: &'a Table<LiveLane>) -> SmallVec<[&'a LaneName; 8]> {
+    let names = route.lanes.iter().map(|lane| &lanes[*lane].name);
     // Where `global` is the home lane it was named; elsewhere it was added.
-    let is_global_home = lanes[route.home() as usize].name == *GLOBAL;
+    let is_global_home = lanes[route.home()].name == *GLOBAL;
     names.take(route.lanes.len() - usize::from(!is_global_home)).collect()
 }
 
 /// Orders the lanes of a route, the most widely shared first. Where nothing else tells, the home lane is taken for
 /// the narrowest: it is what the task is about, the others are what it needs.
-pub(crate) fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
+pub(crate) fn by_width(lane: &LiveLane, is_home: bool) -> (u8, LaneName) {
     let width = if is_home && (2..=3).contains(&lane.width) { 4 } else { lane.width };
     (width, lane.name.clone())
 }
@@ -230,7 +232,7 @@ pub(crate) fn by_width(lane: &Lane, is_home: bool) -> (u8, LaneName) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::index::tests::that_share_a_half;
+    use crate::state::hash_index::tests::that_share_a_half;
 
     #[test]
     fn routes_are_told_apart_where_their_hashes_look_alike() {

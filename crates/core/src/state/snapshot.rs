@@ -15,11 +15,10 @@ use crate::scheduler::Scheduler;
 use crate::sessions::snapshot::SavedSessions;
 use crate::state::RememberedKey;
 use crate::state::dead_letters::DeadLetter;
-use crate::state::lane::Gate;
-use crate::state::ready_tree::NONE;
+use crate::state::lane::{Gate, LaneIdx};
 use crate::state::stats::{LaneStats, RunTime};
 use crate::state::table::Mark;
-use crate::state::task::{Attempt, Passed, Phase, Rare, Task};
+use crate::state::task::{Attempt, LiveTask, Passed, Phase, Rare, TaskIdx};
 use crate::state::token_bucket::Bucket;
 
 /// A snapshot of a scheduler. What follows from it (the line, the timers) is made anew on the way back.
@@ -134,7 +133,7 @@ impl Scheduler {
         let fair_keys = self.state.fair.keys.iter();
         let mut fair_keys: Vec<_> = fair_keys.map(|(_, fair)| (fair.name.clone(), fair.tag)).collect();
         fair_keys.sort();
-        let reservations = self.state.reservations.iter().map(|slot| self.state.tasks[*slot].id);
+        let reservations = self.state.reservations.iter().map(|task| self.state.tasks[*task].id);
         let mut reservations: Vec<TaskId> = reservations.collect();
         reservations.sort();
         Snapshot {
@@ -152,7 +151,7 @@ impl Scheduler {
                 .collect(),
             lanes,
             fair_keys,
-            tasks: self.state.tasks.by_arrival().into_iter().map(|slot| self.save_task(slot)).collect(),
+            tasks: self.state.tasks.by_arrival().into_iter().map(|task| self.save_task(task)).collect(),
             letters: self.state.letters.iter().cloned().collect(),
             keys: self.state.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
@@ -162,8 +161,8 @@ impl Scheduler {
         }
     }
 
-    fn save_lane(&self, number: u32) -> SavedLane {
-        let lane = &self.state.lanes[number];
+    fn save_lane(&self, idx: LaneIdx) -> SavedLane {
+        let lane = &self.state.lanes[idx];
         SavedLane {
             name: lane.name.clone(),
             gate: lane.gate,
@@ -177,12 +176,12 @@ impl Scheduler {
         }
     }
 
-    fn save_task(&self, slot: u32) -> SavedTask {
-        let task = &self.state.tasks[slot];
+    fn save_task(&self, idx: TaskIdx) -> SavedTask {
+        let task = &self.state.tasks[idx];
         SavedTask {
             id: task.id,
             kind: self.state.kinds.name(task.kind).clone(),
-            lanes: self.names_of(slot),
+            lanes: self.names_of(idx),
             payload: task.payload,
             submitted: task.submitted,
             since: task.since,
@@ -260,13 +259,13 @@ impl Scheduler {
                 this.indexes.key_ends.insert((known.until, Arc::clone(key)));
             }
         }
-        for slot in
+        for idx in
             state.reservations.iter().filter_map(|task| this.state.tasks.find(*task)).collect::<Vec<_>>()
         {
-            this.state.reservations.insert(slot);
-            for lane in this.state.lanes.route(this.state.tasks[slot].route).lanes.clone() {
+            this.state.reservations.insert(idx);
+            for lane in this.state.lanes.route(this.state.tasks[idx].route).lanes.clone() {
                 if this.settings(lane).max_concurrency.is_some() {
-                    this.state.lanes[lane].reserved = slot;
+                    this.state.lanes[lane].reserved = Some(idx);
                 }
             }
         }
@@ -317,7 +316,7 @@ impl Scheduler {
         if saved.retries > 0 {
             rare.get_or_insert_default().retries = saved.retries;
         }
-        let slot = self.state.tasks.insert(Task {
+        let task = self.state.tasks.insert(LiveTask {
             id: saved.id,
             payload: saved.payload,
             submitted: saved.submitted,
@@ -330,7 +329,7 @@ impl Scheduler {
             rare,
             route,
             kind,
-            leaf: NONE,
+            leaf: None,
             attempts: saved.attempts,
             priority: saved.priority,
             aged: saved.aged,
@@ -342,7 +341,7 @@ impl Scheduler {
             is_once: saved.rare.as_ref().is_some_and(|rare| rare.retry == Some(Retry::NONE)),
         });
         if let Some(fence) = fence {
-            self.state.tasks.running.insert(fence, slot);
+            self.state.tasks.running.insert(fence, task);
         }
         for lane in self.state.lanes.route(route).lanes.clone() {
             let lane = &mut self.state.lanes[lane];
@@ -358,30 +357,30 @@ impl Scheduler {
 
     /// Ties a task to others, when all are there.
     fn restore_links(&mut self, saved: &SavedTask) {
-        let Some(slot) = self.state.tasks.find(saved.id) else { return };
-        if let Some(parent) = self.parent_of(slot) {
-            self.state.tasks[parent].rare().children.push(slot);
+        let Some(task) = self.state.tasks.find(saved.id) else { return };
+        if let Some(parent) = self.parent_of(task) {
+            self.state.tasks[parent].rare().children.push(task);
         }
         let after = saved.rare.as_ref().and_then(|rare| rare.after);
         if let Some(after) = after.and_then(|after| self.state.tasks.find(after)) {
-            self.state.tasks[after].rare().followers.push(slot);
+            self.state.tasks[after].rare().followers.push(task);
         }
         let SavedPhase::Running(attempt) = &saved.phase else { return };
         for (name, lender) in &attempt.borrowed {
             if let (Some(lane), Some(lender)) = (self.state.lanes.find(name), self.state.tasks.find(*lender))
             {
-                if let Some(attempt) = self.state.tasks[slot].attempt_mut() {
+                if let Some(attempt) = self.state.tasks[task].attempt_mut() {
                     attempt.borrowed.push((lane, lender));
                 }
                 if let Some(attempt) = self.state.tasks[lender].attempt_mut() {
-                    attempt.lent.push((lane, slot));
+                    attempt.lent.push((lane, task));
                 }
             }
         }
     }
 }
 
-fn save_rare(task: &Task) -> Option<SavedRare> {
+fn save_rare(task: &LiveTask) -> Option<SavedRare> {
     let nothing = Rare::default();
     let saved = |rare: &Rare, retry: Option<Retry>| SavedRare {
         timeout: rare.timeout,

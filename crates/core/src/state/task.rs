@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::state::table::{Mark, Table};
 use smallvec::SmallVec;
 
 use crate::api::event::StopReason;
@@ -12,19 +11,27 @@ use crate::api::name::{LaneName, Name};
 use crate::api::retry::Retry;
 use crate::api::task_spec::{Claimer, Parent};
 use crate::api::time::{Millis, Timestamp};
-use crate::state::index::Index;
+use crate::state::hash_index::HashIndex;
+use crate::state::interner::KindIdx;
+use crate::state::lane::LaneIdx;
+use crate::state::ready_tree::node::NodeIdx;
 use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::routes::RouteIdx;
+use crate::state::table::{Idx, Mark, Table};
+
+/// Which live task.
+pub type TaskIdx = Idx<LiveTask>;
 
 /// Two lines of the cache: most tasks lie in none when their turn comes.
 #[repr(C, align(64))]
-pub(crate) struct Task {
+pub struct LiveTask {
     pub(crate) id: TaskId,
     pub(crate) phase: Phase,
     pub(crate) rare: Option<Box<Rare>>,
-    pub(crate) route: u32,
-    pub(crate) kind: u32,
+    pub(crate) route: RouteIdx,
+    pub(crate) kind: KindIdx,
     /// Where it stands in the line, while it does.
-    pub(crate) leaf: u32,
+    pub(crate) leaf: Option<NodeIdx>,
     pub(crate) attempts: u32,
     pub(crate) priority: u8,
     pub(crate) aged: u8,
@@ -72,9 +79,9 @@ pub(crate) struct Attempt {
     pub(crate) stopping: Option<(StopReason, Timestamp)>,
     pub(crate) worker: Option<Name>,
     /// Lanes whose slot belongs to an ancestor, and which one.
-    pub(crate) borrowed: SmallVec<[(u32, u32); 2]>,
+    pub(crate) borrowed: SmallVec<[(LaneIdx, TaskIdx); 2]>,
     /// Lanes whose slot a descendant uses, and which one.
-    pub(crate) lent: SmallVec<[(u32, u32); 2]>,
+    pub(crate) lent: SmallVec<[(LaneIdx, TaskIdx); 2]>,
 }
 
 /// What most tasks do not have.
@@ -89,12 +96,12 @@ pub(crate) struct Rare {
     pub(crate) parent: Option<Parent>,
     pub(crate) depth: u8,
     /// Live tasks that were asked for by this one, detached ones not counted.
-    pub(crate) children: Vec<u32>,
+    pub(crate) children: Vec<TaskIdx>,
     pub(crate) after: Option<TaskId>,
     /// When it may join the line at the earliest, should the task that it is held behind end before.
     pub(crate) run_at: Option<Timestamp>,
     /// Live tasks that are held until this one ends.
-    pub(crate) followers: Vec<u32>,
+    pub(crate) followers: Vec<TaskIdx>,
     pub(crate) group: Option<Name>,
     pub(crate) home: Option<Name>,
     pub(crate) claimer: Option<Claimer>,
@@ -118,7 +125,7 @@ pub(crate) struct Passed {
     pub(crate) taken: u128,
 }
 
-impl Task {
+impl LiveTask {
     /// Its priority with what a deadline has added, but not what waiting has.
     pub(crate) fn urgency(&self) -> u8 {
         self.priority + self.boosted
@@ -187,7 +194,7 @@ impl Task {
         (!parent.detached).then_some(parent.task)
     }
 
-    pub(crate) fn children(&self) -> &[u32] {
+    pub(crate) fn children(&self) -> &[TaskIdx] {
         self.rare.as_ref().map_or(&[], |rare| &rare.children)
     }
 
@@ -216,8 +223,8 @@ const SPARE_MAX: usize = 64;
 
 /// All live tasks.
 pub(crate) struct Tasks {
-    slots: Table<Task>,
-    by_id: Index,
+    table: Table<LiveTask>,
+    by_id: HashIndex<LiveTask>,
     /// Boxes of attempts that are over, to be used again.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Attempt>>,
@@ -225,60 +232,60 @@ pub(crate) struct Tasks {
     pub(crate) running: Ordered<Fence>,
 }
 
-impl std::ops::Index<u32> for Tasks {
-    type Output = Task;
+impl std::ops::Index<TaskIdx> for Tasks {
+    type Output = LiveTask;
 
-    fn index(&self, slot: u32) -> &Task {
-        &self.slots[slot as usize]
+    fn index(&self, task: TaskIdx) -> &LiveTask {
+        &self.table[task]
     }
 }
 
-impl std::ops::IndexMut<u32> for Tasks {
-    fn index_mut(&mut self, slot: u32) -> &mut Task {
-        &mut self.slots[slot as usize]
+impl std::ops::IndexMut<TaskIdx> for Tasks {
+    fn index_mut(&mut self, task: TaskIdx) -> &mut LiveTask {
+        &mut self.table[task]
     }
 }
 
 impl Tasks {
     pub(crate) fn new(seed: u64) -> Tasks {
-        Tasks { slots: Table::default(), by_id: Index::new(seed), spare: vec![], running: Ordered::default() }
+        Tasks {
+            table: Table::default(),
+            by_id: HashIndex::new(seed),
+            spare: vec![],
+            running: Ordered::default(),
+        }
     }
 
-    pub(crate) fn find(&self, id: TaskId) -> Option<u32> {
-        self.by_id.find(self.by_id.hash(id), |slot| self[slot].id == id)
+    pub(crate) fn find(&self, id: TaskId) -> Option<TaskIdx> {
+        self.by_id.find(self.by_id.hash(id), |task| self[task].id == id)
     }
 
-    /// Every slot in use is smaller than this.
-    pub(crate) fn table_len(&self) -> u32 {
-        self.room() as u32
+    pub(crate) fn get(&self, task: TaskIdx) -> Option<&LiveTask> {
+        self.table.get(task)
     }
 
-    pub(crate) fn get(&self, slot: u32) -> Option<&Task> {
-        self.slots.get(slot as usize)
-    }
-
-    pub(crate) fn insert(&mut self, task: Task) -> u32 {
+    pub(crate) fn insert(&mut self, task: LiveTask) -> TaskIdx {
         let hash = self.by_id.hash(task.id);
-        let slot = self.slots.insert(task) as u32;
-        self.by_id.insert(hash, slot);
-        slot
+        let index = self.table.insert(task);
+        self.by_id.insert(hash, index);
+        index
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) -> Task {
-        let task = self.slots.remove(slot as usize);
-        self.by_id.remove(self.by_id.hash(task.id), slot);
+    pub(crate) fn remove(&mut self, index: TaskIdx) -> LiveTask {
+        let task = self.table.remove(index);
+        self.by_id.remove(self.by_id.hash(task.id), index);
         task
     }
 
-    /// How many tasks there is room for.
+    /// How many tasks there is room for. The number of each index is smaller than this.
     pub(crate) fn room(&self) -> usize {
-        self.slots.capacity()
+        self.table.capacity()
     }
 
     /// Gives back what an empty table has grown to.
     pub(crate) fn shrink(&mut self) {
-        if self.slots.is_empty() {
-            self.slots = Table::default();
+        if self.table.is_empty() {
+            self.table = Table::default();
             self.running = Ordered::default();
             self.by_id.shrink();
         }
@@ -302,17 +309,17 @@ impl Tasks {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.table.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {
-        self.slots.iter().map(|(slot, task)| (slot as u32, task))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskIdx, &LiveTask)> {
+        self.table.iter()
     }
 
     /// All of them, in the order of their arrival.
-    pub(crate) fn by_arrival(&self) -> Vec<u32> {
-        let mut slots: Vec<u32> = self.iter().map(|(slot, _)| slot).collect();
-        slots.sort_unstable_by_key(|slot| self[*slot].arrival);
-        slots
+    pub(crate) fn by_arrival(&self) -> Vec<TaskIdx> {
+        let mut tasks: Vec<TaskIdx> = self.iter().map(|(task, _)| task).collect();
+        tasks.sort_unstable_by_key(|task| self[*task].arrival);
+        tasks
     }
 }

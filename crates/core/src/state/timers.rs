@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use crate::api::time::Timestamp;
+use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::ranked_list::Ordered;
+use crate::state::task::TaskIdx;
 
 /// A moment at which a waiting task is looked at: to give a notice, or because waiting may have raised it.
 ///
@@ -14,7 +16,7 @@ use crate::state::ready_tree::ranked_list::Ordered;
 pub(crate) struct Look {
     pub(crate) at: Timestamp,
     pub(crate) arrival: u64,
-    pub(crate) slot: u32,
+    pub(crate) task: TaskIdx,
 }
 
 /// A waiting task that waiting would have raised above this level, had anybody more urgent been in the line.
@@ -23,7 +25,7 @@ pub(crate) struct Look {
 pub(crate) struct Held {
     pub(crate) level: u8,
     pub(crate) arrival: u64,
-    pub(crate) slot: u32,
+    pub(crate) task: TaskIdx,
 }
 
 #[derive(Default)]
@@ -31,7 +33,7 @@ pub(crate) struct Timers {
     /// Tasks with something that must happen at a moment, by (when, arrival).
     tasks: Ordered<(Timestamp, u64)>,
     /// Lanes with an empty bucket: (when a token is there or the bucket is full, lane).
-    lanes: BTreeSet<(Timestamp, u32)>,
+    lanes: BTreeSet<(Timestamp, LaneIdx)>,
     /// Looks that were asked for in the order of their time, as most are.
     looks: VecDeque<Look>,
     /// The others.
@@ -66,27 +68,27 @@ impl Timers {
         [tasks, lanes, looks, stray].into_iter().flatten().min()
     }
 
-    pub(crate) fn move_task(&mut self, old: Timestamp, new: Timestamp, arrival: u64, slot: u32) {
+    pub(crate) fn move_task(&mut self, old: Timestamp, new: Timestamp, arrival: u64, task: TaskIdx) {
         if old != Timestamp::NEVER {
             self.tasks.remove((old, arrival));
         }
         if new != Timestamp::NEVER {
-            self.tasks.insert((new, arrival), slot);
+            self.tasks.insert((new, arrival), task);
             self.expect(new);
         }
     }
 
     /// The first task whose moment has come.
-    pub(crate) fn due_task(&self, now: Timestamp) -> Option<u32> {
-        self.tasks.first().filter(|((at, _), _)| *at <= now).map(|(_, slot)| slot)
+    pub(crate) fn due_task(&self, now: Timestamp) -> Option<TaskIdx> {
+        self.tasks.first().filter(|((at, _), _)| *at <= now).map(|(_, task)| task)
     }
 
-    pub(crate) fn add_lane(&mut self, at: Timestamp, lane: u32) {
+    pub(crate) fn add_lane(&mut self, at: Timestamp, lane: LaneIdx) {
         self.lanes.insert((at, lane));
         self.expect(at);
     }
 
-    pub(crate) fn due_lane(&mut self, now: Timestamp) -> Option<u32> {
+    pub(crate) fn due_lane(&mut self, now: Timestamp) -> Option<LaneIdx> {
         let (at, lane) = *self.lanes.first()?;
         if at > now {
             return None;

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::state::ready_tree::node::Rank;
+use crate::state::ready_tree::node::{NodeIdx, Rank};
 
 /// How many seats stand below one: wide, so that a way down is short.
 const WIDTH: usize = 4;
@@ -15,7 +15,7 @@ const WIDTH: usize = 4;
 const EMPTY_MAX: usize = 64;
 
 /// A rank, and the child that sits there, if it still does.
-pub(crate) type Place = (Rank, u32);
+pub(crate) type Place = (Rank, NodeIdx);
 
 #[derive(Default)]
 pub(crate) struct SeatSet {
@@ -33,7 +33,7 @@ impl SeatSet {
         }
     }
 
-    pub(crate) fn insert(&mut self, rank: Rank, id: u32) {
+    pub(crate) fn insert(&mut self, rank: Rank, id: NodeIdx) {
         self.taken += 1;
         if self.row.back().is_none_or(|(last, _)| *last <= rank) {
             self.row.push_back((rank, id));
@@ -157,16 +157,17 @@ mod tests {
 
     use super::*;
     use crate::state::ready_tree::ranked_list;
+    use crate::state::table::Idx;
 
     #[test]
     fn the_best_taken_seat_is_first_whoever_comes_and_goes() {
         let mut set = SeatSet::default();
-        let mut sitting: BTreeMap<u32, Rank> = BTreeMap::new();
+        let mut sitting: BTreeMap<NodeIdx, Rank> = BTreeMap::new();
         let mut number = 7u64;
         let mut longest = 0;
         for round in 0..4_000u64 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let id = (number >> 40) as u32 % 100;
+            let id = Idx::new((number >> 40) as usize % 100);
             let rank = Rank::new(ranked_list::Place::new((number >> 60) as u8, round), number >> 50);
             if let Some(old) = sitting.remove(&id) {
                 set.leave(|(rank, id)| sitting.get(id) == Some(rank));
@@ -194,7 +195,8 @@ mod tests {
     #[test]
     fn a_wrong_count_and_an_empty_first_seat_are_told_each() {
         let mut set = SeatSet::default();
-        let seats = [0, 1].map(|arrival| (Rank::new(ranked_list::Place::new(0, arrival), 0), arrival as u32));
+        let seats = [0, 1]
+            .map(|arrival| (Rank::new(ranked_list::Place::new(0, arrival), 0), Idx::new(arrival as usize)));
         for (rank, id) in seats {
             set.insert(rank, id);
         }

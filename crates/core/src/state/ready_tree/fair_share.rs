@@ -8,13 +8,15 @@
 use std::collections::BTreeSet;
 
 use crate::api::name::LaneName;
-use crate::state::index::Index;
-use crate::state::table::Table;
+use crate::state::hash_index::HashIndex;
+use crate::state::table::{Idx, Table};
 
 /// What one grant costs a key of weight one.
 const COST: u64 = 1 << 20;
 /// How many keys without waiting tasks are remembered; beyond that the clock moves on past the earliest.
 const RESTING_MAX: usize = 4096;
+
+pub(crate) type FairKeyIdx = Idx<FairKey>;
 
 pub(crate) struct FairKey {
     pub(crate) name: LaneName,
@@ -33,30 +35,30 @@ impl FairKey {
 
 pub(crate) struct FairShare {
     pub(crate) keys: Table<FairKey>,
-    index: Index,
+    index: HashIndex<FairKey>,
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
-    pub(crate) resting: BTreeSet<(u64, u32)>,
+    pub(crate) resting: BTreeSet<(u64, FairKeyIdx)>,
 }
 
 impl FairShare {
     pub(crate) fn new(seed: u64) -> FairShare {
-        FairShare { keys: Table::default(), index: Index::new(seed), clock: 0, resting: BTreeSet::new() }
+        FairShare { keys: Table::default(), index: HashIndex::new(seed), clock: 0, resting: BTreeSet::new() }
     }
 
-    pub(crate) fn find(&self, name: &LaneName) -> Option<u32> {
+    pub(crate) fn find(&self, name: &LaneName) -> Option<FairKeyIdx> {
         let hash = self.index.hash(name);
-        self.index.find(hash, |key| self.keys[key as usize].name == *name)
+        self.index.find(hash, |key| self.keys[key].name == *name)
     }
 
     /// A task waits under the key called `name`, whose weight is asked for when it comes back from a rest.
     /// Returns the key.
-    pub(crate) fn join(&mut self, name: &LaneName, weight: impl FnOnce() -> u32) -> u32 {
+    pub(crate) fn join(&mut self, name: &LaneName, weight: impl FnOnce() -> u32) -> FairKeyIdx {
         let key = match self.find(name) {
             Some(key) => key,
             None => self.add(name.clone(), 1, self.clock),
         };
-        let fair = &mut self.keys[key as usize];
+        let fair = &mut self.keys[key];
         if !fair.is_waiting {
             fair.is_waiting = true;
             fair.weight = weight();
@@ -84,19 +86,19 @@ impl FairShare {
     /// All tasks have joined again.
     pub(crate) fn resume(&mut self) {
         let resting = self.keys.iter().filter(|(_, fair)| !fair.is_waiting);
-        self.resting = resting.map(|(key, fair)| (fair.tag, key as u32)).collect();
+        self.resting = resting.map(|(key, fair)| (fair.tag, key)).collect();
     }
 
-    fn add(&mut self, name: LaneName, weight: u32, tag: u64) -> u32 {
+    fn add(&mut self, name: LaneName, weight: u32, tag: u64) -> FairKeyIdx {
         let hash = self.index.hash(&name);
-        let key = self.keys.insert(FairKey { name, tag, weight, is_waiting: false }) as u32;
+        let key = self.keys.insert(FairKey { name, tag, weight, is_waiting: false });
         self.index.insert(hash, key);
         key
     }
 
     /// The last task that waited under `key` is gone.
-    pub(crate) fn rest(&mut self, key: u32) {
-        let fair = &mut self.keys[key as usize];
+    pub(crate) fn rest(&mut self, key: FairKeyIdx) {
+        let fair = &mut self.keys[key];
         fair.is_waiting = false;
         self.resting.insert((fair.tag, key));
     }
@@ -125,14 +127,14 @@ impl FairShare {
         }
     }
 
-    fn forget(&mut self, key: u32) {
-        let fair = self.keys.remove(key as usize);
+    fn forget(&mut self, key: FairKeyIdx) {
+        let fair = self.keys.remove(key);
         self.index.remove(self.index.hash(&fair.name), key);
     }
 
     /// A task under `key` is granted. Returns the key's new tag.
-    pub(crate) fn charge(&mut self, key: u32) -> u64 {
-        let fair = &mut self.keys[key as usize];
+    pub(crate) fn charge(&mut self, key: FairKeyIdx) -> u64 {
+        let fair = &mut self.keys[key];
         fair.tag = fair.tag.max(self.clock);
         self.clock = fair.tag;
         fair.tag += fair.cost();
@@ -141,9 +143,9 @@ impl FairShare {
 
     /// Gives the key called `name` back what one grant cost, so that a task which must be run again keeps its
     /// place. Returns the key and its new tag, if it is still known.
-    pub(crate) fn refund(&mut self, name: &LaneName, weight: u32) -> Option<(u32, u64)> {
+    pub(crate) fn refund(&mut self, name: &LaneName, weight: u32) -> Option<(FairKeyIdx, u64)> {
         let key = self.find(name)?;
-        let fair = &mut self.keys[key as usize];
+        let fair = &mut self.keys[key];
         let tag = fair.tag.saturating_sub(COST / u64::from(weight));
         if !fair.is_waiting {
             self.resting.remove(&(fair.tag, key));

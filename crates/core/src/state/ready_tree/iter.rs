@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::state::ready_tree::Line;
 use crate::state::ready_tree::child_queue::SeatIter;
-use crate::state::ready_tree::node::{Rank, Seat};
-use crate::state::ready_tree::{Line, NONE};
+use crate::state::ready_tree::node::{NodeIdx, Rank, Seat};
+use crate::state::task::TaskIdx;
 
 /// See [`Line::best_first`].
 pub(crate) struct BestFirst<'a> {
@@ -16,7 +17,7 @@ pub(crate) struct BestFirst<'a> {
 /// The next candidate: the first task of a node, or a child to look into and its seated siblings after it.
 pub(crate) struct Head<'a> {
     rank: Rank,
-    id: u32,
+    id: NodeIdx,
     is_child: bool,
     tag: Option<u64>,
     siblings: Option<SeatIter<'a>>,
@@ -43,17 +44,17 @@ impl Ord for Head<'_> {
 }
 
 impl<'a> BestFirst<'a> {
-    pub(crate) fn enter(&mut self, id: u32) {
-        let node = &self.line.nodes[id as usize];
+    pub(crate) fn enter(&mut self, id: NodeIdx) {
+        let node = &self.line.nodes[id];
         if let Some(rank) = node.own_best() {
             self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
         }
-        let tag = (node.step.key() != NONE).then_some(node.tag);
+        let tag = node.edge.key().map(|_| node.tag);
         if let Some(seats) = &node.seats {
             self.advance(seats.open.iter(), id, tag);
             return;
         }
-        for id in self.line.children(id).filter(|child| !self.line.nodes[*child as usize].closed) {
+        for id in self.line.children(id).filter(|child| !self.line.nodes[*child].closed) {
             if let Some(rank) = self.line.best_open(id) {
                 let rank = node.seated(rank);
                 self.heads.push(Reverse(Head { rank, id, is_child: true, tag: None, siblings: None }));
@@ -61,7 +62,7 @@ impl<'a> BestFirst<'a> {
         }
     }
 
-    fn advance(&mut self, mut siblings: SeatIter<'a>, parent: u32, tag: Option<u64>) {
+    fn advance(&mut self, mut siblings: SeatIter<'a>, parent: NodeIdx, tag: Option<u64>) {
         let taken = siblings.find(|place| self.line.sits(parent, place, Seat::Open));
         if let Some((rank, id)) = taken {
             let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
@@ -72,17 +73,19 @@ impl<'a> BestFirst<'a> {
 
 impl Iterator for BestFirst<'_> {
     /// A node that holds tasks, and its first task.
-    type Item = (u32, u32);
+    type Item = (NodeIdx, TaskIdx);
 
-    fn next(&mut self) -> Option<(u32, u32)> {
+    fn next(&mut self) -> Option<(NodeIdx, TaskIdx)> {
         loop {
             let Reverse(head) = self.heads.pop()?;
             if !head.is_child {
-                let first = self.line.nodes[head.id as usize].tasks.first();
+                let first = self.line.nodes[head.id].tasks.first();
                 return first.map(|(_, task)| (head.id, task));
             }
-            if let Some(siblings) = head.siblings {
-                self.advance(siblings, self.line.nodes[head.id as usize].parent, head.tag);
+            if let Some(siblings) = head.siblings
+                && let Some(parent) = self.line.nodes[head.id].parent
+            {
+                self.advance(siblings, parent, head.tag);
             }
             self.enter(head.id);
         }

@@ -1,43 +1,107 @@
-//! What the tree of the line is made of: steps, ranks, nodes and their seats.
+//! What the tree of the line is made of: edges, ranks, nodes and their seats.
 
-use crate::state::ready_tree::NONE;
+use crate::state::interner::KindIdx;
+use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::child_queue::SeatSet;
+use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::routes::RouteIdx;
+use crate::state::table::Idx;
 
-/// One step down the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
+pub(crate) type NodeIdx = Idx<Node>;
+
+/// What a task needs of a lane before it can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneNeed {
+    /// A free slot.
+    Slot(LaneIdx),
+    /// Another task lends the slot, so only a pause or the rate limit of the lane can hold the task up.
+    Gate(LaneIdx),
+}
+
+impl LaneNeed {
+    fn number(self) -> usize {
+        match self {
+            LaneNeed::Slot(lane) => 2 * lane.number(),
+            LaneNeed::Gate(lane) => 2 * lane.number() + 1,
+        }
+    }
+}
+
+/// What the tasks below a node have in common, and those below its parent have not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
     /// A lane, a fair key, or both.
     Needs {
-        /// The lane that tasks below need, or `NONE`.
-        lane: u32,
-        /// Where the shared lanes end: the fair key of all tasks below. Elsewhere `NONE`.
-        key: u32,
+        need: Option<LaneNeed>,
+        /// Where the shared lanes end: the fair key of all tasks below.
+        key: Option<FairKeyIdx>,
     },
     /// At the end of the external half: what workers ask for.
     Offers {
         /// The home lane of the tasks here.
-        home: u32,
+        home: LaneIdx,
         /// Their kind.
-        kind: u32,
+        kind: KindIdx,
     },
 }
 
-impl Step {
-    /// The step that leads nowhere.
-    pub(crate) const NONE: Step = Step::Needs { lane: NONE, key: NONE };
+impl Edge {
+    /// The edge to a root.
+    pub(crate) const ROOT: Edge = Edge::Needs { need: None, key: None };
 
-    pub(crate) fn lane(self) -> u32 {
+    pub(crate) fn key(self) -> Option<FairKeyIdx> {
         match self {
-            Step::Needs { lane, .. } => lane,
-            Step::Offers { .. } => NONE,
+            Edge::Needs { key, .. } => key,
+            Edge::Offers { .. } => None,
         }
     }
 
-    pub(crate) fn key(self) -> u32 {
+    pub(crate) fn need(self) -> Option<LaneNeed> {
         match self {
-            Step::Needs { key, .. } => key,
-            Step::Offers { .. } => NONE,
+            Edge::Needs { need, .. } => need,
+            Edge::Offers { .. } => None,
+        }
+    }
+
+    /// The edge as a number for hashing, which costs less than to hash its parts. Few edges share a number.
+    pub(crate) fn hash_bits(self) -> u64 {
+        let (upper, lower) = match self {
+            Edge::Needs { need, key } => {
+                (need.map_or(0, |need| need.number() + 1), key.map_or(0, |key| key.number() + 1))
+            }
+            Edge::Offers { home, kind } => (home.number(), kind.number()),
+        };
+        (upper as u64) << 32 | lower as u64
+    }
+}
+
+/// The nodes that have a need or a fair key in common.
+#[derive(Clone, Copy)]
+pub(crate) enum NodeList {
+    OfNeed(LaneNeed),
+    OfKey(FairKeyIdx),
+}
+
+impl NodeList {
+    /// The links of a node on the list of its need.
+    pub(crate) const NEED: usize = 0;
+    /// The links of a node on the list of its key.
+    const KEY: usize = 1;
+
+    /// Which of the links of a node belong to the list.
+    pub(crate) fn links(self) -> usize {
+        match self {
+            NodeList::OfNeed(_) => NodeList::NEED,
+            NodeList::OfKey(_) => NodeList::KEY,
+        }
+    }
+
+    /// Which list it is among those of its sort.
+    pub(crate) fn number(self) -> usize {
+        match self {
+            NodeList::OfNeed(need) => need.number(),
+            NodeList::OfKey(key) => key.number(),
         }
     }
 }
@@ -94,10 +158,11 @@ enum SeatKind {
 /// behind others needs the first alone.
 #[repr(C, align(64))]
 pub(crate) struct Node {
-    pub(crate) step: Step,
-    pub(crate) parent: u32,
-    /// The route whose plain tasks stand here, or `NONE`.
-    pub(crate) route: u32,
+    pub(crate) edge: Edge,
+    /// Roots have none.
+    pub(crate) parent: Option<NodeIdx>,
+    /// The route whose plain tasks stand here.
+    pub(crate) route: Option<RouteIdx>,
     /// Its lane can give no slot now.
     pub(crate) closed: bool,
     /// Where it sits.
@@ -105,17 +170,17 @@ pub(crate) struct Node {
     /// The tasks that need no further lane.
     pub(crate) tasks: Ordered<Place>,
     seat_rank: Rank,
-    /// The tag of the key, where the step has one.
+    /// The tag of the key, where the edge has one.
     pub(crate) tag: u64,
     pub(crate) seats: Option<Box<Seats>>,
     pub(crate) children: u32,
     /// Its children are a linked list: the first, and each one's neighbours.
-    pub(crate) first_child: u32,
-    pub(crate) previous: u32,
-    pub(crate) next: u32,
-    /// Its neighbours on each of its lists.
-    pub(crate) next_by: [u32; 2],
-    pub(crate) previous_by: [u32; 2],
+    pub(crate) first_child: Option<NodeIdx>,
+    pub(crate) previous: Option<NodeIdx>,
+    pub(crate) next: Option<NodeIdx>,
+    /// Its neighbours on each [`NodeList`].
+    pub(crate) next_on: [Option<NodeIdx>; 2],
+    pub(crate) previous_on: [Option<NodeIdx>; 2],
 }
 
 /// The many children of a node, those that have a seat.
@@ -126,23 +191,23 @@ pub(crate) struct Seats {
 }
 
 impl Node {
-    pub(crate) fn new(step: Step, parent: u32, tag: u64, closed: bool) -> Node {
+    pub(crate) fn new(edge: Edge, parent: Option<NodeIdx>, tag: u64, closed: bool) -> Node {
         Node {
-            step,
+            edge,
             parent,
             tag,
             closed,
             seat: SeatKind::Nowhere,
             seat_rank: Rank { upper: 0, lower: 0 },
             children: 0,
-            first_child: NONE,
-            previous: NONE,
-            next: NONE,
+            first_child: None,
+            previous: None,
+            next: None,
             tasks: Ordered::default(),
             seats: None,
-            route: NONE,
-            next_by: [NONE; 2],
-            previous_by: [NONE; 2],
+            route: None,
+            next_on: [None; 2],
+            previous_on: [None; 2],
         }
     }
 
@@ -167,7 +232,7 @@ impl Node {
     }
 
     pub(crate) fn seated(&self, rank: Rank) -> Rank {
-        if self.step.key() == NONE { rank } else { rank.with_tag(self.tag) }
+        if self.edge.key().is_some() { rank.with_tag(self.tag) } else { rank }
     }
 }
 
@@ -176,6 +241,11 @@ mod tests {
     use std::cmp::Reverse;
 
     use super::*;
+
+    #[test]
+    fn a_node_takes_two_lines_of_the_cache() {
+        assert_eq!(size_of::<Node>(), 128);
+    }
 
     #[test]
     fn the_level_decides_then_the_turn_then_the_arrival_however_large_they_are() {

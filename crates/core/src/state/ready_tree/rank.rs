@@ -4,41 +4,44 @@ use std::collections::BinaryHeap;
 
 use smallvec::SmallVec;
 
+use crate::state::ready_tree::Line;
 use crate::state::ready_tree::iter::BestFirst;
-use crate::state::ready_tree::node::{Node, Rank, Seat};
+use crate::state::ready_tree::node::{Node, NodeIdx, NodeList, Rank, Seat};
 use crate::state::ready_tree::ranked_list::Place;
-use crate::state::ready_tree::{By, EXTERNAL, Line, NONE};
+use crate::state::task::TaskIdx;
 
 impl Line {
     /// Whether being passed over counts for what waits below a closed node. Where only the tasks of this one
     /// leaf take the lane's slots, in order, none of them can starve.
     fn counts(&self, node: &Node) -> bool {
-        node.closed && (node.children > 0 || self.listed(By::Lane, node.step.lane()).nth(1).is_some())
+        let is_one_of_several =
+            || node.edge.need().is_some_and(|need| self.listed(NodeList::OfNeed(need)).nth(1).is_some());
+        node.closed && (node.children > 0 || is_one_of_several())
     }
 
-    fn best_open_child(&self, id: u32) -> Option<(Rank, u32)> {
-        match &self.nodes[id as usize].seats {
+    fn best_open_child(&self, id: NodeIdx) -> Option<(Rank, NodeIdx)> {
+        match &self.nodes[id].seats {
             Some(seats) => seats.open.first(),
             None => {
-                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
+                let open = self.children(id).filter(|child| !self.nodes[*child].closed);
                 open.filter_map(|child| Some((self.best_open(child)?, child))).min()
             }
         }
     }
 
-    fn best_shut_child(&self, id: u32) -> Option<(Rank, u32)> {
-        match &self.nodes[id as usize].seats {
+    fn best_shut_child(&self, id: NodeIdx) -> Option<(Rank, NodeIdx)> {
+        match &self.nodes[id].seats {
             Some(seats) => seats.shut.first(),
             None => {
-                let shut = self.children(id).filter(|child| self.counts(&self.nodes[*child as usize]));
+                let shut = self.children(id).filter(|child| self.counts(&self.nodes[*child]));
                 shut.filter_map(|child| Some((self.best_of_all(child)?, child))).min()
             }
         }
     }
 
     /// The best task below a node that may run, if the node's own lane lets it.
-    pub(crate) fn best_open(&self, id: u32) -> Option<Rank> {
-        let node = &self.nodes[id as usize];
+    pub(crate) fn best_open(&self, id: NodeIdx) -> Option<Rank> {
+        let node = &self.nodes[id];
         let own = node.own_best();
         if node.children == 0 {
             return own;
@@ -48,15 +51,15 @@ impl Line {
     }
 
     /// The best task below a node that could run were the node open, or waits behind a closed child.
-    fn best_of_all(&self, id: u32) -> Option<Rank> {
-        let node = &self.nodes[id as usize];
+    fn best_of_all(&self, id: NodeIdx) -> Option<Rank> {
+        let node = &self.nodes[id];
         let shut = self.best_shut_child(id).map(|(rank, _)| node.seated(rank));
         [self.best_open(id), shut].into_iter().flatten().min()
     }
 
     /// Where a node should sit, if its siblings are many.
-    pub(crate) fn seat_of(&self, id: u32) -> Seat {
-        let node = &self.nodes[id as usize];
+    pub(crate) fn seat_of(&self, id: NodeIdx) -> Seat {
+        let node = &self.nodes[id];
         if !node.closed {
             self.best_open(id).map_or(Seat::Nowhere, Seat::Open)
         } else if self.counts(node) {
@@ -67,11 +70,12 @@ impl Line {
     }
 
     /// Puts a node where it belongs among its siblings after a change in or below it, and so on upwards.
-    pub(crate) fn refresh(&mut self, mut id: u32) {
-        while id > EXTERNAL {
-            let parent = self.nodes[id as usize].parent;
-            if self.nodes[parent as usize].seats.is_some() {
-                let (old, new) = (self.nodes[id as usize].seat(), self.seat_of(id));
+    pub(crate) fn refresh(&mut self, mut id: NodeIdx) {
+        let mut next = self.nodes[id].parent;
+        while let Some(parent) = next {
+            next = self.nodes[parent].parent;
+            if self.nodes[parent].seats.is_some() {
+                let (old, new) = (self.nodes[id].seat(), self.seat_of(id));
                 if old == new {
                     return;
                 }
@@ -81,9 +85,9 @@ impl Line {
         }
     }
 
-    fn reseat(&mut self, id: u32, parent: u32, old: Seat, new: Seat) {
-        self.nodes[id as usize].set_seat(new);
-        let Some(mut seats) = self.nodes[parent as usize].seats.take() else { return };
+    fn reseat(&mut self, id: NodeIdx, parent: NodeIdx, old: Seat, new: Seat) {
+        self.nodes[id].set_seat(new);
+        let Some(mut seats) = self.nodes[parent].seats.take() else { return };
         match new {
             Seat::Open(rank) => seats.open.insert(rank, id),
             Seat::Shut(rank) => seats.shut.insert(rank, id),
@@ -94,20 +98,25 @@ impl Line {
             Seat::Shut(_) => seats.shut.leave(|place| self.sits(parent, place, Seat::Shut)),
             Seat::Nowhere => {}
         }
-        self.nodes[parent as usize].seats = Some(seats);
+        self.nodes[parent].seats = Some(seats);
     }
 
     /// Whether the child still sits where a seat of its parent says it does.
-    pub(crate) fn sits(&self, parent: u32, (rank, id): &(Rank, u32), seat: impl Fn(Rank) -> Seat) -> bool {
-        let node = self.nodes.get(*id as usize);
-        node.is_some_and(|node| node.parent == parent && node.seat() == seat(*rank))
+    pub(crate) fn sits(
+        &self,
+        parent: NodeIdx,
+        (rank, id): &(Rank, NodeIdx),
+        seat: impl Fn(Rank) -> Seat,
+    ) -> bool {
+        let node = self.nodes.get(*id);
+        node.is_some_and(|node| node.parent == Some(parent) && node.seat() == seat(*rank))
     }
 
     /// The best task of a half of the line that may run now.
-    pub(crate) fn best(&self, half: u32) -> Option<u32> {
+    pub(crate) fn best(&self, half: NodeIdx) -> Option<TaskIdx> {
         let mut id = half;
         loop {
-            let node = &self.nodes[id as usize];
+            let node = &self.nodes[id];
             if node.children == 0 {
                 return node.tasks.first().map(|(_, task)| task);
             }
@@ -115,8 +124,8 @@ impl Line {
             match &node.seats {
                 Some(seats) if node.tasks.is_empty() => id = seats.open.first()?.1,
                 None if node.tasks.is_empty() && node.children == 1 => {
-                    id = node.first_child;
-                    if self.nodes[id as usize].closed {
+                    id = node.first_child?;
+                    if self.nodes[id].closed {
                         return None;
                     }
                 }
@@ -126,14 +135,14 @@ impl Line {
     }
 
     /// The best task below a node that may run, if the node's own lane lets it, and its rank.
-    fn best_below(&self, id: u32) -> Option<(Rank, u32)> {
-        let node = &self.nodes[id as usize];
+    fn best_below(&self, id: NodeIdx) -> Option<(Rank, TaskIdx)> {
+        let node = &self.nodes[id];
         let own = node.tasks.first().map(|(place, task)| (Rank::new(place, node.tag), task));
         let child = match &node.seats {
             _ if node.children == 0 => return own,
             Some(seats) => seats.open.first().and_then(|(_, child)| self.best_below(child)),
             None => {
-                let open = self.children(id).filter(|child| !self.nodes[*child as usize].closed);
+                let open = self.children(id).filter(|child| !self.nodes[*child].closed);
                 open.filter_map(|child| self.best_below(child)).min()
             }
         };
@@ -143,7 +152,7 @@ impl Line {
 
     /// The best tasks of a half that may run now, best first, one for each node that holds tasks. The caller
     /// takes the first whose home lane and kind it likes.
-    pub(crate) fn best_first(&self, half: u32) -> BestFirst<'_> {
+    pub(crate) fn best_first(&self, half: NodeIdx) -> BestFirst<'_> {
         let mut search = BestFirst { line: self, heads: BinaryHeap::new() };
         search.enter(half);
         search
@@ -152,15 +161,15 @@ impl Line {
     /// The tasks that a grant of `task` (which stands at `place` in `leaf`) passes over: for each lane on
     /// its way the best task that waits behind a closed lane and came before it. Whose turn it is does not
     /// matter: a task's key may be charged for others of its home lane for ever while another lane is closed to it.
-    pub(crate) fn passed_over(&self, leaf: u32, place: Place) -> SmallVec<[u32; 2]> {
+    pub(crate) fn passed_over(&self, leaf: NodeIdx, place: Place) -> SmallVec<[TaskIdx; 2]> {
         let mut passed = SmallVec::new();
-        let mut id = leaf;
+        let mut next = Some(leaf);
         let granted = Rank::new(place, 0);
-        while id != NONE {
-            let node = &self.nodes[id as usize];
+        while let Some(id) = next {
+            let node = &self.nodes[id];
             let has_other_ways = match node.children {
                 0 => false,
-                1 => self.nodes[node.first_child as usize].closed,
+                1 => node.first_child.is_some_and(|child| self.nodes[child].closed),
                 _ => true,
             };
             if has_other_ways
@@ -169,15 +178,15 @@ impl Line {
             {
                 passed.extend(self.first_of_all(child));
             }
-            id = node.parent;
+            next = node.parent;
         }
         passed
     }
 
     /// The task that [`best_of_all`](Line::best_of_all) ranks.
-    fn first_of_all(&self, mut id: u32) -> Option<u32> {
+    fn first_of_all(&self, mut id: NodeIdx) -> Option<TaskIdx> {
         loop {
-            let node = &self.nodes[id as usize];
+            let node = &self.nodes[id];
             let shut = self.best_shut_child(id).map(|(rank, child)| (node.seated(rank), child));
             match shut {
                 Some((rank, child)) if self.best_open(id).is_none_or(|open| rank < open) => id = child,

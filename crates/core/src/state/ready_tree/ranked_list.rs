@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::state::task::TaskIdx;
+
 /// A chunk is split when it grows beyond this. Small enough to shift, large enough to have few.
 const CHUNK_MAX: usize = 256;
 
@@ -41,7 +43,7 @@ impl<K> Default for Ordered<K> {
     }
 }
 
-type Chunk<K> = VecDeque<(K, u32)>;
+type Chunk<K> = VecDeque<(K, TaskIdx)>;
 
 /// Boxed, because most lists have none.
 struct Rest<K>(Option<Box<Chunks<K>>>);
@@ -81,7 +83,7 @@ impl<K> Rest<K> {
 }
 
 impl<K: Ord + Copy> Ordered<K> {
-    pub(crate) fn first(&self) -> Option<(K, u32)> {
+    pub(crate) fn first(&self) -> Option<(K, TaskIdx)> {
         self.first.front().copied()
     }
 
@@ -95,7 +97,7 @@ impl<K: Ord + Copy> Ordered<K> {
 
     /// What stands at `place`.
     #[inline]
-    pub(crate) fn find(&self, place: K) -> Option<u32> {
+    pub(crate) fn find(&self, place: K) -> Option<TaskIdx> {
         // Most are asked for in order.
         if let Some((_, task)) = self.first().filter(|(first, _)| *first == place) {
             return Some(task);
@@ -104,7 +106,7 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     #[inline(never)]
-    fn find_between(&self, place: K) -> Option<u32> {
+    fn find_between(&self, place: K) -> Option<TaskIdx> {
         let chunk = self.chunk(self.chunk_of(place))?;
         let index = chunk.binary_search_by_key(&place, |(other, _)| *other).ok()?;
         chunk.get(index).map(|(_, task)| *task)
@@ -114,7 +116,7 @@ impl<K: Ord + Copy> Ordered<K> {
         self.first.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, u32)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, TaskIdx)> {
         self.first.iter().chain(self.rest.iter().flatten()).copied()
     }
 
@@ -145,7 +147,7 @@ impl<K: Ord + Copy> Ordered<K> {
 
     /// Inserts an entry, and says whether it is the first.
     #[inline]
-    pub(crate) fn insert(&mut self, place: K, task: u32) -> bool {
+    pub(crate) fn insert(&mut self, place: K, task: TaskIdx) -> bool {
         // Most come in order.
         let (last, entries) = match &mut self.rest.0 {
             Some(rest) => match rest.list.back_mut() {
@@ -168,7 +170,7 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     #[inline(never)]
-    fn insert_between(&mut self, place: K, task: u32) {
+    fn insert_between(&mut self, place: K, task: TaskIdx) {
         let number = self.chunk_of(place);
         let is_last = number == self.rest.len();
         let chunk = self.chunk_mut(number);
@@ -239,7 +241,7 @@ impl<K: Ord + Copy> Ordered<K> {
     }
 
     /// The entry that stands next before `place`.
-    pub(crate) fn before(&self, place: K) -> Option<(K, u32)> {
+    pub(crate) fn before(&self, place: K) -> Option<(K, TaskIdx)> {
         if self.first()?.0 == place {
             return None;
         }
@@ -269,25 +271,26 @@ impl<K: Ord + Copy> Ordered<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::table::Idx;
 
     #[test]
     fn it_is_a_sorted_list_with_positions() {
         let mut list = Ordered::default();
-        let mut plain: Vec<(Place, u32)> = Vec::new();
+        let mut plain: Vec<(Place, TaskIdx)> = Vec::new();
         let mut number = 7u64;
         let mut grown = 0;
-        for round in 0..20_000u32 {
+        for round in 0..20_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let appended = number >> 60 < 8;
             let place = if appended {
-                Place::new(2, u64::from(round) + (1 << 40))
+                Place::new(2, round as u64 + (1 << 40))
             } else {
                 Place::new((number >> 40 & 3) as u8, number >> 44)
             };
             let at = plain.partition_point(|(other, _)| *other < place);
             if number >> 33 & 7 < 5 && plain.get(at).is_none_or(|(other, _)| *other != place) {
-                plain.insert(at, (place, round));
-                list.insert(place, round);
+                plain.insert(at, (place, Idx::new(round)));
+                list.insert(place, Idx::new(round));
             } else if !plain.is_empty() {
                 let victim = plain.remove((number >> 20) as usize % plain.len()).0;
                 assert!(list.remove(victim));
@@ -326,12 +329,12 @@ mod tests {
         let mut list = Ordered::default();
         let place = |number: usize| Place::new(2, number as u64);
         let all = 4 * CHUNK_MAX;
-        (0..all).for_each(|number| assert_eq!(list.insert(place(number), number as u32), number == 0));
+        (0..all).for_each(|number| assert_eq!(list.insert(place(number), Idx::new(number)), number == 0));
         for number in CHUNK_MAX..3 * CHUNK_MAX {
             assert!(list.remove(place(number)));
             assert_eq!((list.len(), list.position(place(all))), (all - (number + 1 - CHUNK_MAX), list.len()));
         }
-        let left = (0..CHUNK_MAX).chain(3 * CHUNK_MAX..all).map(|number| (place(number), number as u32));
+        let left = (0..CHUNK_MAX).chain(3 * CHUNK_MAX..all).map(|number| (place(number), Idx::new(number)));
         assert!(list.iter().eq(left));
     }
 
@@ -341,19 +344,19 @@ mod tests {
         let place = |number: usize| Place::new(2, number as u64);
         let mut plain: Vec<usize> = (0..3 * CHUNK_MAX).map(|number| 1000 * number).collect();
         for number in &plain {
-            assert_eq!(list.insert(place(*number), *number as u32), *number == 0);
+            assert_eq!(list.insert(place(*number), Idx::new(*number)), *number == 0);
         }
         let mut insert = |list: &mut Ordered<Place>, number: usize| {
-            assert!(!list.insert(place(number), number as u32));
+            assert!(!list.insert(place(number), Idx::new(number)));
             plain.insert(plain.partition_point(|other| *other < number), number);
-            assert!(list.iter().eq(plain.iter().map(|number| (place(*number), *number as u32))));
+            assert!(list.iter().eq(plain.iter().map(|number| (place(*number), Idx::new(*number)))));
         };
-        let last = list.first.back().unwrap().1 as usize;
+        let last = list.first.back().unwrap().1.number();
         // However it has been filled so far, it is full now.
         for number in 1..1 + CHUNK_MAX - list.first.len() {
             insert(&mut list, number);
         }
-        assert_eq!((list.first.len(), list.first.back().unwrap().1 as usize), (CHUNK_MAX, last));
+        assert_eq!((list.first.len(), list.first.back().unwrap().1.number()), (CHUNK_MAX, last));
         insert(&mut list, last + 1);
         let places = plain.iter().map(|number| list.position(place(*number)));
         assert!(places.eq(0..plain.len()));

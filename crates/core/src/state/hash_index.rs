@@ -5,40 +5,42 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use crate::state::table::Idx;
+
 /// Maps keys to table indexes without storing the keys: the caller compares. The seed keeps callers from choosing keys
 /// that collide.
-pub(crate) struct Index {
+pub(crate) struct HashIndex<T> {
     /// Each with half of its hash, so that a table can grow without a look at the keys.
-    entries: HashTable<(u32, u32)>,
+    entries: HashTable<(u32, Idx<T>)>,
     hasher: FixedState,
 }
 
-impl Index {
-    pub(crate) fn new(seed: u64) -> Index {
-        Index { entries: HashTable::new(), hasher: FixedState::with_seed(seed) }
+impl<T> HashIndex<T> {
+    pub(crate) fn new(seed: u64) -> HashIndex<T> {
+        HashIndex { entries: HashTable::new(), hasher: FixedState::with_seed(seed) }
     }
 
     pub(crate) fn hash(&self, key: impl Hash) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The number under `hash` that `is_it` accepts.
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The entry under `hash` that `is_it` accepts.
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(Idx<T>) -> bool) -> Option<Idx<T>> {
         let half = half(hash);
-        let found = self.entries.find(spread(half), |(other, number)| *other == half && is_it(*number));
-        found.map(|(_, number)| *number)
+        let found = self.entries.find(spread(half), |(other, index)| *other == half && is_it(*index));
+        found.map(|(_, index)| *index)
     }
 
-    pub(crate) fn insert(&mut self, hash: u64, number: u32) {
+    pub(crate) fn insert(&mut self, hash: u64, index: Idx<T>) {
         let half = half(hash);
-        self.entries.insert_unique(spread(half), (half, number), |(half, _)| spread(*half));
+        self.entries.insert_unique(spread(half), (half, index), |(half, _)| spread(*half));
     }
 
-    /// Removes `number`, which must be there under `hash`.
-    pub(crate) fn remove(&mut self, hash: u64, number: u32) {
+    /// Removes `index`, which must be there under `hash`.
+    pub(crate) fn remove(&mut self, hash: u64, index: Idx<T>) {
         let half = half(hash);
-        let found = self.entries.find_entry(spread(half), |entry| *entry == (half, number));
-        debug_assert!(found.is_ok(), "an index lost {number}");
+        let found = self.entries.find_entry(spread(half), |entry| *entry == (half, index));
+        debug_assert!(found.is_ok(), "a hash index lost {index:?}");
         if let Ok(found) = found {
             found.remove();
         }
@@ -89,10 +91,10 @@ pub(crate) mod tests {
 
     #[test]
     fn it_finds_what_is_there_and_nothing_else_whoever_collides() {
-        let (mut index, mut model) = (Index::new(1), BTreeMap::new());
+        let (mut index, mut model) = (HashIndex::<()>::new(1), BTreeMap::new());
         let mut random = 1u64;
         let mut removed = 0;
-        for number in 0..4000u32 {
+        for number in 0..4000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let key = random >> 58;
             match model.remove(&key) {
@@ -101,8 +103,8 @@ pub(crate) mod tests {
                     removed += 1;
                 }
                 None => {
-                    index.insert(hash_of(key), number);
-                    model.insert(key, number);
+                    index.insert(hash_of(key), Idx::new(number));
+                    model.insert(key, Idx::new(number));
                 }
             }
             for key in 0..64 {
@@ -117,10 +119,10 @@ pub(crate) mod tests {
 
     #[test]
     fn an_empty_one_has_nothing_and_gives_its_memory_back() {
-        let mut index = Index::new(1);
+        let mut index = HashIndex::<()>::new(1);
         assert_eq!(index.find(0, |_| true), None);
-        index.insert(5, 1);
-        index.remove(5, 1);
+        index.insert(5, Idx::new(1));
+        index.remove(5, Idx::new(1));
         index.shrink();
         assert_eq!((index.entries.capacity(), index.find(5, |_| true)), (0, None));
     }
