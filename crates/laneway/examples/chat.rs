@@ -6,10 +6,10 @@
 //! cargo run -p laneway --example chat
 //! ```
 //!
-//! Whatever you type is sent at once. `/queue steer` (or collect, followup, steer-backlog, interrupt, reject, latest) says
-//! what becomes of messages while the agent works, `/queue` shows that, `/stop` stops, `/new` starts afresh, an
-//! empty line waits for five seconds, a dot for one, and the end of the input until everything is answered. With `--script`
-//! the clock is not real: what is typed comes from a file or a pipe, and the five seconds pass at once.
+//! Each line is sent at once. `/queue steer` (or collect, followup, steer-backlog, interrupt, reject, latest) sets what
+//! happens to messages while the agent works, and `/queue` shows it. `/stop` stops, and `/new` starts a new conversation.
+//! An empty line waits for five seconds, a dot for one, and the end of the input until everything is answered. With
+//! `--script`, lines come from a file or a pipe, and the clock is virtual, so the five seconds pass at once.
 
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;

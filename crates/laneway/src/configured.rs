@@ -1,7 +1,6 @@
-//! A queue as a configuration file describes it, and as the file changes.
+//! A queue that follows a configuration file.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -42,7 +41,7 @@ pub struct Configured {
 struct Source {
     path: PathBuf,
     environment: Option<Environment>,
-    /// What the program itself runs, whatever the file says.
+    /// The kinds that the program runs itself, whatever the file says.
     kinds: BTreeSet<Name>,
     has_own_store: bool,
     /// One change at a time.
@@ -50,18 +49,22 @@ struct Source {
     config: Mutex<Arc<Config>>,
 }
 
-/// Why a configuration did not take effect. Nothing of it did.
-#[derive(Debug)]
+/// Why a configuration did not take effect. None of it did.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Something in the file or the environment is wrong: all of it is told.
-    Wrong(Errors),
+    /// The file or the environment is wrong; holds every error.
+    #[error(transparent)]
+    Wrong(#[from] Errors),
     /// It asks for something that only the server, or a store of the program's own, can do.
+    #[error("{0}")]
     NotHere(String),
     /// The store cannot change while it is in use.
+    #[error("the store cannot change while it is in use; open the queue again")]
     StoreChanged,
     /// The queue could not be opened or changed.
-    Queue(Error),
+    #[error(transparent)]
+    Queue(#[from] Error),
 }
 
 impl FromConfig {
@@ -70,7 +73,7 @@ impl FromConfig {
         FromConfig { path, environment: None, store: None, kinds, options }
     }
 
-    /// Says who runs tasks of a kind, in place of what the file says; see [`Handle::handler`].
+    /// Runs tasks of a kind, instead of the handler in the file; see [`Handle::handler`].
     pub fn handler<P, R, F, Fut>(mut self, kind: impl Into<Arc<str>>, function: F) -> FromConfig
     where
         P: DeserializeOwned + Send + 'static,
@@ -160,13 +163,13 @@ impl IntoFuture for FromConfig {
 }
 
 impl Configured {
-    /// What the file says now, with where each value comes from.
+    /// The configuration in force, with where each value comes from.
     pub fn config(&self) -> Arc<Config> {
         self.source.config()
     }
 
-    /// Reads the file again and lets it hold: all of it or, with the error, none. What was changed about lanes by other
-    /// means is gone then; what runs goes on.
+    /// Reads the file again and applies it: all of it or, with the error, none. It replaces settings of lanes that were
+    /// changed by other means. Running tasks go on.
     pub async fn reload(&self) -> Result<(), ConfigError> {
         let _one_at_a_time = self.source.changing.lock().await;
         let (before, source) = (self.config(), &self.source);
@@ -175,7 +178,7 @@ impl Configured {
             return Err(ConfigError::StoreChanged);
         }
         let programs = programs(&config, &source.kinds)?;
-        // The only steps that can fail come first.
+        // Only these two steps can fail, so they come first.
         self.lanes.settle(config.lane_blocks()).await?;
         self.lanes.configure_messages(config.messages.settings()).await?;
         let is_gone = |old: &&KindHandler| {
@@ -208,12 +211,12 @@ impl Source {
 fn load(path: &std::path::Path, environment: Option<&[(String, String)]>) -> Result<Config, ConfigError> {
     let own: Environment = match environment {
         Some(given) => given.to_vec(),
-        // A variable that is no text is none of ours.
+        // Laneway reads no variable that is not text.
         None => std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),
     };
-    laneway_config::load(path, Profile::LIBRARY, own).map_err(ConfigError::Wrong)
+    Ok(laneway_config::load(path, Profile::LIBRARY, own)?)
 }
 
 fn tool_calls(config: &Config) -> ToolCalls {
@@ -251,25 +254,4 @@ fn program(handler: &KindHandler) -> Result<Program, ConfigError> {
         Some(dir) => program.dir(dir.clone()),
         None => program,
     })
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigError::Wrong(errors) => errors.fmt(f),
-            ConfigError::NotHere(what) => write!(f, "{what}"),
-            ConfigError::StoreChanged => {
-                write!(f, "the store cannot change while it is in use; open the queue anew")
-            }
-            ConfigError::Queue(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-impl From<Error> for ConfigError {
-    fn from(error: Error) -> ConfigError {
-        ConfigError::Queue(error)
-    }
 }

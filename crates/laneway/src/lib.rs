@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! The same queue, told where to keep its file, survives `kill -9`. What shall outlive the program cannot be a
-//! closure: it is a kind and a payload, and a handler that runs the kind.
+//! With a directory, the same queue survives `kill -9`. Work that outlives the program cannot be a closure: it is a kind
+//! and a payload, and a handler that runs the kind.
 //!
 //! ```
 //! use laneway::{Context, Laneway, Task};
@@ -87,18 +87,18 @@ impl Laneway {
         Laneway(Handle::in_memory(options))
     }
 
-    /// The queue in this directory, which is made if it is not there: await what this returns.
+    /// Opens the queue in this directory, which is made if it is not there. Await the result.
     ///
-    /// Everything that was accepted before goes on. One process has the directory at a time; another is told who.
+    /// Everything that was accepted before goes on. One process has the directory at a time; another gets an error that names it.
     pub fn open(dir: impl Into<PathBuf>) -> Open {
         Open::new(dir.into())
     }
 
-    /// The queue that a configuration file (`.hcl`, `.json5`, `.json` or `.toml`) describes: await what this returns.
+    /// Opens the queue that a configuration file (`.hcl`, `.json5`, `.json` or `.toml`) describes. Await the result.
     ///
-    /// Taken from it, and from the environment above it: the store; all settings of lanes, those in the blocks of agents
-    /// and in `queue` included; how tool calls run; and `handler` blocks with a command. Who listens, runs agents and
-    /// watches the clock is the server; what the file says about that is in [`Configured::config`].
+    /// The library applies the store, all settings of lanes (also those in the blocks of agents and in `queue`), how tool
+    /// calls run, and `handler` blocks with a command. The environment overrides the file. Listening, agents and schedules
+    /// are for the server; [`Configured::config`] has their values.
     pub fn from_config(path: impl Into<PathBuf>) -> FromConfig {
         FromConfig::new(path.into())
     }

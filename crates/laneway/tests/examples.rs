@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Runs an example as `cargo test` has built it beside this test.
+/// Runs an example as `cargo test` has built it.
 fn check(example: &str, expected: &str) {
     check_with(example, &[], "", expected);
 }

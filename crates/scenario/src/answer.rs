@@ -1,12 +1,12 @@
-//! Answers to questions, in words.
+//! Answers questions of a script.
 
 use laneway_core::{Blocker, DeadLetter, LaneStats, LaneView, Scheduler, TaskId, TaskStatus, TaskView};
 
+use crate::describe::{Describer, count, limit};
 use crate::script::Query;
-use crate::tell::{Teller, count, limit};
 
 /// The answer to a question, one line or more.
-pub(crate) fn answer(lanes: &Scheduler, teller: &Teller, query: &Query) -> Vec<String> {
+pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) -> Vec<String> {
     match query {
         Query::Show(name) => match lanes.lane(name) {
             Some(view) => vec![show(&view)],
@@ -15,34 +15,38 @@ pub(crate) fn answer(lanes: &Scheduler, teller: &Teller, query: &Query) -> Vec<S
             }
         },
         Query::Lanes => or_else(lanes.lanes().iter().map(show).collect(), "no lanes"),
-        Query::Place(task) => vec![place(lanes, teller, *task)],
-        Query::Explain(task) => vec![explain(lanes, teller, *task)],
+        Query::Place(task) => vec![place(lanes, describer, *task)],
+        Query::Explain(task) => vec![explain(lanes, describer, *task)],
         Query::Task(task) => match lanes.task(*task) {
-            Some(view) => vec![describe(&view, teller)],
-            None => vec![format!("{} is not live", teller.name(*task))],
+            Some(view) => vec![describe(&view, describer)],
+            None => vec![format!("{} is not live", describer.name(*task))],
         },
         Query::Letters => {
-            or_else(lanes.dead_letters().map(|dead| letter(dead, teller)).collect(), "no letters")
+            or_else(lanes.dead_letters().map(|dead| letter(dead, describer)).collect(), "no letters")
         }
         Query::Pending => {
-            let told = lanes.pending_external().iter().map(|view| pending(view, lanes, teller)).collect();
+            let told = lanes.pending_external().iter().map(|view| pending(view, lanes, describer)).collect();
             or_else(told, "nothing pending")
         }
         Query::Stats(word) => or_else(stats(lanes, word), "no statistics"),
-        Query::Session(key) => vec![teller.session(key, lanes.session(key))],
-        Query::Message(message) => vec![teller.message_status(*message, lanes.message(*message))],
-        Query::Content(turn) => teller.content(lanes, *turn),
+        Query::Session(key) => vec![describer.session(key, lanes.session(key))],
+        Query::Message(message) => vec![describer.message_status(*message, lanes.message(*message))],
+        Query::Content(turn) => describer.content(lanes, *turn),
         Query::Aside => {
             let aside = lanes.messages_set_aside();
             let aside = aside.map(|(session, message)| {
-                format!("set aside in {session}: {} {:?}", teller.name(TaskId(message.id.0)), &*message.text)
+                format!(
+                    "set aside in {session}: {} {:?}",
+                    describer.name(TaskId(message.id.0)),
+                    &*message.text
+                )
             });
             or_else(aside.collect(), "nothing set aside")
         }
         Query::Offered(turn) => {
             let fence = lanes.task(*turn).and_then(|view| view.running).map(|running| running.fence);
             let offered = fence.map(|fence| lanes.offered_steering(*turn, fence)).unwrap_or_default();
-            vec![teller.steering_reply(&offered)]
+            vec![describer.steering_reply(&offered)]
         }
         Query::Wakeup => match lanes.next_wakeup() {
             Some(at) => vec![format!("next wakeup at {at}")],
@@ -63,8 +67,8 @@ fn show(lane: &LaneView<'_>) -> String {
     format!("{numbers}{retrying}, {}{paused}{draining}", limit(lane.settings.max_concurrency))
 }
 
-fn place(lanes: &Scheduler, teller: &Teller, task: TaskId) -> String {
-    let name = teller.name(task);
+fn place(lanes: &Scheduler, describer: &Describer, task: TaskId) -> String {
+    let name = describer.name(task);
     match (lanes.position(task), lanes.task(task).map(|view| view.status)) {
         (Some(place), _) => format!("{name} is number {place} in line"),
         (None, Some(TaskStatus::Running)) => format!("{name} runs"),
@@ -73,9 +77,9 @@ fn place(lanes: &Scheduler, teller: &Teller, task: TaskId) -> String {
     }
 }
 
-fn describe(view: &TaskView, teller: &Teller) -> String {
+fn describe(view: &TaskView, describer: &Describer) -> String {
     let lanes: Vec<&str> = view.lanes.iter().map(|lane| lane.as_str()).collect();
-    let mut text = format!("{} in {}", teller.name(view.id), lanes.join(" + "));
+    let mut text = format!("{} in {}", describer.name(view.id), lanes.join(" + "));
     text.push_str(match view.status {
         TaskStatus::Queued => " is queued",
         TaskStatus::Running => " runs",
@@ -92,44 +96,47 @@ fn describe(view: &TaskView, teller: &Teller) -> String {
     text
 }
 
-fn explain(lanes: &Scheduler, teller: &Teller, task: TaskId) -> String {
-    let name = teller.name(task);
+fn explain(lanes: &Scheduler, describer: &Describer, task: TaskId) -> String {
+    let name = describer.name(task);
     let Some(told) = lanes.explain(task) else { return format!("{name} is not live") };
     if told.blockers.is_empty() {
         return format!("{name} is held up by nothing");
     }
-    let blockers: Vec<String> = told.blockers.iter().map(|blocker| in_words(blocker, teller)).collect();
+    let blockers: Vec<String> = told.blockers.iter().map(|blocker| with_names(blocker, describer)).collect();
     let place = told.position.map_or(String::new(), |place| format!("; number {place} in line"));
     let start = told.starts_in.map_or(String::new(), |length| format!("; starts in about {length}"));
     format!("{name} waits: {}{place}{start}", blockers.join(", "))
 }
 
-fn in_words(blocker: &Blocker, teller: &Teller) -> String {
+fn with_names(blocker: &Blocker, describer: &Describer) -> String {
     match blocker {
         Blocker::NotYet { until } => format!("its time comes at {until}"),
-        Blocker::After { task } => format!("{} must end first", teller.name(*task)),
+        Blocker::After { task } => format!("{} must end first", describer.name(*task)),
         Blocker::BackingOff { until } => format!("its next attempt comes at {until}"),
         Blocker::Paused { lane } => format!("{lane} is paused"),
         Blocker::RateLimited { lane, until } => format!("the rate limit of {lane} lasts until {until}"),
         Blocker::SessionBusy { lane, turn, since } => {
-            format!("{lane} is busy with {} since {since}", teller.name(*turn))
+            format!("{lane} is busy with {} since {since}", describer.name(*turn))
         }
         Blocker::LaneFull { lane, max_concurrency, holders } => {
-            let holders = holders.iter().map(|(task, since)| format!("{} since {since}", teller.name(*task)));
+            let holders =
+                holders.iter().map(|(task, since)| format!("{} since {since}", describer.name(*task)));
             let holders: Vec<String> = holders.collect();
             format!("{} of {lane} taken ({})", count(u64::from(*max_concurrency), "slot"), holders.join(", "))
         }
-        Blocker::Reserved { lane, task } => format!("the slot of {lane} is kept for {}", teller.name(*task)),
+        Blocker::Reserved { lane, task } => {
+            format!("the slot of {lane} is kept for {}", describer.name(*task))
+        }
         Blocker::Unclaimed => "no worker has claimed it".to_owned(),
         Blocker::Behind { tasks } => format!("{tasks} ahead"),
-        other => teller.names.in_words(&format!("{other:?}")),
+        other => describer.names.with_names(&format!("{other:?}")),
     }
 }
 
-fn letter(letter: &DeadLetter, teller: &Teller) -> String {
+fn letter(letter: &DeadLetter, describer: &Describer) -> String {
     let lanes: Vec<&str> = letter.spec.lanes.iter().map(|lane| lane.as_str()).collect();
     let payload = letter.spec.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
-    let (name, kind, at) = (teller.name(letter.task), &letter.spec.kind, letter.at);
+    let (name, kind, at) = (describer.name(letter.task), &letter.spec.kind, letter.at);
     let attempts = count(u64::from(letter.attempts), "attempt");
     format!(
         "letter {name} in {}: {kind}, {payload}, {attempts}, died at {at}: {}",
@@ -138,13 +145,13 @@ fn letter(letter: &DeadLetter, teller: &Teller) -> String {
     )
 }
 
-fn pending(view: &TaskView, scheduler: &Scheduler, teller: &Teller) -> String {
+fn pending(view: &TaskView, scheduler: &Scheduler, describer: &Describer) -> String {
     let lanes: Vec<&str> = view.lanes.iter().map(|lane| lane.as_str()).collect();
     let payload = view.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
     let timeout = view.timeout.map_or("no timeout".to_owned(), |length| format!("timeout {length}"));
     let left =
         view.wait_until.map_or("for ever".to_owned(), |until| until.since(scheduler.now()).to_string());
-    let (name, kind, attempt) = (teller.name(view.id), &view.kind, view.attempts + 1);
+    let (name, kind, attempt) = (describer.name(view.id), &view.kind, view.attempts + 1);
     format!(
         "pending {name} in {}: {kind}, {payload}, attempt {attempt}, {timeout}, waits {left}",
         lanes.join(" + ")

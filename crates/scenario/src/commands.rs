@@ -1,19 +1,18 @@
-//! The words of the language.
+//! The commands of the language.
 
 use laneway_core::{
     CancelReason, Command, Fence, LaneName, MessageId, Millis, Name, Outcome, Parent, Pattern, Selector,
     TaskId, ToolBatch, ToolCall, ToolLane, duration,
 };
 
-use crate::error::{Wrong, wrong};
+use crate::error::{LineError, wrong};
 use crate::names::Names;
 use crate::script::{Action, Query, Report, Watched};
-use crate::session_words::{about_message, about_session, message, messages, send};
-use crate::spec_words::submit;
-use crate::words::{Words, lane, name, number, pair, task, tasks};
+use crate::session_commands::{message, message_command, messages, send, session_command};
+use crate::submit_command::submit;
+use crate::tokens::{Tokens, lane, name, number, pair, task, tasks};
 
-/// Every command and how its arguments are written. `quietly` before a command tells only how often each thing
-/// happened.
+/// Every command and the form of its arguments. `quietly` before a command shows only how often each event happened.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("lane", "LANE key=value… (one or more settings; the others stay)"),
     ("unset", "LANE"),
@@ -64,7 +63,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("pending", ""),
     ("stats", "LANE or PATTERN"),
     ("wakeup", ""),
-    ("say", "anything, to be read beside what happens"),
+    ("say", "anything, as a comment in the output"),
     ("watch", "lanes (all but global), or LANE[,LANE…], or nothing"),
 ];
 
@@ -72,9 +71,9 @@ pub const COMMANDS: &[(&str, &str)] = &[
 pub(crate) fn read_command(
     command: &str,
     arguments: &str,
-    words: &mut Words,
+    words: &mut Tokens,
     names: &mut Names,
-) -> Result<Action, Wrong> {
+) -> Result<Action, LineError> {
     match command {
         "lane" => configure(words),
         "unset" => Ok(Action::Configure { lanes: pattern(words)?, settings: None }),
@@ -85,7 +84,7 @@ pub(crate) fn read_command(
         }
         "claim" => claim(words),
         "finish" | "fail" | "stopped" | "heartbeat" | "lapse" => report(command, words, names),
-        "cancel" | "leave" | "priority" | "discard" | "redrive" => about_tasks(command, words, names),
+        "cancel" | "leave" | "priority" | "discard" | "redrive" => task_command(command, words, names),
         "clear" => {
             let which = Selector { lane: Some(lane(&words.need("the lane")?)?), ..Selector::default() };
             one(Command::CancelWaiting { which, reason: CancelReason::Cleared })
@@ -102,9 +101,9 @@ pub(crate) fn read_command(
         }
         "send" => send(words, names),
         "messages" | "channel" => messages(command, words),
-        "queue" | "clear-session" | "interrupt" | "stop-session" => about_session(command, words),
-        "withdraw" | "move" | "send-now" | "resend" => about_message(command, words, names),
-        "steering" | "take" => about_steering(command, words, names),
+        "queue" | "clear-session" | "interrupt" | "stop-session" => session_command(command, words),
+        "withdraw" | "move" | "send-now" | "resend" => message_command(command, words, names),
+        "steering" | "take" => steering_command(command, words, names),
         "say" => Ok(Action::Say(words.rest())),
         "tick" => one(Command::Tick),
         "watch" => watch(words),
@@ -112,29 +111,24 @@ pub(crate) fn read_command(
     }
 }
 
-fn one(command: Command) -> Result<Action, Wrong> {
+fn one(command: Command) -> Result<Action, LineError> {
     Ok(Action::Commands(vec![command]))
 }
 
-fn pattern(words: &mut Words) -> Result<Pattern, Wrong> {
+fn pattern(words: &mut Tokens) -> Result<Pattern, LineError> {
     Ok(Pattern::new(words.need("the lane")?)?)
 }
 
-fn configure(words: &mut Words) -> Result<Action, Wrong> {
+fn configure(words: &mut Tokens) -> Result<Action, LineError> {
     let lanes = pattern(words)?;
-    let mut settings = Vec::new();
-    while let Some(word) = words.next() {
-        let (key, value) = pair(&word)?;
-        settings.push((key.to_owned(), value.to_owned()));
-    }
-    Ok(Action::Configure { lanes, settings: Some(settings) })
+    Ok(Action::Configure { lanes, settings: Some(words.pairs()?) })
 }
 
-fn fence(words: &mut Words) -> Result<Option<Fence>, Wrong> {
+fn fence(words: &mut Tokens) -> Result<Option<Fence>, LineError> {
     words.next_after('#').map(|word| number("fence", &word).map(Fence)).transpose()
 }
 
-fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+fn report(command: &str, words: &mut Tokens, names: &mut Names) -> Result<Action, LineError> {
     let tasks = tasks(&words.need("the task")?, names)?;
     let fence = fence(words)?;
     let report = match command {
@@ -152,11 +146,11 @@ fn report(command: &str, words: &mut Words, names: &mut Names) -> Result<Action,
     Ok(Action::Report { tasks, fence, report })
 }
 
-fn about_steering(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+fn steering_command(command: &str, words: &mut Tokens, names: &mut Names) -> Result<Action, LineError> {
     let tasks = tasks(&words.need("the turn")?, names)?;
     let report = match command {
         "take" if words.next_is("only") => {
-            let list = crate::words::tasks(&words.need("the messages")?, names)?;
+            let list = crate::tokens::tasks(&words.need("the messages")?, names)?;
             Report::TakeSteering(Some(list.into_iter().map(|id| MessageId(id.0)).collect()))
         }
         "take" => Report::TakeSteering(None),
@@ -167,7 +161,7 @@ fn about_steering(command: &str, words: &mut Words, names: &mut Names) -> Result
     Ok(Action::Report { tasks, fence: fence(words)?, report })
 }
 
-fn about_tasks(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+fn task_command(command: &str, words: &mut Tokens, names: &mut Names) -> Result<Action, LineError> {
     let tasks = tasks(&words.need("the task")?, names)?;
     let each =
         |make: &dyn Fn(TaskId) -> Command| Ok(Action::Commands(tasks.iter().copied().map(make).collect()));
@@ -192,7 +186,7 @@ fn about_tasks(command: &str, words: &mut Words, names: &mut Names) -> Result<Ac
     }
 }
 
-fn reason(word: &str) -> Result<CancelReason, Wrong> {
+fn reason(word: &str) -> Result<CancelReason, LineError> {
     match word {
         "caller" => Ok(CancelReason::Caller),
         "cleared" => Ok(CancelReason::Cleared),
@@ -203,7 +197,7 @@ fn reason(word: &str) -> Result<CancelReason, Wrong> {
     }
 }
 
-fn cancel_waiting(words: &mut Words) -> Result<Action, Wrong> {
+fn cancel_waiting(words: &mut Tokens) -> Result<Action, LineError> {
     let mut which = Selector::default();
     while let Some(word) = words.next() {
         match pair(&word)? {
@@ -216,7 +210,7 @@ fn cancel_waiting(words: &mut Words) -> Result<Action, Wrong> {
     one(Command::CancelWaiting { which, reason: CancelReason::Caller })
 }
 
-fn claim(words: &mut Words) -> Result<Action, Wrong> {
+fn claim(words: &mut Tokens) -> Result<Action, LineError> {
     let worker = name(&words.need("the worker")?)?;
     let lanes = words.need("the lane")?;
     let lanes: Result<Vec<Pattern>, _> = lanes.split(',').map(Pattern::new).collect();
@@ -232,11 +226,11 @@ fn claim(words: &mut Words) -> Result<Action, Wrong> {
     one(Command::Claim { worker, lanes: lanes?, kinds, max, lease })
 }
 
-fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
+fn batch(arguments: &str, names: &mut Names) -> Result<Action, LineError> {
     let Some((head, calls)) = arguments.split_once(": ") else {
         return wrong("the colon after the session is missing");
     };
-    let mut head = Words::new(head)?;
+    let mut head = Tokens::new(head)?;
     let session = head.need("the session")?.into();
     let mut batch = ToolBatch {
         session,
@@ -256,7 +250,7 @@ fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
         }
     }
     for call in calls.split(',').filter(|call| !call.trim().is_empty()) {
-        let mut words = Words::new(call)?;
+        let mut words = Tokens::new(call)?;
         let tool = words.need("the tool")?;
         let (tool, lane) = match tool.split_once('/') {
             Some((tool, lane)) => (tool, tool_lane(lane)?),
@@ -269,13 +263,13 @@ fn batch(arguments: &str, names: &mut Names) -> Result<Action, Wrong> {
     one(Command::SubmitBatch(Box::new(batch)))
 }
 
-fn tool_lane(word: &str) -> Result<ToolLane, Wrong> {
+fn tool_lane(word: &str) -> Result<ToolLane, LineError> {
     let lanes = [ToolLane::Control, ToolLane::Query, ToolLane::Execute, ToolLane::Generate];
     let found = lanes.into_iter().find(|lane| lane.as_str() == word);
-    found.ok_or_else(|| Wrong::Script(format!("{word:?} is not control, query, execute or generate")))
+    found.ok_or_else(|| LineError::Script(format!("{word:?} is not control, query, execute or generate")))
 }
 
-fn watch(words: &mut Words) -> Result<Action, Wrong> {
+fn watch(words: &mut Tokens) -> Result<Action, LineError> {
     let what = words.need("what to watch")?;
     Ok(Action::Watch(match &*what {
         "nothing" => Watched::Nothing,
@@ -284,7 +278,7 @@ fn watch(words: &mut Words) -> Result<Action, Wrong> {
     }))
 }
 
-fn query(command: &str, words: &mut Words, names: &mut Names) -> Result<Query, Wrong> {
+fn query(command: &str, words: &mut Tokens, names: &mut Names) -> Result<Query, LineError> {
     match command {
         "show" => Ok(Query::Show(lane(&words.need("the lane")?)?)),
         "lanes" => Ok(Query::Lanes),

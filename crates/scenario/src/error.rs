@@ -1,11 +1,11 @@
 //! What is wrong with a script.
 
-use std::fmt;
-
 use laneway_core::{NameError, SettingError};
+use thiserror::Error;
 
-/// A line of a script that says nothing. Nothing was played.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A line of a script that means nothing. Nothing was played.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {wrong}; {right}")]
 pub struct ScriptError {
     /// Which line, counted from one.
     pub line: usize,
@@ -15,34 +15,20 @@ pub struct ScriptError {
     pub right: String,
 }
 
-impl fmt::Display for ScriptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}; {}", self.line, self.wrong, self.right)
-    }
-}
-
-impl std::error::Error for ScriptError {}
-
-/// Why the words of a line could not be read.
-pub(crate) enum Wrong {
-    /// The script is wrong: in words.
+/// Why a line could not be read.
+#[derive(Debug, Error)]
+pub(crate) enum LineError {
+    /// The script is wrong.
+    #[error("{0}")]
     Script(String),
-    /// The scheduler would not have it: part of the play, since its refusals are what scripts are about.
-    Refused(String),
+    /// The scheduler would refuse the name. A refusal is part of the play, because scripts show refusals.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The scheduler would refuse the setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
 }
 
-impl From<NameError> for Wrong {
-    fn from(error: NameError) -> Wrong {
-        Wrong::Refused(error.to_string())
-    }
-}
-
-impl From<SettingError> for Wrong {
-    fn from(error: SettingError) -> Wrong {
-        Wrong::Refused(error.to_string())
-    }
-}
-
-pub(crate) fn wrong<T>(text: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong::Script(text.into()))
+pub(crate) fn wrong<T>(text: impl Into<String>) -> Result<T, LineError> {
+    Err(LineError::Script(text.into()))
 }

@@ -2,7 +2,7 @@
 //!
 //! A script line is `TIME COMMAND ARGUMENTS`; the time is in milliseconds (or `2s`, `5m`), blank lines and lines
 //! that start with `#` are skipped. Tasks are called by names; `t1..t31` means all of them in turn, and `{}`
-//! in the name of a lane stands for the task's own name. [`COMMANDS`] lists what can be said.
+//! in the name of a lane stands for the task's own name. [`COMMANDS`] lists all commands.
 //!
 //! ```
 //! let lines = laneway_scenario::play("
@@ -17,22 +17,22 @@
 //! # Ok::<(), laneway_scenario::ScriptError>(())
 //! ```
 //!
-//! Between two lines the clock stops at every moment at which the scheduler wants to be woken. After each
-//! step the scheduler's invariants are checked, and at the end that replaying the events and restoring the
-//! saved state both lead to the same state: a scenario that plays to its end has checked these too.
+//! Between two lines the clock stops at every moment at which the scheduler wants to be woken. Each step checks the
+//! invariants of the scheduler. The end checks that replaying the events and restoring the saved state lead to the same
+//! state.
 
 mod answer;
 mod commands;
+mod describe;
+mod describe_sessions;
 mod error;
 mod line;
 mod names;
 mod player;
 mod script;
-mod session_tell;
-mod session_words;
-mod spec_words;
-mod tell;
-mod words;
+mod session_commands;
+mod submit_command;
+mod tokens;
 
 pub use commands::COMMANDS;
 pub use error::ScriptError;

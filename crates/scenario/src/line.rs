@@ -1,21 +1,21 @@
-//! One line of what happened.
+//! One line of output.
 
 use std::fmt;
 
 use laneway_core::Timestamp;
 
-/// One line of what happened. Its text is the time and the words.
+/// One line of output. Its text is the time and the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// When.
     pub at: Timestamp,
     /// What, in words.
     pub text: String,
-    /// How it sounds, for whoever shows it in colour.
+    /// Its sort, for display in colour.
     pub tone: Tone,
 }
 
-/// How a line sounds.
+/// The sort of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Work was accepted or waits on.
@@ -24,7 +24,7 @@ pub enum Tone {
     Start,
     /// Work ended well.
     Success,
-    /// Work is in trouble or ended badly.
+    /// Work is in trouble or has failed.
     Trouble,
     /// A command was refused.
     Refusal,

@@ -48,7 +48,7 @@ impl Names {
     }
 
     /// `text` with each id replaced by its task's name.
-    pub(crate) fn in_words(&self, text: &str) -> String {
+    pub(crate) fn with_names(&self, text: &str) -> String {
         let mut words = String::new();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {

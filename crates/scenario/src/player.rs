@@ -8,14 +8,14 @@ use laneway_core::{
 };
 
 use crate::answer::answer;
-use crate::error::{ScriptError, Wrong};
+use crate::describe::{Describer, Description, lane_change};
+use crate::error::ScriptError;
 use crate::line::{Line, Tone};
 use crate::names::Names;
 use crate::script::{Action, Entry, Report, Watched, read};
-use crate::session_words::change_settings;
-use crate::tell::{Teller, lane_change};
+use crate::session_commands::change_settings;
 
-/// Up to so many live tasks everything is checked after every step; beyond that only after every line.
+/// Up to this many live tasks, the player checks the invariants after every step; beyond that, after every line.
 const CHECKED_AT_EACH_STEP_MAX: usize = 64;
 /// No decision may depend on the seed, so the replay has another one.
 const SEED: u64 = 1;
@@ -45,7 +45,7 @@ fn perform(script: &str, restarts: bool) -> Result<Vec<Line>, ScriptError> {
     let entries = read(script, &mut names)?;
     let mut player = Player {
         lanes: Scheduler::new(SEED),
-        teller: Teller::new(names),
+        describer: Describer::new(names),
         settings: BTreeMap::new(),
         watched: Watched::Nothing,
         history: Vec::new(),
@@ -64,13 +64,13 @@ fn perform(script: &str, restarts: bool) -> Result<Vec<Line>, ScriptError> {
 
 struct Player {
     lanes: Scheduler,
-    teller: Teller,
-    /// The blocks of settings that hold, to change single settings of them.
+    describer: Describer,
+    /// The blocks of settings in force, to change single settings of them.
     settings: BTreeMap<Pattern, LaneSettings>,
     watched: Watched,
     history: Vec<(Timestamp, Event)>,
     lines: Vec<Line>,
-    /// How often each thing happened, while only that is told.
+    /// How often each event happened, while a line is played quietly.
     tally: Option<Vec<(&'static str, usize)>>,
 }
 
@@ -91,7 +91,7 @@ impl Player {
             Action::Configure { lanes, settings } => self.configure(entry.at, lanes, settings.as_deref()),
             Action::Report { tasks, fence, report } => {
                 for task in tasks {
-                    let (task, fence) = (*task, fence.unwrap_or_else(|| self.teller.fence(*task)));
+                    let (task, fence) = (*task, fence.unwrap_or_else(|| self.describer.fence(*task)));
                     let command = match report.clone() {
                         Report::Finish(outcome) => Command::Finish { task, fence, outcome },
                         Report::Heartbeat => Command::Heartbeat { task, fence },
@@ -110,7 +110,7 @@ impl Player {
             Action::Ask(query) => {
                 // A question must see the present, not the last event.
                 self.step(entry.at, Command::Tick);
-                for text in answer(&self.lanes, &self.teller, query) {
+                for text in answer(&self.lanes, &self.describer, query) {
                     self.say(entry.at, text, Tone::Answer);
                 }
             }
@@ -148,7 +148,7 @@ impl Player {
     fn configure_messages(&mut self, at: Timestamp, channel: Option<&str>, words: &[(String, String)]) {
         let mut settings = self.lanes.message_settings().clone();
         match change_settings(&mut settings, channel, words) {
-            Err(Wrong::Script(why) | Wrong::Refused(why)) => self.refuse(at, &why),
+            Err(error) => self.refuse(at, &error.to_string()),
             Ok(()) => {
                 let command = SessionCommand::ConfigureMessages(Box::new(settings));
                 self.step(at, Command::Session(Box::new(command)));
@@ -161,29 +161,32 @@ impl Player {
         let mut events = Vec::new();
         let result = self.lanes.step(at, command, &mut events);
         for event in &events {
-            let told = self.teller.tell(event);
+            let description = self.describer.event(event);
             match &mut self.tally {
-                Some(tally) => add(tally, told.verb),
-                None => self.say(at, format!("{} {}", told.verb, told.rest), told.tone),
+                Some(tally) => add(tally, description.verb),
+                None => {
+                    let Description { verb, rest, tone } = description;
+                    self.say(at, format!("{verb} {rest}"), tone);
+                }
             }
         }
         self.history.extend(events.into_iter().map(|event| (at, event)));
         match result {
             Ok(reply) => {
-                if let Some(text) = self.teller.reply(asked, &reply) {
+                if let Some(text) = self.describer.reply(asked, &reply) {
                     self.say(at, text, Tone::Answer);
                 }
             }
-            Err(rejection) => self.refuse(at, &self.teller.names.in_words(&rejection.to_string())),
+            Err(rejection) => self.refuse(at, &self.describer.names.with_names(&rejection.to_string())),
         }
-        self.tell_changes(at);
+        self.show_lane_changes(at);
         if self.lanes.live_tasks() <= CHECKED_AT_EACH_STEP_MAX {
             let violation = self.lanes.violation();
             assert!(violation.is_none(), "at {at}: {violation:?}");
         }
     }
 
-    fn tell_changes(&mut self, at: Timestamp) {
+    fn show_lane_changes(&mut self, at: Timestamp) {
         let is_watched = |change: &LaneChange| match &self.watched {
             Watched::Nothing => false,
             Watched::Lanes => change.lane != LaneName::global(),

@@ -1,19 +1,19 @@
-//! From text to what it means, before anything is played.
+//! Reads a script into entries, before anything is played.
 
 use laneway_core::{
     Command, Fence, LaneName, MessageId, Millis, Outcome, Pattern, TaskId, Timestamp, duration,
 };
 
 use crate::commands::{COMMANDS, read_command};
-use crate::error::{ScriptError, Wrong};
+use crate::error::{LineError, ScriptError};
 use crate::names::Names;
-use crate::words::Words;
+use crate::tokens::Tokens;
 
 /// One line that does something.
 pub(crate) struct Entry {
     pub(crate) line: usize,
     pub(crate) at: Timestamp,
-    /// Only how often each thing happened is told.
+    /// Only the count of each event is shown.
     pub(crate) quietly: bool,
     pub(crate) action: Action,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Action {
         lanes: Pattern,
         settings: Option<Vec<(String, String)>>,
     },
-    /// Say something about attempts: of each task the last one, or the one under this fence.
+    /// Report about attempts: the last one of each task, or the one with this fence.
     Report {
         tasks: Vec<TaskId>,
         fence: Option<Fence>,
@@ -40,7 +40,7 @@ pub(crate) enum Action {
     },
     Watch(Watched),
     Say(String),
-    /// The scheduler's own types would not have it.
+    /// The scheduler would refuse the words.
     Refused(String),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Action {
 pub(crate) enum Report {
     Finish(Outcome),
     Heartbeat,
-    /// Whoever runs it is dead.
+    /// Its executor is dead.
     Lapse,
     /// Whether it takes steering.
     Steering(bool),
@@ -74,7 +74,7 @@ pub(crate) enum Query {
     Offered(TaskId),
 }
 
-/// Of which lanes each change is told.
+/// The lanes whose changes are shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// None.
@@ -124,18 +124,18 @@ fn read_line(line: usize, text: &str, last: Timestamp, names: &mut Names) -> Res
         };
         return Err(error(wrong, format!("there are {}", known.join(", "))));
     };
-    let read = Words::new(arguments).and_then(|mut words| {
+    let read = Tokens::new(arguments).and_then(|mut words| {
         let action = read_command(command, arguments, &mut words, names)?;
         words.end()?;
         Ok(action)
     });
     let action = match read {
         Ok(action) => action,
-        Err(Wrong::Refused(why)) => Action::Refused(why),
-        Err(Wrong::Script(wrong)) => {
+        Err(LineError::Script(wrong)) => {
             let example = format!("write: {time} {command} {usage}").trim_end().to_owned();
             return Err(error(format!("{command}: {wrong}"), example));
         }
+        Err(refused) => Action::Refused(refused.to_string()),
     };
     Ok(Entry { line, at, quietly, action })
 }

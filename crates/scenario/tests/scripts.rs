@@ -51,10 +51,10 @@ fn a_wrong_script_is_told_its_line_what_is_wrong_and_what_would_be_right() {
 #[test]
 fn what_the_scheduler_refuses_is_part_of_the_play() {
     let lines =
-        played("0 submit a \"x\\ny\"\n0 lane main lease=soon\n0 finish nobody\n0 submit b main timeout=x");
+        played("0 submit a \"x\\ny\"\n0 lane main lease=soon\n0 finish missing\n0 submit b main timeout=x");
     assert_eq!(lines[0], "0 rejected: a name has no control characters, this one has one as character 2");
     assert!(lines[1].starts_with("0 rejected: lease must be a duration"), "{}", lines[1]);
-    assert_eq!(lines[2], "0 rejected: task nobody is not live: it has ended or was never accepted");
+    assert_eq!(lines[2], "0 rejected: task missing is not live: it has ended or was never accepted");
     assert!(lines[3].starts_with("0 rejected: timeout must be a duration"), "{}", lines[3]);
 }
 

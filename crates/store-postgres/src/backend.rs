@@ -9,7 +9,7 @@ use laneway_store::{
     Append, Author, BatchId, Durability, Head, HistoryQuery, Retention, StoreError, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
 };
-use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent, beyond_end};
+use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 use tokio_postgres::Row;
@@ -173,7 +173,7 @@ impl Backend for Postgres {
         let row = rows.first().ok_or_else(|| self.malformed("the head"))?;
         let head = head_of(row.get(0), row.get(1)).ok_or_else(|| self.malformed("the head"))?;
         if let Some(last) = last.filter(|last| head.version < *last) {
-            return Err(beyond_end(last, head));
+            return Err(StoreError::beyond_end(last, head));
         }
         self.recent.note(head.version, author_of(row.get(2)));
         Ok(head.version)

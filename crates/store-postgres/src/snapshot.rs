@@ -1,7 +1,7 @@
 //! Snapshots, in parts and in a transaction of their own; and trimming the batches that they hold.
 
 use laneway_store::{StoreError, StoredSnapshot, Version};
-use laneway_store_remote::{Backend, incomplete_snapshot};
+use laneway_store_remote::Backend;
 use tokio_postgres::Error;
 
 use crate::backend::{Postgres, bigint, head_of};
@@ -27,7 +27,7 @@ impl Postgres {
         let parts: Vec<&[u8]> = rows.iter().filter_map(|row| row.get(3)).collect();
         let wanted = first.get::<_, i32>(2) as usize;
         if parts.len() != wanted {
-            return Err(incomplete_snapshot(self.name(), head.version, parts.len(), wanted));
+            return Err(StoreError::incomplete_snapshot(self.name(), head.version, parts.len(), wanted));
         }
         Ok(Some(StoredSnapshot { head, record: parts.concat().into() }))
     }

@@ -49,8 +49,9 @@ pub(crate) fn connector(trust: Trust, files: &TlsFiles) -> Result<MakeRustlsConn
 }
 
 fn verifier(trust: Trust, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Result<Verifier, StoreError> {
+    let signatures = provider.signature_verification_algorithms;
     if trust == Trust::Any {
-        return Ok(Verifier::Any(provider));
+        return Ok(Verifier { authority: None, checks_name: false, signatures });
     }
     let mut roots = RootCertStore::empty();
     if let Some(ca) = files.ca()? {
@@ -61,10 +62,10 @@ fn verifier(trust: Trust, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Re
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let inner = built.map_err(|_| {
+    let authority = built.map_err(|_| {
         unfit("this machine trusts no authority; name one with sslrootcert=/path/to/ca.pem".to_owned())
     })?;
-    Ok(if trust == Trust::Authority { Verifier::Authority(inner) } else { Verifier::Name(inner) })
+    Ok(Verifier { authority: Some(authority), checks_name: trust == Trust::Name, signatures })
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, StoreError> {

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// How much of a certificate counts. The server must have its key in any case.
+/// Checks a certificate as far as the mode asks. The server must have its key in any case.
 #[derive(Debug)]
-pub(crate) enum Verifier {
-    /// Nothing: the connection is only safe from a passive listener.
-    Any(Arc<CryptoProvider>),
-    /// Its authority.
-    Authority(Arc<WebPkiServerVerifier>),
-    /// Its authority and its name.
-    Name(Arc<WebPkiServerVerifier>),
+pub(crate) struct Verifier {
+    /// Checks authority and name. `None`: any certificate counts, which only keeps a passive listener out.
+    pub(crate) authority: Option<Arc<WebPkiServerVerifier>>,
+    /// Whether the name counts too.
+    pub(crate) checks_name: bool,
+    pub(crate) signatures: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Verifier {
@@ -28,18 +27,13 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self {
-            Verifier::Any(_) => Ok(ServerCertVerified::assertion()),
-            Verifier::Name(inner) => inner.verify_server_cert(end_entity, intermediates, name, ocsp, now),
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
+        match authority.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
             // The name is checked last, so everything else is right then.
-            Verifier::Authority(inner) => {
-                match inner.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-                    Err(Error::InvalidCertificate(
-                        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-                    )) => Ok(ServerCertVerified::assertion()),
-                    checked => checked,
-                }
-            }
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
+            checked => checked,
         }
     }
 
@@ -49,15 +43,7 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self {
-            Verifier::Any(provider) => {
-                let known = &provider.signature_verification_algorithms;
-                verify_tls12_signature(message, certificate, signed, known)
-            }
-            Verifier::Authority(inner) | Verifier::Name(inner) => {
-                inner.verify_tls12_signature(message, certificate, signed)
-            }
-        }
+        verify_tls12_signature(message, certificate, signed, &self.signatures)
     }
 
     fn verify_tls13_signature(
@@ -66,21 +52,10 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self {
-            Verifier::Any(provider) => {
-                let known = &provider.signature_verification_algorithms;
-                verify_tls13_signature(message, certificate, signed, known)
-            }
-            Verifier::Authority(inner) | Verifier::Name(inner) => {
-                inner.verify_tls13_signature(message, certificate, signed)
-            }
-        }
+        verify_tls13_signature(message, certificate, signed, &self.signatures)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        match self {
-            Verifier::Any(provider) => provider.signature_verification_algorithms.supported_schemes(),
-            Verifier::Authority(inner) | Verifier::Name(inner) => inner.supported_verify_schemes(),
-        }
+        self.signatures.supported_schemes()
     }
 }

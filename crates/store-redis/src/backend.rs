@@ -10,7 +10,7 @@ use laneway_store::{
     Append, Author, Durability, Head, HistoryQuery, Retention, StoreError, StoredFinished, StoredSnapshot,
     Version,
 };
-use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent, beyond_end};
+use laneway_store_remote::{Backend, Link, LogPage, PAGE_BATCHES, Recent};
 use redis::{Cmd, Value, cmd};
 use tokio::sync::mpsc;
 
@@ -183,7 +183,7 @@ impl Backend for Redis {
             return Ok(newest);
         }
         let head = self.head().await?;
-        if head.version < last { Err(beyond_end(last, head)) } else { Ok(head.version) }
+        if head.version < last { Err(StoreError::beyond_end(last, head)) } else { Ok(head.version) }
     }
 
     async fn snapshot(&self) -> Result<Option<StoredSnapshot>, StoreError> {

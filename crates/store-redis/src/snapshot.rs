@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use laneway_store::{Head, StoreError, StoredSnapshot, Version};
-use laneway_store_remote::{Backend, incomplete_snapshot};
+use laneway_store_remote::Backend;
 use redis::{Value, cmd};
 
 use crate::backend::Redis;
@@ -61,7 +61,12 @@ impl Redis {
             }
             // A newer one may have replaced it meanwhile.
             if self.kept().await?.is_some_and(|now| now.head == kept.head) {
-                return Err(incomplete_snapshot(self.name(), kept.head.version, found, kept.count));
+                return Err(StoreError::incomplete_snapshot(
+                    self.name(),
+                    kept.head.version,
+                    found,
+                    kept.count,
+                ));
             }
         }
         Err(StoreError::unavailable(self.name(), "its snapshot is replaced faster than it can be read"))

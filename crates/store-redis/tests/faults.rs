@@ -81,8 +81,8 @@ async fn an_address_that_is_none_is_refused_without_repeating_it() {
     }
     let refused = RedisStore::open_with("redis://127.0.0.1", options("")).await.err().unwrap().to_string();
     assert!(refused.contains("a namespace has 1 to 128 bytes"), "{refused}");
-    let nobody = format!("redis://user:secret@127.0.0.1:{}", laneway_test_services::free_port());
-    let refused = RedisStore::open(&nobody).await.err().unwrap();
+    let closed = format!("redis://user:secret@127.0.0.1:{}", laneway_test_services::free_port());
+    let refused = RedisStore::open(&closed).await.err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
     assert!(!refused.to_string().contains("secret"), "{refused}");
 }
@@ -110,7 +110,7 @@ async fn a_reply_lost_after_the_commit_is_found_out_and_nothing_is_written_twice
         head = log.append(head, &entry(number)).await.unwrap();
         assert_eq!(proxy.replies_to_lose(), 0, "the reply of batch {number} was lost");
     }
-    // Seen by somebody who goes another way.
+    // As a connection without the proxy sees it.
     let other = open(&redis.url()).await;
     let ids: Vec<u128> = other.read(Head::EMPTY).await.unwrap().iter().map(|(_, batch)| batch.id.0).collect();
     assert_eq!(ids, (1..=20).collect::<Vec<_>>());
@@ -133,7 +133,7 @@ async fn a_redis_that_was_killed_is_away_and_then_back_with_everything() {
     let head = log.append(head, &entry(2)).await.unwrap();
     assert_eq!(head.version, Version(2));
     assert_eq!(log.read(Head::EMPTY).await.unwrap().len(), 2);
-    // Whoever waited is told either that, or that Redis went away; it does not wait for ever.
+    // The follower gets the new version or an error; it does not wait for ever.
     match tail.await.unwrap() {
         Ok(version) => assert_eq!(version, Version(2)),
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
@@ -153,7 +153,7 @@ fn end_connections(redis: &Redis) {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_the_log_and_looks_elsewhere_meanwhile_keeps_nobody_from_redis() {
+async fn a_follower_that_is_not_polled_keeps_no_other_caller_from_redis() {
     let redis = Redis::start();
     let proxy = Proxy::to(redis.port());
     let log = open(&format!("redis://127.0.0.1:{}/0", proxy.port())).await;
@@ -161,7 +161,7 @@ async fn whoever_waits_for_the_log_and_looks_elsewhere_meanwhile_keeps_nobody_fr
     assert_eq!(log.store().tail(Version(0)).await, Ok(Version(1)));
     proxy.delay(Duration::from_millis(200));
     end_connections(&redis);
-    // Further than the one who follows knows: Redis is asked, over a connection that has to be made anew.
+    // Beyond what the follower knows: it asks Redis, over a new connection.
     let store = Arc::clone(log.store());
     let mut tail = std::pin::pin!(store.tail(Version(9)));
     let is_asking = tokio::time::timeout(Duration::from_millis(300), tail.as_mut()).await.is_err();
@@ -186,7 +186,7 @@ async fn a_redis_that_does_not_answer_is_away_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_redis_that_came_back_older_is_noticed_by_everybody() {
+async fn a_redis_that_came_back_older_is_noticed_by_every_caller() {
     let mut redis = Redis::start();
     let log = open(&redis.url()).await;
     let second = log.append(log.append(Head::EMPTY, &entry(1)).await.unwrap(), &entry(2)).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_redis_that_came_back_older_is_noticed_by_everybody() {
     assert_eq!(kind(log.append(fourth, &entry(5)).await), Err(ErrorKind::Conflict));
     assert_eq!(kind(log.read(fourth).await), Err(ErrorKind::Conflict));
     assert_eq!(tail_of(&log, Version(4)).await, Err(ErrorKind::Conflict));
-    // Another history grows over the lost one: whoever stood on that is told, and never reads on from there.
+    // Another log grows over the lost one: a reader of the lost one gets a conflict, and never reads on.
     let other = open(&redis.url()).await;
     let third = other.append(second, &entry(33)).await.unwrap();
     let fourth_again = other.append(third, &entry(44)).await.unwrap();
@@ -284,7 +284,7 @@ async fn with_replicas_an_append_is_done_when_they_have_it() {
     let options = Options { replicas: 1, timeout: Duration::from_secs(2), ..Options::default() };
     let log = Log::new(Arc::new(RedisStore::open_with(&redis.url(), options).await.unwrap()));
     assert_eq!(log.store().durability(), Durability::Replicated);
-    // Nobody is there to have it: its fate is unknown, and nobody is told that it is safe.
+    // Without a replica the fate of the batch is unknown, so the append fails.
     assert_eq!(kind(log.append(Head::EMPTY, &entry(1)).await), Err(ErrorKind::Unavailable));
     let port = redis.port().to_string();
     let replica = Redis::start_with(&["--replicaof", "127.0.0.1", &port]);
@@ -316,7 +316,7 @@ async fn finished_work_goes_by_itself_and_nothing_else_does() {
         let ttl: i64 = cmd("PTTL").arg(&key).query(&mut connection).unwrap();
         assert_eq!(ttl > 0 && ttl <= 600_000, key.contains("done:"), "{key} goes after {ttl}");
     }
-    // What went by itself is not told, and the list does not stumble over its place.
+    // An expired task is not listed, and its place in the list does no harm.
     cmd("DEL").arg(format!("laneway:{{default}}:done:{:032x}", 5)).exec(&mut connection).unwrap();
     assert_eq!(log.finished(laneway_core::TaskId(5)).await, Ok(None));
     assert_eq!(log.history(HistoryQuery { max: 10, ..HistoryQuery::default() }).await, Ok(vec![]));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    Append, Author, BatchId, Damage, Durability, Head, HistoryQuery, Record, Retention, StoreError,
-    StoredBatch, StoredFinished, StoredSnapshot, Version,
+    Append, Author, Durability, Head, HistoryQuery, Retention, StoreError, StoredBatch, StoredFinished,
+    StoredSnapshot, Version,
 };
 use tokio::sync::mpsc;
 
@@ -119,16 +119,4 @@ pub trait Backend: Send + Sync + Sized + 'static {
     fn malformed(&self, what: &str) -> StoreError {
         StoreError::unreadable(self.name(), format!("what it returns for {what} is not what Laneway writes"))
     }
-}
-
-/// The log does not reach as far as the caller has read.
-pub fn beyond_end(after: Version, current: Head) -> StoreError {
-    StoreError::Conflict { expected: Head { version: after, batch: BatchId::default() }, current }
-}
-
-/// Some of the parts of a snapshot are gone.
-pub fn incomplete_snapshot(store: &str, version: Version, found: usize, total: usize) -> StoreError {
-    let reason = format!("{found} of its {total} parts are there").into();
-    let damage = Damage::Unreadable { reason };
-    StoreError::Corrupt { store: store.into(), record: Some(Record::Snapshot(version)), damage }
 }

@@ -17,7 +17,7 @@ mod recent;
 mod store;
 
 pub use address::{Identity, TlsFiles, escape, take_parameters};
-pub use backend::{Backend, LogPage, beyond_end, incomplete_snapshot};
+pub use backend::{Backend, LogPage};
 pub use link::{Connect, Link, Verdict};
 pub use read::PAGE_BATCHES;
 pub use recent::Recent;

@@ -2,7 +2,7 @@
 
 use laneway_store::{Head, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch, Version};
 
-use crate::backend::{Backend, LogPage, beyond_end};
+use crate::backend::{Backend, LogPage};
 
 /// The most batches of one page. Batches may be large.
 pub const PAGE_BATCHES: usize = 128;
@@ -64,5 +64,5 @@ async fn page<B: Backend>(backend: &B, after: Version) -> Result<Vec<StoredBatch
 /// The end of the log, if it reaches this version.
 pub(crate) async fn reaching<B: Backend>(backend: &B, after: Version) -> Result<Head, StoreError> {
     let current = backend.head().await?;
-    if after <= current.version { Ok(current) } else { Err(beyond_end(after, current)) }
+    if after <= current.version { Ok(current) } else { Err(StoreError::beyond_end(after, current)) }
 }

@@ -1,4 +1,4 @@
-//! How many events a second reach the disk, beside what SQLite does with a bare log on the same disk.
+//! How many events a second reach the disk, compared with a bare log in SQLite on the same disk.
 //!
 //! The contestants take turns, because the speed of a shared disk changes from second to second. Report only:
 //! nothing fails here.

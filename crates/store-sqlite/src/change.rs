@@ -45,7 +45,7 @@ pub(crate) enum Done {
     Written,
 }
 
-/// What the writer knows without asking the database.
+/// What the writer knows without a query.
 #[derive(Clone, Copy)]
 pub(crate) struct Known {
     /// Where the log ends.
@@ -129,14 +129,14 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
         let ended = finished.ended.0.min(i64::MAX as u64);
         let labels = joined(&finished.labels);
         let result = finished.result.as_deref();
-        let (short, long) =
-            (result.filter(|result| is_short(result)), result.filter(|result| !is_short(result)));
+        let short = result.filter(|result| result.len() <= SHORT_BYTES_MAX);
+        let long = result.filter(|_| short.is_none());
         let mut keep = || {
             let record = &finished.record[..];
             insert.execute(params![place.version.0, place.index, task, ended, record, labels, short])
         };
         let older = match keep() {
-            // Seldom: to look for one first would cost every task as much as this costs those few.
+            // A task that ends again is rare, so no query looks for it first.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                 forget_result.execute([task])?;
                 let older = forget.execute([task])?;
@@ -151,11 +151,6 @@ fn add_to_history(append: &Append, db: &Connection, known: &mut Known) -> rusqli
         known.finished = known.finished.map(|count| count + 1 - older as u64);
     }
     Ok(())
-}
-
-/// Whether a result lies beside what is told of its task.
-fn is_short(result: &[u8]) -> bool {
-    result.len() <= SHORT_BYTES_MAX
 }
 
 fn batch_at(db: &Connection, version: Version) -> rusqlite::Result<Option<BatchId>> {

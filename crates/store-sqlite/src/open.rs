@@ -69,7 +69,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, StoreError> 
 
 /// SQLite would silently drop everything that follows a damaged byte.
 fn check_wal(name: &str, database: &Path) -> Result<(), StoreError> {
-    let [_, wal, _] = beside(database);
+    let [_, wal, _] = companions(database);
     match damage_in(&wal, PAGE_BYTES).map_err(|error| from_io(name, &wal, &error))? {
         None => Ok(()),
         Some(at) => {
@@ -110,12 +110,12 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
 
 fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
     let (unfinished, path) = (dir.join(UNFINISHED), dir.join(DATABASE));
-    if let Some(orphan) = beside(&path).into_iter().find(|companion| companion.exists()) {
+    if let Some(orphan) = companions(&path).into_iter().find(|companion| companion.exists()) {
         let reason = format!("{} is there and {} is missing", orphan.display(), path.display());
         return Err(StoreError::unreadable(name, reason));
     }
     let failed = |error: io::Error| from_io(name, &unfinished, &error);
-    for leftover in [unfinished.clone()].into_iter().chain(beside(&unfinished)) {
+    for leftover in [unfinished.clone()].into_iter().chain(companions(&unfinished)) {
         match fs::remove_file(leftover) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
@@ -132,7 +132,7 @@ fn create(name: &str, dir: &Path) -> Result<(), StoreError> {
     settled().map_err(failed)
 }
 
-fn beside(path: &Path) -> [PathBuf; 3] {
+fn companions(path: &Path) -> [PathBuf; 3] {
     COMPANIONS.map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

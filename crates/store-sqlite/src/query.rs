@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId, Timestamp};
 use laneway_store::{
-    BatchId, Damage, Head, HistoryPosition, HistoryQuery, READ_BATCHES_MAX, READ_BYTES_MAX, Record,
-    StoreError, StoredBatch, StoredFinished, StoredSnapshot, Version,
+    BatchId, Head, HistoryPosition, HistoryQuery, READ_BATCHES_MAX, READ_BYTES_MAX, StoreError, StoredBatch,
+    StoredFinished, StoredSnapshot, Version,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
@@ -57,12 +57,8 @@ pub(crate) fn snapshot(db: &mut Connection, store: &str) -> Answer<Option<Stored
         found += 1;
     }
     if found != parts {
-        let reason = format!("{found} of its {parts} parts are there").into();
-        return Ok(Err(StoreError::Corrupt {
-            store: store.into(),
-            record: Some(Record::Snapshot(head.version)),
-            damage: Damage::Unreadable { reason },
-        }));
+        let (found, parts) = (found as usize, parts as usize);
+        return Ok(Err(StoreError::incomplete_snapshot(store, head.version, found, parts)));
     }
     Ok(Ok(Some(StoredSnapshot { head, record: record.into() })))
 }

@@ -78,7 +78,7 @@ impl SqliteStore {
         if after <= current.version {
             return Ok(current);
         }
-        Err(StoreError::Conflict { expected: Head { version: after, ..Head::EMPTY }, current })
+        Err(StoreError::beyond_end(after, current))
     }
 
     async fn save(&self, snapshot: StoredSnapshot) -> Result<(), StoreError> {

@@ -1,20 +1,19 @@
-//! All that a store holds, put into an empty one of any sort.
-
-use std::fmt;
+//! Copies everything that a store holds into an empty store of any backend.
 
 use bytes::Bytes;
 use laneway_core::{BlobId, Scheduler, TaskId};
+use thiserror::Error;
 
 use crate::error::StoreError;
 use crate::log::{Entry, Log};
 use crate::record::{Batch, Finished, tries_blob};
 use crate::types::{BatchId, Head, HistoryQuery};
 
-/// A batch of a copy is closed when it holds so many things.
-const THINGS_MAX: usize = 256;
-/// Or so many bytes.
+/// The most payloads and finished tasks in one batch of a copy.
+const ITEMS_MAX: usize = 256;
+/// A batch with this many bytes is full.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many finished tasks one look at the history brings.
+/// How many finished tasks one page of the history holds.
 const HISTORY_PAGE: u32 = 500;
 
 /// What was copied.
@@ -22,90 +21,66 @@ const HISTORY_PAGE: u32 = 500;
 pub struct Copied {
     /// Tasks that wait or run.
     pub tasks: u64,
-    /// Tasks that could not be done.
+    /// Tasks that failed for good.
     pub dead_letters: u64,
-    /// Payloads of either, and what is kept of earlier attempts.
+    /// Payloads of either, and records of earlier attempts.
     pub payloads: u64,
-    /// Tasks that are over.
+    /// Tasks that have ended.
     pub finished: u64,
 }
 
-/// Why nothing was copied, or not all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a copy failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CopyError {
     /// There is nothing to copy.
+    #[error("there is nothing in store {from} to copy")]
     Nothing {
         /// In which store.
         from: String,
     },
-    /// The other store has something in it, which is never overwritten.
+    /// The target is not empty, and a copy overwrites nothing.
+    #[error(
+        "store {to} has something in it (version {version}), and only an empty store is filled; nothing was changed"
+    )]
     NotEmpty {
         /// Which store.
         to: String,
         /// How many batches its log has had.
         version: u64,
     },
-    /// A payload that the state speaks of is not there.
+    /// A payload that the state names is not there.
+    #[error("store {from} has lost payload {:032x} of a task that it still holds", payload.0)]
     Missing {
         /// In which store.
         from: String,
         /// Which payload.
         payload: BlobId,
     },
-    /// Somebody used the store meanwhile.
+    /// Another process used the store meanwhile.
+    #[error("store {from} was used while it was copied; stop all servers that use it, and try again")]
     Moved {
         /// Which store.
         from: String,
     },
-    /// One of the stores did not do what was asked.
-    Store(StoreError),
+    /// One of the stores failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-impl From<StoreError> for CopyError {
-    fn from(error: StoreError) -> CopyError {
-        CopyError::Store(error)
-    }
-}
-
-impl fmt::Display for CopyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CopyError::Nothing { from } => write!(f, "there is nothing in store {from} to copy"),
-            CopyError::NotEmpty { to, version } => write!(
-                f,
-                "store {to} has something in it (version {version}), and only an empty store is filled; nothing was \
-                 changed"
-            ),
-            CopyError::Missing { from, payload } => {
-                write!(f, "store {from} has lost payload {:032x} of a task that it still holds", payload.0)
-            }
-            CopyError::Moved { from } => {
-                write!(
-                    f,
-                    "store {from} was used while it was copied; stop all servers that use it, and try again"
-                )
-            }
-            CopyError::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CopyError {}
-
-/// Copies the state, the payloads and the history; `told` hears how much of how much is done.
+/// Copies the state, the payloads and the history. Calls `on_progress` with the count that is done and the total.
 ///
-/// The state comes last and makes the copy whole: until then whoever opens the other store finds it without a task. The
-/// batches of a copy have ids that follow from what is copied, so that a copy that was interrupted goes on where it was.
-pub async fn copy(from: &Log, to: &Log, mut told: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
+/// The state comes last and makes the copy whole: until then the target has no task. The ids of the batches follow from
+/// what is copied, so an interrupted copy goes on where it was.
+pub async fn copy(from: &Log, to: &Log, mut on_progress: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
     let (source, scheduler) = from.restore(0).await?;
     if source == Head::EMPTY {
         return Err(CopyError::Nothing { from: from.store().name().to_owned() });
     }
     let mut done = start(to, source).await?;
-    let things = payloads_of(&scheduler);
+    let items = payloads_of(&scheduler);
     let history = finished_tasks(from).await?;
-    let total = (things.len() + history.len()) as u64;
+    let total = (items.len() + history.len()) as u64;
     let mut copied = Copied {
         tasks: scheduler.live_tasks() as u64,
         dead_letters: scheduler.dead_letters().count() as u64,
@@ -113,79 +88,74 @@ pub async fn copy(from: &Log, to: &Log, mut told: impl FnMut(u64, u64)) -> Resul
     };
     let mut head = Head::EMPTY;
     let mut pack = Pack::default();
-    for thing in things.into_iter().chain(history.into_iter().map(Thing::Finished)) {
-        match thing {
-            Thing::Payload(id) => match pack.take_blob(from, id).await? {
-                true => copied.payloads += 1,
-                false => return Err(lost(from, source, id).await?),
-            },
-            // Not every attempt left something to keep.
-            Thing::Tries(id) => copied.payloads += u64::from(pack.take_blob(from, id).await?),
-            Thing::Finished(task) => copied.finished += u64::from(pack.take_finished(from, task).await?),
+    for item in items.into_iter().chain(history.into_iter().map(Item::Finished)) {
+        match item {
+            Item::Payload(id) if !pack.take_blob(from, id).await? => {
+                return Err(lost(from, source, id).await?);
+            }
+            Item::Payload(_) => copied.payloads += 1,
+            // Not every attempt left a record.
+            Item::Tries(id) => copied.payloads += u64::from(pack.take_blob(from, id).await?),
+            Item::Finished(task) => copied.finished += u64::from(pack.take_finished(from, task).await?),
         }
-        told(copied.payloads + copied.finished, total);
+        on_progress(copied.payloads + copied.finished, total);
         if pack.is_full() {
             head = pack.send(to, source, head, &scheduler, &mut done).await?;
         }
     }
-    // One batch at least, for the state to stand on.
+    // A snapshot needs at least one batch before it.
     head = pack.send(to, source, head, &scheduler, &mut done).await?;
     if from.store().head().await? != source {
         return Err(CopyError::Moved { from: from.store().name().to_owned() });
     }
     to.save(head, &scheduler.snapshot()).await?;
-    told(total, total);
+    on_progress(total, total);
     Ok(copied)
 }
 
 /// Why a payload may be gone.
 async fn lost(from: &Log, source: Head, payload: BlobId) -> Result<CopyError, StoreError> {
     let name = from.store().name().to_owned();
-    match from.store().head().await? == source {
-        true => Ok(CopyError::Missing { from: name, payload }),
-        false => Ok(CopyError::Moved { from: name }),
-    }
+    let is_same = from.store().head().await? == source;
+    Ok(if is_same { CopyError::Missing { from: name, payload } } else { CopyError::Moved { from: name } })
 }
 
-enum Thing {
+enum Item {
     Payload(BlobId),
     Tries(BlobId),
     Finished(TaskId),
 }
 
-/// How many batches of this very copy the other store has already.
+/// How many batches of this copy the target has already.
 async fn start(to: &Log, source: Head) -> Result<u64, CopyError> {
     let head = to.store().head().await?;
     let is_ours = head.version.0 > 0 && head.batch == batch_id(source, head.version.0 - 1);
-    match head == Head::EMPTY || is_ours && to.store().snapshot().await?.is_none() {
-        true => Ok(head.version.0),
-        false => {
-            let to = to.store().name().to_owned();
-            Err(CopyError::NotEmpty { to, version: head.version.0 })
-        }
+    if head == Head::EMPTY || is_ours && to.store().snapshot().await?.is_none() {
+        return Ok(head.version.0);
     }
+    Err(CopyError::NotEmpty { to: to.store().name().to_owned(), version: head.version.0 })
 }
 
-/// The id of a batch of a copy. The head that is copied was chosen at random, so these are as good.
+/// The id of a batch of a copy. The id of the source's head is random, so these are as random.
 fn batch_id(source: Head, number: u64) -> BatchId {
     const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
     BatchId(source.batch.0 ^ u128::from(number + 1).wrapping_mul(SPREAD))
 }
 
-/// Every payload that the state speaks of.
-fn payloads_of(scheduler: &Scheduler) -> Vec<Thing> {
-    let mut things = Vec::new();
+/// Every payload that the state names.
+fn payloads_of(scheduler: &Scheduler) -> Vec<Item> {
+    let mut items = Vec::new();
     for task in scheduler.tasks() {
-        things.extend(task.payload.map(Thing::Payload));
+        items.extend(task.payload.map(Item::Payload));
         if task.attempts > 0 {
-            things.push(Thing::Tries(tries_blob(task.id)));
+            items.push(Item::Tries(tries_blob(task.id)));
         }
     }
-    things.extend(scheduler.dead_letters().filter_map(|letter| letter.spec.payload).map(Thing::Payload));
-    things
+    items.extend(scheduler.dead_letters().filter_map(|letter| letter.spec.payload).map(Item::Payload));
+    items
 }
 
-/// Tasks that are over, the oldest first.
+/// Finished tasks, the oldest first.
 async fn finished_tasks(from: &Log) -> Result<Vec<TaskId>, StoreError> {
     let mut tasks = Vec::new();
     let mut asked = HistoryQuery { max: HISTORY_PAGE, ..HistoryQuery::default() };
@@ -211,7 +181,7 @@ struct Pack {
 }
 
 impl Pack {
-    /// Takes a payload along; says whether there is one.
+    /// Packs a payload; returns whether there is one.
     async fn take_blob(&mut self, from: &Log, id: BlobId) -> Result<bool, StoreError> {
         let Some(payload) = from.payload(id).await? else { return Ok(false) };
         self.bytes += payload.len();
@@ -227,10 +197,10 @@ impl Pack {
     }
 
     fn is_full(&self) -> bool {
-        self.payloads.len() + self.finished.len() >= THINGS_MAX || self.bytes >= BYTES_MAX
+        self.payloads.len() + self.finished.len() >= ITEMS_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// Appends what is packed, unless the other store has that batch already.
+    /// Appends what is packed, unless the target has that batch already.
     async fn send(
         &mut self,
         to: &Log,
@@ -249,12 +219,10 @@ impl Pack {
         };
         self.bytes = 0;
         self.sent += 1;
-        match *done {
-            0 => to.append(head, &entry).await,
-            _ => {
-                *done -= 1;
-                Ok(next)
-            }
+        if *done == 0 {
+            return to.append(head, &entry).await;
         }
+        *done -= 1;
+        Ok(next)
     }
 }

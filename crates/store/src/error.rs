@@ -27,7 +27,7 @@ pub enum StoreError {
         /// Which process, where that is known.
         pid: Option<u32>,
     },
-    /// The backend is there and would not keep what it is given, or cannot do what a store must.
+    /// The backend would not keep its data, or lacks something that a store needs.
     #[error("store {store} cannot be used: {reason}")]
     Unfit {
         /// Which store.
@@ -35,12 +35,12 @@ pub enum StoreError {
         /// What is wrong with it, and what would be right.
         reason: Arc<str>,
     },
-    /// Something is there and cannot be read.
+    /// A record cannot be read.
     #[error("{}store {store} cannot be read: {damage}", record.map_or(String::new(), |record| format!("{record} in ")))]
     Corrupt {
         /// Which store.
         store: Arc<str>,
-        /// What in it; `None`: the store as a whole.
+        /// Which record; `None`: the store as a whole.
         record: Option<Record>,
         /// What is wrong.
         damage: Damage,
@@ -74,7 +74,7 @@ pub enum ErrorKind {
     Conflict,
 }
 
-/// What is wrong with something that a store holds.
+/// What is wrong with a record or a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Damage {
@@ -84,7 +84,7 @@ pub enum Damage {
         /// How long it is.
         bytes: usize,
     },
-    /// It does not begin as a record does, or is a record of another sort.
+    /// It does not begin as such a record does.
     #[error("it does not begin as such a record does")]
     NotARecord,
     /// Its bytes, or its place, are not those that were written.
@@ -105,7 +105,7 @@ pub enum Damage {
         /// This program reads formats up to this one.
         known: u32,
     },
-    /// Its checksum is right and it still makes no sense.
+    /// Its checksum is right, but its content makes no sense.
     #[error("its content makes no sense: {reason}")]
     Undecodable {
         /// In words.
@@ -141,6 +141,17 @@ impl StoreError {
     /// The store as a whole cannot be read, for a reason in words.
     pub fn unreadable(store: &str, reason: impl ToString) -> StoreError {
         StoreError::damaged(store, Damage::Unreadable { reason: reason.to_string().into() })
+    }
+
+    /// The log does not reach as far as the caller has read.
+    pub fn beyond_end(after: Version, current: Head) -> StoreError {
+        StoreError::Conflict { expected: Head { version: after, ..Head::EMPTY }, current }
+    }
+
+    /// Some of the parts of a snapshot are gone.
+    pub fn incomplete_snapshot(store: &str, version: Version, found: usize, total: usize) -> StoreError {
+        let reason = format!("{found} of its {total} parts are there").into();
+        Record::Snapshot(version).corrupt(store, Damage::Unreadable { reason })
     }
 
     /// The thread or the runtime that does the store's work has ended.

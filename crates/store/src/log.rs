@@ -1,4 +1,4 @@
-//! A store that speaks in events.
+//! A store in terms of events.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Entry {
     pub batch: Batch,
     /// Payloads of tasks that were accepted.
     pub payloads: Vec<(BlobId, Bytes)>,
-    /// Payloads that nobody needs any more.
+    /// Payloads that no task needs.
     pub dropped: Vec<BlobId>,
     /// Tasks that ended, each with what it produced.
     pub finished: Vec<(Finished, Option<Bytes>)>,
@@ -37,7 +37,7 @@ pub struct Log {
 }
 
 impl Entry {
-    /// A batch with nothing beside it.
+    /// A batch alone.
     pub fn of(batch: Batch) -> Entry {
         Entry { batch, payloads: Vec::new(), dropped: Vec::new(), finished: Vec::new() }
     }
@@ -49,7 +49,7 @@ impl Log {
         Log { store }
     }
 
-    /// The store, for what needs no decoding.
+    /// The store, for calls that need no decoding.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
@@ -59,7 +59,7 @@ impl Log {
         self.store.append(self.seal(expected, entry)?).await
     }
 
-    /// Encodes an entry, to be appended once or, if its fate is unknown, again.
+    /// Encodes an entry, to append it once or, after a lost answer, again.
     pub fn seal(&self, expected: Head, entry: &Entry) -> Result<Append, StoreError> {
         let name = self.store.name();
         let blob = |(id, payload): &(BlobId, Bytes)| (*id, seal_payload(*id, payload));
@@ -102,7 +102,7 @@ impl Log {
         }
     }
 
-    /// The next batches after `after`, each with the end that it brought the log to; none at the end of the log.
+    /// The next batches after `after`, each with its head; none at the end of the log.
     ///
     /// [`Conflict`](StoreError::Conflict) when the log does not pass through `after`: it has lost what the
     /// caller has seen.
@@ -118,10 +118,10 @@ impl Log {
             let (before, batch) = unseal_batch(self.store.name(), record, &next.record)?;
             if before != head.batch {
                 let current = Head { version: after.version, batch: before };
-                return Err(match batches.is_empty() {
-                    true => StoreError::Conflict { expected: after, current },
-                    false => record.corrupt(self.store.name(), Damage::OutOfOrder),
-                });
+                if batches.is_empty() {
+                    return Err(StoreError::Conflict { expected: after, current });
+                }
+                return Err(record.corrupt(self.store.name(), Damage::OutOfOrder));
             }
             head = head.then(batch.id);
             batches.push((head, batch));
@@ -149,25 +149,22 @@ impl Log {
     pub async fn restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
         for _ in 1..RESTORE_TRIES {
             match self.try_restore(seed).await {
-                // Somebody may have saved a snapshot and trimmed the log between our two looks, or thrown it away.
+                // Another process may have trimmed or replaced the log between reading the snapshot and reading the log.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 done => return done,
             }
         }
         match self.try_restore(seed).await {
-            Err(error) if error.kind() == ErrorKind::Conflict => Err(StoreError::Corrupt {
-                store: self.store.name().into(),
-                record: None,
-                damage: Damage::Unreadable {
-                    reason: format!("its log does not follow its snapshot: {error}").into(),
-                },
-            }),
+            Err(error) if error.kind() == ErrorKind::Conflict => Err(StoreError::unreadable(
+                self.store.name(),
+                format!("its log does not follow its snapshot: {error}"),
+            )),
             done => done,
         }
     }
 
     async fn try_restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
-        // Whoever begins anew may do so because the engine has: what came by before may be of another log.
+        // The backend may have another log now, so batches at hand may be of the old one.
         self.store.forget_log();
         let (mut head, mut scheduler) = match self.load().await? {
             Some((head, state)) => (head, Scheduler::restore(seed, &state)),
@@ -177,7 +174,7 @@ impl Log {
         Ok((head, scheduler))
     }
 
-    /// Applies all that was appended since `head`, and moves `head` along.
+    /// Applies the batches after `head`, and moves `head` to the end of the log.
     pub async fn catch_up(&self, head: &mut Head, scheduler: &mut Scheduler) -> Result<(), StoreError> {
         loop {
             let batches = self.read(*head).await?;
@@ -198,12 +195,12 @@ impl Log {
         unseal_payload(self.store.name(), id, &bytes).map(Some)
     }
 
-    /// A finished task with what it produced.
+    /// A finished task with its result.
     pub async fn finished(&self, task: TaskId) -> Result<Option<(Finished, Option<Bytes>)>, StoreError> {
         self.store.finished(task).await?.map(|stored| self.unseal_finished(stored)).transpose()
     }
 
-    /// What some finished tasks produced, in the order in which they were asked for.
+    /// The results of some finished tasks, in the order of the question.
     pub async fn results(&self, tasks: Vec<TaskId>) -> Result<Vec<Option<Bytes>>, StoreError> {
         let stored = self.store.results(tasks.clone()).await?;
         let result = |(task, stored): (TaskId, Option<Bytes>)| {

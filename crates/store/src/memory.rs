@@ -1,4 +1,4 @@
-//! A store that forgets everything with the process.
+//! A store in the memory of the process.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::ready;
@@ -28,7 +28,7 @@ struct Kept {
     head: Head,
     /// The batches that are not trimmed; the last one is that of the head.
     log: VecDeque<Logged>,
-    /// Who wants to append, the first in line first.
+    /// The authors in line, the first to append first.
     line: VecDeque<Author>,
     snapshot: Option<StoredSnapshot>,
     blobs: HashMap<BlobId, Bytes>,
@@ -53,7 +53,7 @@ impl MemoryStore {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // A panic cannot leave it half changed: every change is made of steps that do not panic.
+        // No step of a change panics, so the state is whole.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,7 +84,7 @@ impl Store for MemoryStore {
     fn append(&self, append: Append) -> Answer<'_, Head> {
         let head = self.kept().append(append);
         if let Ok(head) = head {
-            // Of two appends that race to this line the later one may come first.
+            // Two appends may reach this line in either order.
             self.version.send_if_modified(|version| {
                 let newer = head.version > *version;
                 *version = head.version.max(*version);
@@ -128,10 +128,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             reaches(current, after)?;
             let grown = version.wait_for(|version| *version > after).await;
-            grown.map(|version| *version).map_err(|_| StoreError::Unavailable {
-                store: "memory".into(),
-                reason: "the store was closed".into(),
-            })
+            grown.map(|version| *version).map_err(|_| StoreError::closed("memory"))
         })
     }
 
@@ -195,7 +192,7 @@ impl Kept {
     fn append(&mut self, append: Append) -> Result<Head, StoreError> {
         let (head, places) = (append.outcome(), append.places());
         if append.expected != self.head {
-            // The same batch once more, from somebody who did not hear the answer.
+            // The same batch again: the answer to the first append was lost.
             return match self.logged(head.version) {
                 Some(there) if there.batch == append.batch => Ok(head),
                 _ => {
@@ -282,25 +279,19 @@ impl Kept {
     }
 }
 
-/// A finished task without what only the store needs.
+/// A finished task as a store returns it, without labels.
 fn bare(stored: &StoredFinished, result: Option<Bytes>) -> StoredFinished {
     StoredFinished { record: stored.record.clone(), result, labels: Vec::new(), ..*stored }
 }
 
 /// Refuses a version that the log has not come to.
 fn reaches(current: Head, after: Version) -> Result<(), StoreError> {
-    match after <= current.version {
-        true => Ok(()),
-        false => {
-            let expected = Head { version: after, batch: BatchId::default() };
-            Err(StoreError::Conflict { expected, current })
-        }
-    }
+    if after <= current.version { Ok(()) } else { Err(StoreError::beyond_end(after, current)) }
 }
 
 #[cfg(feature = "testing")]
 impl MemoryStore {
-    /// Changes the bytes of a record in place, to see what readers say of it; whether there was such a record.
+    /// Changes the bytes of a record in place; returns whether there was such a record.
     pub fn tamper(&self, record: crate::Record, change: &dyn Fn(&mut Vec<u8>)) -> bool {
         use crate::Record;
         let mut kept = self.kept();

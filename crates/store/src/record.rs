@@ -33,18 +33,18 @@ pub const FINISHED_FORMAT: u8 = 3;
 pub struct Batch {
     /// Which batch.
     pub id: BatchId,
-    /// When they happened: what [`apply`](laneway_core::Scheduler::apply) is told.
+    /// When they happened: the time for [`apply`](laneway_core::Scheduler::apply).
     pub at: Timestamp,
     /// What happened, in order.
     pub events: Vec<Event>,
 }
 
-/// What is told of a task when it is over.
+/// What the history keeps of a finished task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
     /// Which task.
     pub task: TaskId,
-    /// What sort of work it was.
+    /// Its kind.
     pub kind: Name,
     /// The lanes that it named, the home lane first.
     pub lanes: Vec<LaneName>,
@@ -64,7 +64,7 @@ pub struct Finished {
     pub started: Option<Timestamp>,
     /// When it ended.
     pub ended: Timestamp,
-    /// How many attempts there were.
+    /// The number of attempts.
     pub attempts: u32,
     /// How it ended.
     pub end: End,
@@ -77,7 +77,7 @@ pub struct Finished {
     /// The trace that it belonged to.
     #[serde(default)]
     pub trace: Option<Arc<str>>,
-    /// What it was to do, if that is remembered. It is kept with the result, so lists leave it out.
+    /// Its payload, if that is kept. It is kept with the result, so lists leave it out.
     #[serde(skip)]
     pub payload: Option<Bytes>,
 }
@@ -98,9 +98,9 @@ pub struct Try {
 }
 
 impl Finished {
-    /// What it can be listed by.
+    /// The labels by which it can be listed.
     pub fn labels(&self) -> Vec<Box<str>> {
-        // Room for all that there can be: this is done for every task that ends.
+        // Room for all labels: this runs for every task that ends.
         let mut labels = Vec::with_capacity(4 + 2 * self.lanes.len());
         labels.push(label("state", state_word(&self.end)));
         labels.push(label("kind", self.kind.as_str()));
@@ -119,7 +119,7 @@ pub fn label(what: &str, name: &str) -> Box<str> {
     [what, "=", name].concat().into()
 }
 
-/// The word for an end, as every surface says it.
+/// The word for an end, the same on every surface.
 pub fn state_word(end: &End) -> &'static str {
     match end {
         End::Completed => "completed",
@@ -132,7 +132,7 @@ pub fn state_word(end: &End) -> &'static str {
     }
 }
 
-/// The conversation that a lane belongs to.
+/// The session that a lane belongs to.
 fn session_of(lane: &LaneName) -> Option<&str> {
     let key = lane.as_str().strip_prefix("session:")?;
     Some(key.split_once('/').map_or(key, |(key, _)| key))
@@ -157,15 +157,14 @@ pub(crate) fn unseal_batch(
     Ok((BatchId(before), Batch { id: BatchId(id), at, events }))
 }
 
-/// Whether one batch was appended right after another, as far as their records say: a log that was thrown away has others
-/// under the same versions.
+/// Whether the records of two batches say that one follows the other. Another log has other batches under the same
+/// versions.
 pub fn is_next(before: &StoredBatch, next: &StoredBatch) -> bool {
     let (Some((_, id)), Some((expected, _))) = (ids_of(before), ids_of(next)) else { return false };
     before.version.next() == next.version && id == expected
 }
 
-/// The ids of the batch before and of the batch itself, which are the first of four values in its record. The others are not
-/// looked at.
+/// The ids of the batch before and of the batch itself: the first two of the four values in a record.
 fn ids_of(batch: &StoredBatch) -> Option<(u128, u128)> {
     const FOUR_VALUES: u8 = 0x94;
     const SIXTEEN_BYTES: [u8; 2] = [0xc4, 16];
@@ -215,7 +214,7 @@ pub(crate) fn unseal_payload(store: &str, id: BlobId, bytes: &Bytes) -> Result<B
     Ok(Record::Payload(id).unseal(store, bytes, PAYLOAD_FORMAT)?.1)
 }
 
-/// What a finished task was to do, and what it produced, as far as either is to be remembered.
+/// The payload and the result of a finished task, if either is kept.
 pub(crate) fn seal_result(task: TaskId, payload: Option<&Bytes>, result: Option<&Bytes>) -> Option<Bytes> {
     let record = Record::Result(task);
     let Some(payload) = payload else { return result.map(|result| seal_raw(record, result)) };
@@ -228,10 +227,10 @@ pub(crate) fn seal_result(task: TaskId, payload: Option<&Bytes>, result: Option<
     Some(record.seal(RESULT_FORMAT, buffer))
 }
 
-/// Before what was to be done: whether there is a result, and how long it is itself.
+/// The bytes before the payload: whether there is a result, and the length of the payload.
 const PREFIX: usize = 1 + size_of::<u32>();
 
-/// What was to be done, and what came of it.
+/// A payload and a result.
 type WorkAndResult = (Option<Bytes>, Option<Bytes>);
 
 pub(crate) fn unseal_result(store: &str, task: TaskId, bytes: &Bytes) -> Result<WorkAndResult, StoreError> {
@@ -327,7 +326,7 @@ mod tests {
             "the batch of version 7 in store memory cannot be read: it was written in format 2 by a newer version \
              of Laneway, and this one reads formats up to 1"
         );
-        // And should somebody have forgotten to raise the format, it does not read on as if nothing were there.
+        // Without a raised format number, it stops as well.
         for newer in newer {
             let refused = decode::<Vec<Before>>("memory", RECORD, &sealed(1, &vec![newer]), 1);
             assert!(matches!(refused, Err(StoreError::Corrupt { damage: Damage::Undecodable { .. }, .. })));

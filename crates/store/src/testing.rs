@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! A store with planned faults, and records with changed content.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub enum Fault {
     NotWritten,
     /// It is written, and the reply is lost.
     ReplyLost,
-    /// Somebody else's batch, an empty one, is written just before it.
+    /// An empty batch of another author is written just before it.
     Overtaken,
     /// It waits for [`FaultyStore::go_on`] before it is written.
     Slow,
@@ -33,8 +33,8 @@ pub enum Fault {
     DiskFull,
 }
 
-/// Any store, with faults. Each planned fault strikes one append, in the order in which they were planned; while
-/// the store is [away](FaultyStore::go_away) nothing works.
+/// Any store, with faults. Each planned fault strikes one append, in order. While the store is
+/// [away](FaultyStore::go_away), every call fails.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     planned: Mutex<VecDeque<Fault>>,
@@ -88,7 +88,7 @@ impl FaultyStore {
     }
 
     fn unavailable(&self, reason: &str) -> StoreError {
-        StoreError::Unavailable { store: self.inner.name().into(), reason: reason.into() }
+        StoreError::unavailable(self.inner.name(), reason)
     }
 
     fn unless_away<'a, T: Send + 'a>(&'a self, answer: Answer<'a, T>) -> Answer<'a, T> {

@@ -105,7 +105,7 @@ async fn a_copy_that_was_interrupted_goes_on_where_it_was() {
     let from = full().await;
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
     let to = Log::new(Arc::clone(&store) as Arc<dyn Store>);
-    // The first batch is written and nobody hears of it; in the second try there is no room for the second batch.
+    // The answer to the first batch is lost; in the second try there is no room for the second batch.
     for fault in [Fault::ReplyLost, Fault::DiskFull] {
         store.plan(fault);
         assert!(matches!(copy(&from, &to, |_, _| ()).await, Err(CopyError::Store(_))));
@@ -140,7 +140,7 @@ async fn a_payload_that_is_lost_and_a_store_in_use_are_told() {
     assert!(matches!(refused, CopyError::Missing { .. }), "{refused}");
     assert_eq!(to.restore(0).await.unwrap().1.live_tasks(), 0);
 
-    // Somebody appends while the copy is under way.
+    // Another author appends during the copy.
     let from = full().await;
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
     store.plan(Fault::Slow);

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use laneway_config::{Profile, parse};
-use laneway_whatif::{Comparison, Played, Report, plot, read_trace, replay, table};
+use laneway_whatif::{Comparison, Report, Timeline, plot, read_trace, replay, table};
 
 const ARRIVALS: u64 = 100_000;
 const OLD: &str = r#"
@@ -44,7 +44,7 @@ fn main() {
         from: trace.header.from,
         to: trace.header.to,
         missing: Vec::new(),
-        before: Report::new("recorded", &trace, &Played::recorded(&trace)),
+        before: Report::new("recorded", &trace, &Timeline::recorded(&trace)),
         after: Report::new("bench.hcl", &trace, &old),
     };
     let told = table(&comparison).len() + plot(&comparison).len();

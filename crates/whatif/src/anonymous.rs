@@ -1,7 +1,7 @@
-//! Names replaced by numbers, so that a trace can be given away.
+//! Replaces names by numbers, so that a trace can be published.
 //!
-//! Numbers and not hashes: whoever guesses a name could check the guess against a hash. Lanes that the settings speak of
-//! by name keep it, because a configuration is about them; sessions, kinds and fair keys never do.
+//! Numbers instead of hashes, because a guessed name could be checked against a hash. Lanes that the settings name keep
+//! their names, because a configuration needs them; sessions, kinds and fair keys never do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::trace::Trace;
 
 /// Lanes that every configuration has.
 const BUILT_IN: [&str; 4] = ["cron", "global", "main", "subagent"];
-/// The parts of a conversation, which say nothing of anybody.
+/// The tool lanes of a session, whose names are no secret.
 const TOOL_LANES: [&str; 4] = ["control", "query", "execute", "generate"];
 
 /// Replaces the names in a trace, but for those of the lanes in `known`.

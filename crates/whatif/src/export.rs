@@ -1,69 +1,52 @@
 //! From a store to a trace. Nothing in the store is changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use laneway_core::{LaneName, Millis, Scheduler, TaskId, Timestamp};
 use laneway_protocol::At;
 use laneway_store::{ErrorKind, HistoryQuery, Log, StoreError};
+use thiserror::Error;
 
 use crate::anonymous::anonymous;
-use crate::past;
-use crate::recorder::{Known, Recorder, Untold};
+use crate::earlier_tasks;
+use crate::recorder::{Known, NotReplayed, Recorder};
 use crate::trace::{Arrival, Header, ParentOf, Sources, TRACE_FORMAT, Trace};
 
-/// So many finished tasks are asked for at a time.
+/// How many finished tasks one page holds.
 const PAGE: u32 = 1000;
-/// So often reading starts again because others trimmed the log meanwhile.
+/// How often reading starts again after another process has trimmed the log.
 const TRIES_MAX: u32 = 5;
 
-/// From when on work is exported.
+/// Where an export starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceStart {
     /// From this moment on.
     Moment(Timestamp),
-    /// So long before the last thing that is known.
+    /// From this long before the last event.
     Last(Millis),
 }
 
 /// Why a store gave no trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// It cannot be read.
-    Store(StoreError),
-    /// It holds no task, or none that is meant; holds its name.
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store with this name holds no task of that time.
+    #[error("store {0} holds no task of that time, so there is nothing to export")]
     Nothing(String),
-}
-
-impl fmt::Display for ExportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExportError::Store(error) => error.fmt(f),
-            ExportError::Nothing(store) => {
-                write!(f, "store {store} holds no task of that time, so there is nothing to export")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ExportError {}
-
-impl From<StoreError> for ExportError {
-    fn from(error: StoreError) -> ExportError {
-        ExportError::Store(error)
-    }
 }
 
 /// Reads the arrivals that a store knows of.
 ///
-/// The log has all that was asked, but only since it was last trimmed. What was accepted before comes from the history of
-/// finished work and from the state, which know less of it; the header says what is missing.
+/// The log has every request, but only since it was last trimmed. Earlier tasks come from the history and from the state,
+/// which know less of them; the header says what is missing.
 pub async fn export(log: &Log, since: Option<TraceStart>, is_anonymous: bool) -> Result<Trace, ExportError> {
     let mut tries = 0;
     let found = loop {
         match gather(log).await {
-            // Others trimmed the log while we read it.
+            // Another process trimmed the log meanwhile.
             Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => tries += 1,
             other => break other?,
         }
@@ -78,19 +61,19 @@ pub async fn export(log: &Log, since: Option<TraceStart>, is_anonymous: bool) ->
     Ok(trace)
 }
 
-/// All that a store knows.
-struct Found {
+/// The tasks in a store.
+struct Contents {
     log: Vec<Known>,
     history: Vec<Known>,
     live: Vec<Known>,
-    untold: Untold,
+    not_replayed: NotReplayed,
     /// When the log begins, if something before it was trimmed.
     trimmed: Option<u64>,
     to: u64,
     scheduler: Scheduler,
 }
 
-async fn gather(log: &Log) -> Result<Found, StoreError> {
+async fn gather(log: &Log) -> Result<Contents, StoreError> {
     let mut head = log.begin().await?;
     let is_trimmed = head != laneway_store::Head::EMPTY;
     let mut recorder = Recorder::default();
@@ -98,11 +81,11 @@ async fn gather(log: &Log) -> Result<Found, StoreError> {
         let batches = log.read(head).await?;
         let Some((last, _)) = batches.last() else { break };
         head = *last;
-        batches.into_iter().for_each(|(_, batch)| recorder.hear(batch));
+        batches.into_iter().for_each(|(_, batch)| recorder.record(batch));
     }
     let (_, scheduler) = log.restore(0).await?;
     let begins = recorder.from.unwrap_or(u64::MAX);
-    let (untold, mut to) = (recorder.untold, recorder.to);
+    let (not_replayed, mut to) = (recorder.not_replayed, recorder.to);
     let tasks = recorder.into_tasks();
     let known: BTreeSet<TaskId> = tasks.iter().map(|known| known.task).collect();
     let mut history = BTreeMap::new();
@@ -111,10 +94,10 @@ async fn gather(log: &Log) -> Result<Found, StoreError> {
         let page = log.history(HistoryQuery { before, labels: Vec::new(), max: PAGE }).await?;
         let (length, last) = (page.len(), page.last().map(|(place, _)| *place));
         for (_, finished) in page.into_iter().filter(|(_, finished)| !known.contains(&finished.task)) {
-            // What was accepted after our look at the log is of another time.
+            // Tasks that were accepted after the log was read are left out.
             if finished.submitted.0 <= begins {
                 to = to.max(finished.ended.0);
-                history.insert(finished.task, past::finished(finished));
+                history.insert(finished.task, earlier_tasks::finished(finished));
             }
         }
         if length < PAGE as usize {
@@ -124,12 +107,20 @@ async fn gather(log: &Log) -> Result<Found, StoreError> {
     }
     let is_unknown = |task: &TaskId| !known.contains(task) && !history.contains_key(task);
     let views = scheduler.tasks().filter(|task| task.submitted.0 <= begins && is_unknown(&task.id));
-    let live = views.map(|task| past::live(task, to)).collect();
+    let live = views.map(|task| earlier_tasks::live(task, to)).collect();
     let trimmed = is_trimmed.then_some(begins);
-    Ok(Found { log: tasks, history: history.into_values().collect(), live, untold, trimmed, to, scheduler })
+    Ok(Contents {
+        log: tasks,
+        history: history.into_values().collect(),
+        live,
+        not_replayed,
+        trimmed,
+        to,
+        scheduler,
+    })
 }
 
-impl Found {
+impl Contents {
     fn into_trace(self, store: &str, since: Option<TraceStart>) -> Option<Trace> {
         let since = since.map(|since| match since {
             TraceStart::Moment(at) => at.0,
@@ -146,7 +137,7 @@ impl Found {
             let still = |known: &&Known| known.arrival.ended().is_none_or(|ended| ended >= since);
             left.iter().filter(still).count()
         });
-        let missing = missing(sources, self.untold, self.trimmed, cut);
+        let missing = missing(sources, self.not_replayed, self.trimmed, cut);
         let arrivals = numbered(meant);
         let header = Header {
             laneway_trace: TRACE_FORMAT,
@@ -163,7 +154,7 @@ impl Found {
     }
 }
 
-/// Gives each task its number and those it speaks of theirs.
+/// Gives each task its number, and replaces ids by numbers.
 fn numbered(known: Vec<Known>) -> Vec<Arrival> {
     let numbers: BTreeMap<TaskId, (u64, Option<u64>)> =
         known.iter().zip(1..).map(|(known, number)| (known.task, (number, known.arrival.ended()))).collect();
@@ -183,8 +174,8 @@ fn numbered(known: Vec<Known>) -> Vec<Arrival> {
     known.into_iter().zip(1..).map(number).collect()
 }
 
-/// How many slots the lanes have, where they are limited; a session has one of its own.
-fn limits(scheduler: &Scheduler, arrivals: &[Arrival]) -> BTreeMap<LaneName, u32> {
+/// The limits of the lanes, without sessions.
+pub(crate) fn limits(scheduler: &Scheduler, arrivals: &[Arrival]) -> BTreeMap<LaneName, u32> {
     let named = arrivals.iter().flat_map(|arrival| arrival.lanes.iter().cloned());
     let lanes: BTreeSet<LaneName> = named.chain([LaneName::global(), LaneName::main()]).collect();
     let shared = lanes.into_iter().filter(|lane| !lane.as_str().starts_with("session:"));
@@ -192,7 +183,7 @@ fn limits(scheduler: &Scheduler, arrivals: &[Arrival]) -> BTreeMap<LaneName, u32
 }
 
 /// What the trace does not hold, in sentences.
-fn missing(sources: Sources, untold: Untold, trimmed: Option<u64>, cut: usize) -> Vec<String> {
+fn missing(sources: Sources, not_replayed: NotReplayed, trimmed: Option<u64>, cut: usize) -> Vec<String> {
     let mut missing = vec!["what was refused, because a store keeps only what it accepted".to_owned()];
     if let Some(at) = trimmed.filter(|at| *at != u64::MAX) {
         let at = At(Timestamp(at));
@@ -205,15 +196,15 @@ fn missing(sources: Sources, untold: Untold, trimmed: Option<u64>, cut: usize) -
         ));
     }
     let counted = [
-        (untold.gates, "pauses, resumes and drains of lanes"),
-        (untold.settings, "changes of settings"),
-        (untold.priorities, "changes of priorities"),
+        (not_replayed.gates, "pauses, resumes and drains of lanes"),
+        (not_replayed.settings, "changes of settings"),
+        (not_replayed.priorities, "changes of priorities"),
     ];
     for (count, what) in counted.into_iter().filter(|(count, _)| *count > 0) {
         missing.push(format!("{count} {what}"));
     }
-    if untold.turns > 0 {
-        let turns = untold.turns;
+    if not_replayed.turns > 0 {
+        let turns = not_replayed.turns;
         missing.push(format!("the messages of {turns} turns, which arrive as the turns that they became"));
     }
     if cut > 0 {

@@ -7,7 +7,7 @@ use crate::table::{duration, shortened};
 const WIDTH: u32 = 860;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 830.0;
-/// So many lanes are drawn, those with the most tasks.
+/// How many lanes are drawn: those with the most tasks.
 const LANES_MAX: usize = 12;
 const BEFORE: &str = "#8a94a6";
 const AFTER: &str = "#2563eb";
@@ -32,11 +32,11 @@ fn legend(svg: &mut Svg, before: &Report, after: &Report) {
         svg.put(format_args!(
             "<rect x=\"{x:.1}\" y=\"20\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{colour}\"/>\n"
         ));
-        let told = match refused {
+        let label = match refused {
             0 => shortened(&report.name),
             refused => format!("{} ({refused} refused)", shortened(&report.name)),
         };
-        svg.text(x + 18.0, 30.0, "start", "13", &told);
+        svg.text(x + 18.0, 30.0, "start", "13", &label);
     }
 }
 

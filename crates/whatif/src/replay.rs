@@ -1,57 +1,50 @@
 //! A trace through the real scheduler, on virtual time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::fmt;
+use std::collections::BinaryHeap;
 
 use laneway_core::{
     Block, CancelReason, Command, End, Event, Fence, Handler, LaneName, Millis, Name, Pattern, Rejection,
     Reply, Scheduler, TaskId, Timestamp,
 };
 
-use crate::family::Deed;
-use crate::played::{Fate, Played, PlayedTask, Run};
-use crate::script::{RunEnd, Script, task_id};
+use crate::export::limits;
+use crate::family::Action;
+use crate::recorder::outcome;
+use crate::script::{Assumptions, RunEnd, Script, task_id};
+use crate::timeline::{Fate, Run, TaskTimeline, Timeline};
 use crate::trace::{TaskOutcome, Trace};
 
-/// Why a trace could not be replayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplayError(Rejection);
+/// The scheduler does not take the settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the scheduler does not take the settings: {0}")]
+pub struct ReplayError(#[source] Rejection);
 
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the scheduler does not take the settings: {}", self.0)
-    }
-}
-
-impl std::error::Error for ReplayError {}
-
-/// Replays a trace with these settings of lanes. The same trace and settings give the same answer, always.
+/// Replays a trace with these settings of lanes. The same trace and settings always give the same result.
 ///
-/// Runs take their recorded time; a run that is told to stop does so at once, or
-/// as late as it did in the recording; workers of external lanes are always
-/// there; callers who cancelled cancel again, as long after they asked. What happens at one moment happens in this order:
-/// runs end, signs of life, cancels, arrivals.
-pub fn replay(trace: &Trace, blocks: Vec<Block>) -> Result<Played, ReplayError> {
+/// Runs take their recorded time. A run that is asked to stop does so as late as in the recording, or at once. Workers of
+/// external lanes are always there. Callers that cancelled cancel again, after the same time. At one moment, runs end
+/// first; heartbeats, cancels and arrivals follow.
+pub fn replay(trace: &Trace, blocks: Vec<Block>) -> Result<Timeline, ReplayError> {
     let mut replay = Replay::new(trace);
     replay.configure(blocks)?;
     replay.run();
-    Ok(replay.into_played())
+    Ok(replay.into_timeline())
 }
 
-/// What is to come, the earliest first.
+/// What will happen, the earliest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: u64,
-    what: What,
+    what: DueKind,
     task: usize,
     fence: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum DueKind {
     End,
-    SignOfLife,
+    Heartbeat,
     Cancel,
     Arrive,
 }
@@ -71,7 +64,7 @@ struct Replay<'a> {
     scheduler: Scheduler,
     due: BinaryHeap<Reverse<Due>>,
     events: Vec<Event>,
-    played: Vec<PlayedTask>,
+    played: Vec<TaskTimeline>,
     running: Vec<Option<Running>>,
     /// What workers claim from; empty while nothing is external.
     external: Vec<Pattern>,
@@ -82,13 +75,14 @@ impl<'a> Replay<'a> {
     fn new(trace: &'a Trace) -> Replay<'a> {
         let script = Script::new(trace);
         let free = (0..trace.arrivals.len()).filter(|task| script.asked_by(*task).is_none());
-        let arrive =
-            |task: usize| Reverse(Due { at: trace.arrivals[task].at_ms, what: What::Arrive, task, fence: 0 });
+        let arrive = |task: usize| {
+            Reverse(Due { at: trace.arrivals[task].at_ms, what: DueKind::Arrive, task, fence: 0 })
+        };
         Replay {
             due: free.map(arrive).collect(),
             scheduler: Scheduler::new(0),
             events: Vec::new(),
-            played: trace.arrivals.iter().map(PlayedTask::to_come).collect(),
+            played: trace.arrivals.iter().map(TaskTimeline::to_come).collect(),
             running: vec![None; trace.arrivals.len()],
             external: Vec::new(),
             worker: Name::new("what-if").ok(),
@@ -103,22 +97,22 @@ impl<'a> Replay<'a> {
     }
 
     fn run(&mut self) {
-        let mut looked = None;
+        let mut ticked = None;
         loop {
-            // A look at the clock that changed nothing is not repeated at the same time.
-            let least = looked.map_or(0, |last: u64| last + 1).max(self.now());
+            // A tick that changed nothing is not repeated at the same time.
+            let least = ticked.map_or(0, |last: u64| last + 1).max(self.now());
             let wakeup = self.scheduler.next_wakeup().map(|at| at.0.max(least));
             let next = self.due.peek().map(|Reverse(due)| due.at);
             match (next, wakeup) {
                 (Some(at), wakeup) if wakeup.is_none_or(|wakeup| at <= wakeup) => {
                     if let Some(Reverse(due)) = self.due.pop() {
-                        self.carry_out(due);
+                        self.run_due(due);
                     }
                 }
                 (None, _) if self.scheduler.live_tasks() == 0 => return,
                 (_, Some(at)) if at <= Timestamp::MAX.0 => {
-                    looked = Some(at);
-                    // Nothing can be wrong with a look at the clock.
+                    ticked = Some(at);
+                    // A tick is never refused.
                     drop(self.step(at, Command::Tick));
                 }
                 _ => return,
@@ -146,29 +140,29 @@ impl<'a> Replay<'a> {
         reply
     }
 
-    fn push(&mut self, at: u64, what: What, task: usize, fence: u64) {
+    fn push(&mut self, at: u64, what: DueKind, task: usize, fence: u64) {
         self.due.push(Reverse(Due { at, what, task, fence }));
     }
 
-    fn carry_out(&mut self, due: Due) {
+    fn run_due(&mut self, due: Due) {
         let running = self.running[due.task].filter(|running| running.fence.0 == due.fence);
         match (due.what, running) {
-            (What::Arrive, _) => self.arrive(due),
-            (What::Cancel, _) => {
+            (DueKind::Arrive, _) => self.arrive(due),
+            (DueKind::Cancel, _) => {
                 let cancel = Command::Cancel { task: task_id(due.task), reason: CancelReason::Caller };
-                // It may be over already, and then nobody minds.
+                // A task that has ended refuses it, which is fine.
                 drop(self.step(due.at, cancel));
             }
-            (What::End, Some(running)) => {
+            (DueKind::End, Some(running)) => {
                 // The lease is the attempt's own, so nothing is refused.
                 drop(self.step(due.at, running.end.command(due.task, running.fence)));
             }
-            (What::SignOfLife, Some(running)) => {
-                let sign = Command::Heartbeat { task: task_id(due.task), fence: running.fence };
-                drop(self.step(due.at, sign));
-                self.push(due.at + half(running.lease), What::SignOfLife, due.task, due.fence);
+            (DueKind::Heartbeat, Some(running)) => {
+                let heartbeat = Command::Heartbeat { task: task_id(due.task), fence: running.fence };
+                drop(self.step(due.at, heartbeat));
+                self.push(due.at + half(running.lease), DueKind::Heartbeat, due.task, due.fence);
             }
-            (What::End | What::SignOfLife, None) => {}
+            (DueKind::End | DueKind::Heartbeat, None) => {}
         }
     }
 
@@ -189,14 +183,14 @@ impl<'a> Replay<'a> {
         let is_own_wish =
             arrival.outcome == TaskOutcome::Cancelled && arrival.reason.as_deref() != Some("parent");
         if let Some(ended) = arrival.ended_ms.filter(|_| is_own_wish) {
-            self.push(due.at + ended, What::Cancel, task, 0);
+            self.push(due.at + ended, DueKind::Cancel, task, 0);
         }
         match self.step(due.at, Command::Submit { task: task_id(task), spec: Box::new(spec) }) {
             Ok(_) => {}
             Err(Rejection::ParentNotRunning { .. }) => self.played[task].fate = Fate::Unasked,
             Err(rejection) => {
                 self.played[task].fate = Fate::Refused(rejection.code().to_owned());
-                self.tell_parent(task);
+                self.notify_parent(task);
             }
         }
     }
@@ -213,11 +207,11 @@ impl<'a> Replay<'a> {
                         Running { fence, attempt, lease, end: RunEnd::Success, stop_ms: 0 },
                         borrowed,
                     );
-                    self.push(lease_until.0 - lease.0 + half(lease), What::SignOfLife, task, fence.0);
+                    self.push(lease_until.0 - lease.0 + half(lease), DueKind::Heartbeat, task, fence.0);
                 }
                 Event::Stopping { task, fence, .. } => {
                     let stop_ms = self.running[place(task)].map_or(0, |running| running.stop_ms);
-                    self.push(self.now() + stop_ms, What::End, place(task), fence.0);
+                    self.push(self.now() + stop_ms, DueKind::End, place(task), fence.0);
                 }
                 Event::Retrying { task, .. } | Event::Redelivered { task, .. } => self.stop(place(task)),
                 Event::Ended { task, end } => self.end(place(task), &end),
@@ -243,19 +237,19 @@ impl<'a> Replay<'a> {
         self.running[task] = Some(running);
         self.played[task].runs.push(Run { start: now, end: now, borrowed });
         match self.script.families.get_mut(&(task, running.attempt)) {
-            None => self.push(now + act.run_ms, What::End, task, running.fence.0),
+            None => self.push(now + act.run_ms, DueKind::End, task, running.fence.0),
             Some(family) => {
-                let deeds = family.begin(now);
-                self.intend(task, running.fence, deeds);
+                let actions = family.begin(now);
+                self.schedule(task, running.fence, actions);
             }
         }
     }
 
-    fn intend(&mut self, task: usize, fence: Fence, deeds: Vec<(u64, Deed)>) {
-        for (at, deed) in deeds {
-            match deed {
-                Deed::Ask(child) => self.push(at, What::Arrive, child, 0),
-                Deed::End => self.push(at, What::End, task, fence.0),
+    fn schedule(&mut self, task: usize, fence: Fence, actions: Vec<(u64, Action)>) {
+        for (at, action) in actions {
+            match action {
+                Action::Submit(child) => self.push(at, DueKind::Arrive, child, 0),
+                Action::End => self.push(at, DueKind::End, task, fence.0),
             }
         }
     }
@@ -273,43 +267,29 @@ impl<'a> Replay<'a> {
     fn end(&mut self, task: usize, end: &End) {
         self.stop(task);
         self.played[task].ended = Some(self.now());
-        self.played[task].fate = Fate::Accepted(match end {
-            End::Completed => TaskOutcome::Completed,
-            End::Failed { .. } => TaskOutcome::Failed,
-            End::TimedOut => TaskOutcome::TimedOut,
-            End::Cancelled { .. } => TaskOutcome::Cancelled,
-            End::Expired => TaskOutcome::Expired,
-            End::WaitTimeout => TaskOutcome::WaitTimeout,
-            End::Lost => TaskOutcome::Lost,
-        });
-        self.tell_parent(task);
+        self.played[task].fate = Fate::Accepted(outcome(end).0);
+        self.notify_parent(task);
     }
 
-    fn tell_parent(&mut self, task: usize) {
+    fn notify_parent(&mut self, task: usize) {
         let now = self.now();
         let Some(asked) = self.script.asked_by(task) else { return };
         let running = self.running[asked.parent].filter(|running| running.attempt == asked.attempt);
         let family = self.script.families.get_mut(&(asked.parent, asked.attempt));
         if let (Some(running), Some(family)) = (running, family) {
-            let deeds = family.child_over(task, now);
-            self.intend(asked.parent, running.fence, deeds);
+            let actions = family.child_over(task, now);
+            self.schedule(asked.parent, running.fence, actions);
         }
     }
 
-    fn into_played(mut self) -> Played {
+    fn into_timeline(mut self) -> Timeline {
         for task in 0..self.played.len() {
             self.stop(task);
         }
         let unasked = self.played.iter().filter(|task| task.fate == Fate::Unasked).count() as u64;
-        let assumptions = crate::script::Assumptions { unasked, ..self.script.assumptions };
-        let lanes: BTreeSet<&LaneName> =
-            self.script.arrivals.iter().flat_map(|arrival| &arrival.lanes).collect();
-        let shared = lanes.into_iter().filter(|lane| !lane.as_str().starts_with("session:")).cloned();
-        let shared = shared.chain([LaneName::global(), LaneName::main()]);
-        let limit =
-            |lane: LaneName| Some((lane.clone(), self.scheduler.settings_for(&lane).max_concurrency?));
-        let limits: BTreeMap<LaneName, u32> = shared.filter_map(limit).collect();
-        Played { tasks: self.played, limits, assumptions: Some(assumptions) }
+        let assumptions = Assumptions { unasked, ..self.script.assumptions };
+        let limits = limits(&self.scheduler, self.script.arrivals);
+        Timeline { tasks: self.played, limits, assumptions: Some(assumptions) }
     }
 }
 

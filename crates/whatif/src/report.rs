@@ -1,4 +1,4 @@
-//! What happened, in numbers.
+//! A timeline in numbers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use laneway_core::LaneName;
 use laneway_protocol::At;
 use serde::Serialize;
 
-use crate::played::{Fate, Played, PlayedTask};
 use crate::script::Assumptions;
+use crate::timeline::{Fate, TaskTimeline, Timeline};
 use crate::trace::{Arrival, TaskOutcome, Trace};
 
-/// Two ways in which the same work went.
+/// Two courses of the same work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// How many arrivals there were.
@@ -48,7 +48,7 @@ pub struct Report {
     /// What had to be assumed; nothing of what really happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumptions: Option<Assumptions>,
-    /// How many waited at most in each of so many equal parts of the span, for the picture.
+    /// The most that waited in each of [`PARTS`] equal parts of the span, for the picture.
     #[serde(skip)]
     pub(crate) waiting: Vec<u32>,
 }
@@ -86,15 +86,15 @@ pub struct Fairness {
     pub index: f64,
 }
 
-/// Into so many parts the picture divides the span.
+/// The number of parts into which the picture divides the span.
 pub(crate) const PARTS: usize = 240;
 
 impl Report {
-    /// Counts.
-    pub fn new(name: impl Into<String>, trace: &Trace, played: &Played) -> Report {
+    /// The numbers of a timeline.
+    pub fn new(name: impl Into<String>, trace: &Trace, played: &Timeline) -> Report {
         let tasks = || trace.arrivals.iter().zip(&played.tasks);
         let start = trace.arrivals.first().map_or(0, |arrival| arrival.at_ms);
-        let times = |task: &PlayedTask| {
+        let times = |task: &TaskTimeline| {
             task.runs.last().map(|run| run.end).into_iter().chain(task.ended).chain([task.arrived])
         };
         let span_ms = played.tasks.iter().flat_map(times).max().unwrap_or(start).saturating_sub(start);
@@ -124,7 +124,7 @@ impl LaneReport {
     }
 }
 
-fn fates(tasks: &[PlayedTask]) -> (BTreeMap<&'static str, u64>, BTreeMap<String, u64>) {
+fn fates(tasks: &[TaskTimeline]) -> (BTreeMap<&'static str, u64>, BTreeMap<String, u64>) {
     let (mut outcomes, mut refusals) = (BTreeMap::new(), BTreeMap::new());
     for task in tasks {
         match &task.fate {
@@ -139,7 +139,7 @@ fn fates(tasks: &[PlayedTask]) -> (BTreeMap<&'static str, u64>, BTreeMap<String,
     (outcomes, refusals)
 }
 
-/// What has been seen of a lane, or of all sessions.
+/// The numbers of a lane, or of all sessions.
 #[derive(Default)]
 struct Seen {
     tasks: u64,
@@ -148,7 +148,7 @@ struct Seen {
 }
 
 fn lanes<'a>(
-    tasks: impl Iterator<Item = (&'a Arrival, &'a PlayedTask)>,
+    tasks: impl Iterator<Item = (&'a Arrival, &'a TaskTimeline)>,
     span_ms: u64,
     limits: &BTreeMap<LaneName, u32>,
 ) -> Vec<LaneReport> {
@@ -168,7 +168,7 @@ fn lanes<'a>(
         }
     }
     let limit = |name: &str| limits.iter().find(|(lane, _)| lane.as_str() == name).map(|(_, slots)| *slots);
-    let told = |(name, mut seen): (Cow<'_, str>, Seen)| {
+    let report = |(name, mut seen): (Cow<'_, str>, Seen)| {
         seen.waits.sort_unstable();
         let rank = |percent: usize| percentile(&seen.waits, percent);
         LaneReport {
@@ -183,7 +183,7 @@ fn lanes<'a>(
             lane: name.into_owned(),
         }
     };
-    let mut lanes: Vec<LaneReport> = seen.into_iter().map(told).collect();
+    let mut lanes: Vec<LaneReport> = seen.into_iter().map(report).collect();
     lanes.sort_by(|a, b| b.tasks.cmp(&a.tasks).then_with(|| a.lane.cmp(&b.lane)));
     lanes
 }
@@ -208,7 +208,7 @@ fn row(lane: &str) -> Cow<'_, str> {
     }
 }
 
-/// The smallest value that so many of a hundred do not exceed.
+/// The smallest value that `percent` of a hundred do not exceed.
 fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
@@ -224,7 +224,7 @@ fn session(arrival: &Arrival) -> Option<Cow<'_, str>> {
 }
 
 fn fairness<'a>(
-    tasks: impl Iterator<Item = (&'a Arrival, &'a PlayedTask)>,
+    tasks: impl Iterator<Item = (&'a Arrival, &'a TaskTimeline)>,
     name: impl Fn(&'a Arrival) -> Option<Cow<'a, str>>,
 ) -> Fairness {
     let mut waits: BTreeMap<Cow<'a, str>, (u64, u64)> = BTreeMap::new();
@@ -236,7 +236,7 @@ fn fairness<'a>(
     }
     let means: Vec<f64> = waits.values().map(|(sum, count)| *sum as f64 / *count as f64).collect();
     let (sum, squares): (f64, f64) = (means.iter().sum(), means.iter().map(|mean| mean * mean).sum());
-    // When nobody waits, all wait alike.
+    // Without any wait, all wait alike.
     let index = if squares == 0.0 { 1.0 } else { sum * sum / (means.len() as f64 * squares) };
     Fairness { count: means.len() as u64, index: rounded(index) }
 }
@@ -247,12 +247,12 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// The most that waited at once in each part of the span.
-fn waiting(tasks: &[PlayedTask], start: u64, span_ms: u64) -> Vec<u32> {
+fn waiting(tasks: &[TaskTimeline], start: u64, span_ms: u64) -> Vec<u32> {
     let mut changes: Vec<(u64, i32)> = Vec::new();
-    for (from, until) in tasks.iter().filter_map(PlayedTask::waiting) {
+    for (from, until) in tasks.iter().filter_map(TaskTimeline::waiting) {
         changes.extend([(from, 1), (until, -1)]);
     }
-    // At one moment, who stops waiting goes first.
+    // At one moment, ends of waits come first.
     changes.sort_unstable();
     let mut parts = vec![0_u32; PARTS];
     let (mut now, mut last) = (0_i32, 0_usize);
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn the_most_that_waited_is_known_of_each_part_of_the_span() {
-        let task = |ready: u64, start: u64| PlayedTask {
+        let task = |ready: u64, start: u64| TaskTimeline {
             arrived: ready,
             ready,
-            runs: vec![crate::played::Run { start, end: start, borrowed: vec![] }],
+            runs: vec![crate::timeline::Run { start, end: start, borrowed: vec![] }],
             ended: Some(start),
             fate: Fate::Accepted(TaskOutcome::Completed),
         };

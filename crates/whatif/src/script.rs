@@ -21,9 +21,9 @@ pub struct Assumptions {
     pub cut_off: u64,
     /// Attempts beyond those that were recorded: they go as the last recorded one did.
     pub further: u64,
-    /// Children whose parent's run is not in the trace: they arrive when they did, as tasks of nobody.
+    /// Children whose parent's run is not in the trace: they arrive when they did, without a parent.
     pub orphans: u64,
-    /// Children that were never asked for, because their parent did not get so far.
+    /// Children that were never submitted, because their parent did not get so far.
     pub unasked: u64,
 }
 
@@ -35,20 +35,20 @@ pub(crate) enum RunEnd {
     Success,
     /// It fails.
     Failure,
-    /// Whoever runs it falls silent.
+    /// Its lease lapses.
     Silence,
 }
 
 /// One run in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Act {
+pub(crate) struct RunPlan {
     pub(crate) run_ms: u64,
     pub(crate) end: RunEnd,
-    /// How long it goes on after it is told to stop.
+    /// How long it goes on after it was asked to stop.
     pub(crate) stop_ms: u64,
 }
 
-/// The parent's attempt in which a task was asked for.
+/// The parent's attempt in which a task was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AskedBy {
     pub(crate) parent: usize,
@@ -105,23 +105,23 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// By whom a task is asked for; `None`: by nobody in the trace.
+    /// The parent that submits a task; `None`: it has none in the trace.
     pub(crate) fn asked_by(&self, task: usize) -> Option<AskedBy> {
         self.asked_by[task]
     }
 
-    /// What is asked for. `is_live` tells of the task that it comes after.
+    /// The request. `is_live` says whether the task that it comes after is live.
     pub(crate) fn spec(&self, task: usize, is_live: impl Fn(usize) -> bool) -> TaskSpec {
         let arrival = &self.arrivals[task];
         let mut spec = TaskSpec::new(arrival.kind.clone(), arrival.lanes.clone());
-        spec.source = arrival.source.into();
+        spec.source = arrival.source;
         spec.priority = arrival.priority;
         spec.fair_key = arrival.fair_key.clone();
         spec.wait_timeout = arrival.wait_timeout_ms.map(Millis);
         spec.timeout = arrival.timeout_ms.map(Millis);
         spec.deadline = arrival.deadline_ms.map(Millis);
         spec.run_after = arrival.run_after_ms.map(Millis);
-        spec.retry = arrival.retry.map(Into::into);
+        spec.retry = arrival.retry;
         spec.parent =
             self.asked_by[task].map(|asked| Parent { task: task_id(asked.parent), detached: asked.detached });
         let after = arrival.after.and_then(|after| self.places.get(&after).copied());
@@ -130,7 +130,7 @@ impl<'a> Script<'a> {
     }
 
     /// How attempt number `attempt` (counted from one) of a task goes.
-    pub(crate) fn act(&mut self, task: usize, attempt: u32) -> Act {
+    pub(crate) fn act(&mut self, task: usize, attempt: u32) -> RunPlan {
         let arrival = &self.arrivals[task];
         let recorded = arrival.attempts.get(attempt as usize - 1);
         match (recorded, arrival.attempts.last()) {
@@ -144,23 +144,24 @@ impl<'a> Script<'a> {
             }
             (None, None) => {
                 self.assumptions.never_ran += 1;
-                Act { run_ms: self.median_of(&arrival.kind), end: RunEnd::Success, stop_ms: 0 }
+                RunPlan { run_ms: self.median_of(&arrival.kind), end: RunEnd::Success, stop_ms: 0 }
             }
         }
     }
 
-    fn recorded(&self, arrival: &Arrival, attempt: &RecordedAttempt) -> Act {
-        let run_ms = match is_cut(attempt) {
-            // It was not over then.
-            true => self.median_of(&arrival.kind).max(attempt.run_ms.saturating_add(1)),
-            false => attempt.run_ms,
+    fn recorded(&self, arrival: &Arrival, attempt: &RecordedAttempt) -> RunPlan {
+        let run_ms = if is_cut(attempt) {
+            // It would have run longer.
+            self.median_of(&arrival.kind).max(attempt.run_ms.saturating_add(1))
+        } else {
+            attempt.run_ms
         };
         let end = match attempt.end {
             AttemptEnd::Completed | AttemptEnd::TimedOut | AttemptEnd::Cut => RunEnd::Success,
             AttemptEnd::Failed => RunEnd::Failure,
             AttemptEnd::Lost => RunEnd::Silence,
         };
-        Act { run_ms, end, stop_ms: attempt.stop_ms.unwrap_or_default() }
+        RunPlan { run_ms, end, stop_ms: attempt.stop_ms.unwrap_or_default() }
     }
 
     fn median_of(&self, kind: &Name) -> u64 {

@@ -6,12 +6,12 @@ use crate::report::{Comparison, Fairness, LaneReport, Report};
 use crate::script::Assumptions;
 use crate::trace::TaskOutcome;
 
-/// So many lanes are told, those with the most tasks.
+/// How many lanes are listed: those with the most tasks.
 const LANES_MAX: usize = 20;
 const NAME_WIDTH: usize = 28;
 const VALUE_WIDTH: usize = 18;
 
-/// The comparison as people read it.
+/// The comparison as a text table.
 pub fn table(comparison: &Comparison) -> String {
     let (before, after) = (&comparison.before, &comparison.after);
     let mut text = Text(String::new());
@@ -155,7 +155,7 @@ pub(crate) fn shortened(name: &str) -> String {
     }
 }
 
-/// A duration with as much detail as anybody compares.
+/// A duration with the detail that a comparison needs.
 pub(crate) fn duration(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis} ms"),

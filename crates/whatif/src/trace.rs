@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{LaneName, Name};
+use laneway_core::{LaneName, Millis, Name, Retry, RetryStrategy, Source};
 use laneway_protocol::At;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Header {
     /// How many slots the lanes had at the end; sessions are left out.
     #[serde(default)]
     pub limits: BTreeMap<LaneName, u32>,
-    /// What is not in it, in sentences.
+    /// What the trace lacks, in sentences.
     #[serde(default)]
     pub missing: Vec<String>,
 }
@@ -53,15 +53,15 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sources {
-    /// The log: all that was asked is known.
+    /// The log, which has the whole request.
     pub log: u64,
     /// The history of finished work.
     pub history: u64,
-    /// The state: accepted before the log begins, and not over.
+    /// The state: accepted before the log begins, and still live.
     pub live: u64,
 }
 
-/// One task that was asked for.
+/// One submitted task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrival {
@@ -69,23 +69,23 @@ pub struct Arrival {
     pub id: u64,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What sort of work.
+    /// Its kind.
     pub kind: Name,
     /// The lanes that it named, the home lane first.
     pub lanes: Vec<LaneName>,
-    /// The conversation that it belongs to, as it stands in the names of lanes.
+    /// Its session, from the names of its lanes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Who asked.
-    #[serde(default)]
-    pub source: Asker,
+    /// Its source.
+    #[serde(default, with = "SourceText")]
+    pub source: Source,
     /// Its priority, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// With whom it shares turns.
+    /// Its fair key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fair_key: Option<LaneName>,
-    /// The running task that asked.
+    /// The running task that submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentOf>,
     /// It may start only when this one has ended.
@@ -104,12 +104,12 @@ pub struct Arrival {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_after_ms: Option<u64>,
     /// What follows a failure, where it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "retry_text")]
+    pub retry: Option<Retry>,
     /// Its attempts, in order.
     #[serde(default)]
     pub attempts: Vec<RecordedAttempt>,
-    /// What became of it.
+    /// How it ended.
     pub outcome: TaskOutcome,
     /// Why it was cancelled, or the code with which it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,13 +119,13 @@ pub struct Arrival {
     pub ended_ms: Option<u64>,
 }
 
-/// The task that asked for another.
+/// The task that submitted another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentOf {
     /// Its number in this trace.
     pub id: u64,
-    /// It did not wait for the answer.
+    /// It did not wait for the result.
     #[serde(default)]
     pub detached: bool,
 }
@@ -140,7 +140,7 @@ pub struct RecordedAttempt {
     pub run_ms: u64,
     /// How it ended.
     pub end: AttemptEnd,
-    /// How long it went on after it was told to stop, where that is known.
+    /// How long it went on after it was asked to stop, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_ms: Option<u64>,
     /// Which of its lanes (by place; `global` last) it borrowed a parent's slot of.
@@ -152,11 +152,11 @@ pub struct RecordedAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
-    /// It did what it should.
+    /// It succeeded.
     Completed,
-    /// It did not.
+    /// It failed.
     Failed,
-    /// Whoever ran it fell silent.
+    /// Its lease lapsed.
     Lost,
     /// It was stopped because it took too long: how long it would have taken is not known.
     TimedOut,
@@ -164,7 +164,7 @@ pub enum AttemptEnd {
     Cut,
 }
 
-/// What became of a task.
+/// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOutcome {
@@ -188,53 +188,60 @@ pub enum TaskOutcome {
     Live,
 }
 
-/// Who asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Asker {
-    /// A person who waits for the answer.
-    #[default]
+/// A source as a trace writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Source", rename_all = "snake_case")]
+enum SourceText {
     User,
-    /// A schedule.
     Schedule,
-    /// Another task.
     Agent,
-    /// Nobody waits for it.
     Background,
 }
 
-/// What follows a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RetryOf {
-    /// How the delay grows.
-    pub strategy: Strategy,
-    /// How many attempts may follow the first.
-    pub max_retries: u32,
-    /// The first delay, where it doubles.
-    pub initial_delay_ms: u64,
-    /// The delay, where it stays the same.
-    pub fixed_delay_ms: u64,
-    /// The longest delay.
-    pub max_delay_ms: u64,
-    /// Whether delays are spread.
-    pub jitter: bool,
-}
-
-/// How the delay between attempts grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// There is one attempt only.
+/// A retry strategy as a trace writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RetryStrategy", rename_all = "snake_case")]
+enum StrategyText {
     None,
-    /// The same delay each time.
     Fixed,
-    /// Twice the delay each time.
     Exponential,
 }
 
+/// A retry policy as a trace writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Retry", deny_unknown_fields)]
+struct RetryText {
+    #[serde(with = "StrategyText")]
+    strategy: RetryStrategy,
+    max_retries: u32,
+    #[serde(rename = "initial_delay_ms")]
+    initial_delay: Millis,
+    #[serde(rename = "fixed_delay_ms")]
+    fixed_delay: Millis,
+    #[serde(rename = "max_delay_ms")]
+    max_delay: Millis,
+    jitter: bool,
+}
+
+/// The same where there may be none.
+mod retry_text {
+    use laneway_core::Retry;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Text(#[serde(with = "super::RetryText")] Retry);
+
+    pub(super) fn serialize<S: Serializer>(retry: &Option<Retry>, serializer: S) -> Result<S::Ok, S::Error> {
+        retry.map(Text).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Retry>, D::Error> {
+        Ok(Option::<Text>::deserialize(deserializer)?.map(|text| text.0))
+    }
+}
+
 impl Trace {
-    /// The trace as it lies in a file.
+    /// The trace as a file holds it.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         let mut text = serde_json::to_string(&self.header)?;
         for arrival in &self.arrivals {
@@ -260,7 +267,7 @@ impl Arrival {
 }
 
 impl TaskOutcome {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of the report.
     pub const ALL: [TaskOutcome; 9] = [
         TaskOutcome::Completed,
         TaskOutcome::Failed,
@@ -273,7 +280,7 @@ impl TaskOutcome {
         TaskOutcome::Live,
     ];
 
-    /// The word.
+    /// The word in reports and traces.
     pub fn as_str(self) -> &'static str {
         match self {
             TaskOutcome::Completed => "completed",

@@ -1,5 +1,5 @@
-//! Small traces with a configuration each, and the whole of what is told. `UPDATE=1 cargo test -p laneway-whatif --test
-//! cases` rewrites what is told.
+//! Small traces with a configuration each, and the whole output. `UPDATE=1 cargo test -p laneway-whatif --test cases`
+//! rewrites the outputs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 #![allow(clippy::disallowed_methods, reason = "only the replay does no I/O")]
@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use laneway_config::{Profile, parse};
-use laneway_whatif::{Comparison, Played, Report, plot, read_trace, replay, table};
+use laneway_whatif::{Comparison, Report, Timeline, plot, read_trace, replay, table};
 
 /// A case: what it shows, a configuration, a trace, and what comes of it, each after a line of dashes.
 fn told(case: &str) -> String {
@@ -27,7 +27,7 @@ fn told(case: &str) -> String {
         from: trace.header.from,
         to: trace.header.to,
         missing: Vec::new(),
-        before: Report::new("recorded", &trace, &Played::recorded(&trace)),
+        before: Report::new("recorded", &trace, &Timeline::recorded(&trace)),
         after: Report::new("new.hcl", &trace, &played),
     };
     let drawn = plot(&comparison);

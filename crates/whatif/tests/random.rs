@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use laneway_config::{Profile, parse};
-use laneway_whatif::{Fate, Played, Report, TaskOutcome, Trace, read_trace, replay};
+use laneway_whatif::{Fate, Report, TaskOutcome, Timeline, Trace, read_trace, replay};
 
 const TRACES: u64 = 60;
 
@@ -88,7 +88,7 @@ fn trace(dice: &mut Dice) -> Trace {
 }
 
 /// The most runs at once in each lane whose limit is known, lent slots counted once.
-fn most_at_once(trace: &Trace, played: &Played) -> BTreeMap<String, i64> {
+fn most_at_once(trace: &Trace, played: &Timeline) -> BTreeMap<String, i64> {
     let mut changes: BTreeMap<String, Vec<(u64, i64)>> = BTreeMap::new();
     for (arrival, task) in trace.arrivals.iter().zip(&played.tasks) {
         for run in &task.runs {

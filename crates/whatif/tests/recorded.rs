@@ -8,7 +8,7 @@ use std::time::Duration;
 use laneway_core::{Block, LaneSettings, Pattern, Retry, Source};
 use laneway_engine::{Context, Failure, Handle, Options, Task};
 use laneway_store::{Log, MemoryStore, Store};
-use laneway_whatif::{Fate, Played, TaskOutcome, Trace, export, read_trace, replay};
+use laneway_whatif::{Fate, TaskOutcome, Timeline, Trace, export, read_trace, replay};
 use serde_json::Value;
 
 /// The engine decides a moment after what it decides about, and the next run begins a moment later.
@@ -75,7 +75,7 @@ async fn recorded(snapshot_every: u64) -> Trace {
     export(&Log::new(store), None, false).await.unwrap()
 }
 
-fn starts(played: &Played) -> Vec<usize> {
+fn starts(played: &Timeline) -> Vec<usize> {
     let mut starts: Vec<(u64, usize)> = played
         .tasks
         .iter()
@@ -90,7 +90,7 @@ fn starts(played: &Played) -> Vec<usize> {
 async fn the_same_configuration_gives_the_recorded_starts_and_waits() {
     let trace = recorded(u64::MAX).await;
     assert_eq!((trace.arrivals.len(), trace.header.sources.log), (200, 200));
-    let (was, is) = (Played::recorded(&trace), replay(&trace, blocks()).unwrap());
+    let (was, is) = (Timeline::recorded(&trace), replay(&trace, blocks()).unwrap());
     assert_eq!(starts(&is), starts(&was));
     for (was, is) in was.tasks.iter().zip(&is.tasks) {
         assert_eq!(is.fate, was.fate);
@@ -116,8 +116,8 @@ async fn a_compacted_log_gives_the_arrivals_from_the_history_and_says_what_is_mi
     assert!(missing.contains(&format!("borrowed slots of {} tasks", sources.history)), "{missing}");
     let whole = recorded(u64::MAX).await;
     // The history knows when each attempt ran, too.
-    let (one, other) = (Played::recorded(&trace), Played::recorded(&whole));
-    let runs = |played: &Played| played.tasks.iter().map(|task| task.runs.len()).collect::<Vec<_>>();
+    let (one, other) = (Timeline::recorded(&trace), Timeline::recorded(&whole));
+    let runs = |played: &Timeline| played.tasks.iter().map(|task| task.runs.len()).collect::<Vec<_>>();
     assert_eq!(runs(&one), runs(&other));
     assert_eq!(read_trace(&trace.to_text().unwrap()), Ok(trace));
 }

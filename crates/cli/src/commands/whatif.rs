@@ -7,7 +7,7 @@ use laneway_config::{Profile, StoreLocation};
 use laneway_core::Millis;
 use laneway_protocol::At;
 use laneway_whatif::{
-    Comparison, ExportError, Played, Report, Trace, TraceStart, plot, read_trace, replay, table,
+    Comparison, ExportError, Report, Timeline, Trace, TraceStart, plot, read_trace, replay, table,
 };
 
 use crate::arguments::ConfigFile;
@@ -88,7 +88,7 @@ pub(crate) fn simulate(verb: &Simulate) -> Result<(), CliError> {
     let after = report(&trace, &verb.config, verb)?;
     let before = match &verb.against {
         Some(file) => report(&trace, file, verb)?,
-        None => Report::new("recorded", &trace, &Played::recorded(&trace)),
+        None => Report::new("recorded", &trace, &Timeline::recorded(&trace)),
     };
     let comparison = Comparison {
         arrivals: trace.arrivals.len(),

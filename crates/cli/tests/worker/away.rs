@@ -19,12 +19,12 @@ async fn an_outcome_that_could_not_be_told_is_told_after_the_servers_restart() {
     let address = served.address.clone();
     served.process.signal("-KILL");
     drop(served);
-    write.write_all(b"done while nobody listened\n").unwrap();
+    write.write_all(b"done while the server was down\n").unwrap();
     worker.says("the outcome is kept");
     let served = serve_at(dir.path(), &address);
     let view = ended(&served.client, &accepted.id).await;
     assert_eq!((view.status.as_str(), view.attempts), ("completed", 1));
-    assert_eq!(view.result.unwrap(), json!("done while nobody listened\n"));
+    assert_eq!(view.result.unwrap(), json!("done while the server was down\n"));
     worker.signal("-TERM");
     assert_eq!(
         worker.ends(),
@@ -42,7 +42,7 @@ async fn told_to_stop_it_takes_no_more_and_ends_what_it_has() {
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
     let mut write = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
     worker.signal("-TERM");
-    worker.says("no more work is claimed");
+    worker.says("claims no more work");
     let later = submit(&served.client, "held", json!({ "pipe": pipe })).await;
     write.write_all(b"ended well\n").unwrap();
     let view = ended(&served.client, &accepted.id).await;
@@ -61,7 +61,7 @@ async fn what_does_not_end_within_the_grace_is_stopped_and_goes_to_others() {
     let first =
         worker(dir.path(), &served, "first", &format!("lease = \"1s\"\ndrain_grace = \"100ms\"\n{HELD}"));
     let pipe = fifo(dir.path(), "pipe");
-    // Open both ways, so that whoever reads waits for a line.
+    // Open both ways, so that the reader waits for a line.
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     let accepted = submit(&served.client, "held", json!({ "pipe": pipe })).await;
     first.says("starts");

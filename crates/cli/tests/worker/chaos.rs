@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{PATIENCE, Process, Served, serve, task, worker};
 
 const TASKS: usize = 1000;
-/// So many completions lie between two accidents.
+/// The completions between two accidents.
 const BETWEEN: usize = 60;
 const SERVER: &str = r#"
     lane "global"   { max_concurrency = 64 }
@@ -34,7 +34,7 @@ fn file(log: &std::path::Path) -> String {
     )
 }
 
-/// Waits until so many tasks are done, looking whenever the server tells of some more, and now and then.
+/// Waits until `enough` tasks are done; looks after some events, and now and then.
 async fn done(client: &Client, events: &mut Events, enough: usize) {
     let waited = async {
         while (client.group("all").await.unwrap().done as usize) < enough {
@@ -54,7 +54,7 @@ fn completions(lines: &[String]) -> BTreeMap<String, u32> {
     let mut times = BTreeMap::new();
     for line in lines {
         let said: Value = serde_json::from_str(line).unwrap();
-        if said["message"] == "ended" && said["is_success"] == true && said["told"] == "Taken" {
+        if said["message"] == "ended" && said["is_success"] == true && said["reported"] == "Accepted" {
             *times.entry(said["task"].as_str().unwrap().to_owned()).or_default() += 1;
         }
     }
@@ -145,7 +145,7 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
     }
     let completions = completions(&lines);
     assert!(completions.values().all(|times| *times == 1), "a task was completed twice: {completions:?}");
-    assert!(completions.len() > TASKS / 2, "{} were heard of", completions.len());
+    assert!(completions.len() > TASKS / 2, "{} were reported", completions.len());
     let lane = client.lane("external").await.unwrap();
     assert_eq!((lane.counters.completed, lane.running, lane.waiting), (TASKS as u64, 0, 0));
     let runs = std::fs::read_to_string(log).unwrap();

@@ -59,7 +59,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Opens the store, as nobody has it now, and compares.
+    /// Opens the store, which no process has now, and compares.
     pub(crate) fn compare(&mut self, dir: &Path) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(|e| e.to_string())?;
         let store = SqliteStore::open(dir).map_err(|error| error.to_string())?;

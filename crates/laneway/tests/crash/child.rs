@@ -78,7 +78,7 @@ async fn submit(lanes: Laneway, lane: &'static str, next: Arc<AtomicU64>) -> Res
 
 async fn run_closures(lanes: Laneway) {
     loop {
-        // What becomes of a closure is nobody's business after the kill.
+        // The end of a closure is lost with the kill.
         drop(lanes.run(Task::new("closures"), tokio::time::sleep(Duration::from_micros(500))).await);
     }
 }

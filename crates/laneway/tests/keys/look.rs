@@ -246,7 +246,7 @@ async fn starts(lanes: &Configured, lane: &'static str, mut watch: Watch) -> Str
     watch.during(HOURS, |at, event| matches!(event, Event::Granted { .. }).then(|| at.to_string())).await
 }
 
-/// Somebody more urgent waits too, so that there is something to rise to.
+/// A more urgent task waits too, so that there is a level to rise to.
 async fn ageing(lanes: &Configured, lane: &'static str, mut watch: Watch) -> String {
     let _taken = lanes.slot([lane]).await.unwrap();
     note(lanes, Task::new(lane).priority(9), "").await.detach();

@@ -85,7 +85,7 @@ fn lost(dir: &Path, text: &str) -> MessageStatus {
         }
         message
     });
-    // As if the program had died: nothing is told to anybody.
+    // As if the program had died: no caller gets an answer.
     first.shutdown_timeout(Duration::from_secs(5));
     run().block_on(async {
         let (lanes, _) = open(dir, &store).await;

@@ -10,7 +10,7 @@ use laneway_store_postgres::{Options, PostgresStore};
 use laneway_test_services::Postgres;
 use tokio_postgres::{Client, NoTls};
 
-/// A namespace that nobody else uses, in a Postgres that others use too.
+/// A namespace for one case, in a Postgres that other cases use too.
 pub(crate) struct Namespace {
     postgres: Arc<Postgres>,
     number: u32,

@@ -10,7 +10,7 @@ use laneway_store_redis::{Options, RedisStore};
 use laneway_test_services::Redis;
 use redis::{Connection, cmd};
 
-/// A namespace that nobody else uses, in a Redis that others use too.
+/// A namespace for one case, in a Redis that other cases use too.
 pub(crate) struct Namespace {
     redis: Arc<Redis>,
     name: String,
@@ -102,7 +102,7 @@ impl Site for Namespace {
 
 type Entry = (String, Vec<Vec<u8>>);
 
-/// An entry of a stream cannot be changed, so the stream is written anew.
+/// An entry of a stream cannot be changed, so the stream is written again.
 fn rewrite_log(
     key: &str,
     version: u64,

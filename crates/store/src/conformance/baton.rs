@@ -29,7 +29,7 @@ pub(super) async fn an_append_passes_it_to_the_first_in_line(site: &impl Site) {
     let log = open(site).await;
     let baton = |head| baton(&log, head);
     let mut head = append(&log, Head::EMPTY, &by(1, 1)).await;
-    assert_eq!(baton(head), None, "nobody wants it");
+    assert_eq!(baton(head), None, "no author is in line");
     for author in [2, 3, 2, 4, 3] {
         log.store().request_baton(Author(author)).await.expect("it stands in line");
     }
@@ -38,12 +38,12 @@ pub(super) async fn an_append_passes_it_to_the_first_in_line(site: &impl Site) {
     assert_eq!(baton(head), Some(Author(2)));
     let again = log.store().append(entry).await;
     assert_eq!((again, baton(head)), (Ok(head), Some(Author(2))), "the same batch once more passes nothing");
-    // Whoever stands in line and appends without waiting does not stand there any more.
+    // An author in line that appends leaves the line.
     head = append(&log, head, &by(3, 3)).await;
     assert_eq!(baton(head), Some(Author(4)));
     head = append(&log, head, &by(4, 4)).await;
     assert_eq!(baton(head), None, "each stood there once");
-    // Whoever will append again stands in line behind all others, and alone is passed nothing.
+    // An author that re-queues itself goes to the end of the line; alone, it gets nothing.
     for (author, number, passed) in [(1, 5, None), (2, 6, Some(1)), (1, 7, Some(2)), (2, 8, None)] {
         let mut entry = log.seal(head, &by(author, number)).expect("it can be encoded");
         entry.requeue = number < 7;

@@ -44,11 +44,11 @@ pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
         listed.extend(page.iter().map(|(_, finished)| finished.task.0));
     }
     assert_eq!(listed, (1..=20).rev().collect::<Vec<_>>());
-    // A batch that is refused tells nothing; an id that ends again is told once, as the newer.
+    // A refused batch adds nothing; a task that ends again is listed once, with its newer end.
     let refused = Entry { finished: vec![(finished(99, 1), None)], ..batch(99) };
     assert!(log.append(Head::EMPTY, &refused).await.is_err());
     assert_eq!(log.finished(TaskId(99)).await, Ok(None));
-    // What it was to do is told with the task, and not in lists.
+    // A payload comes with the task, and not in lists.
     let told = Finished { payload: Some("work".into()), ..finished(3, 600) };
     let again = Entry { finished: vec![(told.clone(), None)], ..batch(6) };
     let head = log.append(head, &again).await.expect("appended");
@@ -59,7 +59,7 @@ pub(super) async fn finished_work_is_listed_newest_first(site: &impl Site) {
     append_all(&log, head, [7]).await;
 }
 
-/// As when a long line is cleared, so many that an engine may have to take them in pieces.
+/// As many as when a long line is cleared: a backend may have to take them in pieces.
 pub(super) async fn very_many_may_come_and_end_together(site: &impl Site) {
     const MANY: u128 = 4_500;
     let log = open(site).await;
@@ -109,7 +109,7 @@ pub(super) async fn finished_work_is_listed_by_its_labels(site: &impl Site) {
     let mut head = Head::EMPTY;
     for number in 1..=12_u128 {
         let failed = End::Failed { error: "no".into() };
-        // Names that would mean something to an engine which did not take them as they are.
+        // Names that a backend without quoting would take for syntax.
         let told = Finished {
             end: if number % 3 == 0 { failed } else { End::Completed },
             kind: name(if number % 2 == 0 { "bash" } else { "ba%' OR 1=1 --" }),

@@ -32,7 +32,7 @@ pub(super) async fn a_stale_append_changes_nothing(site: &impl Site) {
         assert_eq!(refused, Err(StoreError::Conflict { expected: stale, current: head }));
     }
     assert_eq!(read_all(&log, Head::EMPTY).await.len(), 3);
-    // Whoever stood on a batch that the log does not hold learns it also by reading.
+    // A read after a batch that the log does not hold is a conflict too.
     append_all(&log, head, [4]).await;
     assert_eq!(log.read(other).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));
 }

@@ -1,4 +1,4 @@
-//! What every store must do, whatever is behind it. A store's test calls [`run`].
+//! What every store must do. A store's test calls [`run`].
 
 #![allow(clippy::expect_used, clippy::panic, reason = "these are tests, which other crates run")]
 
@@ -8,7 +8,6 @@ mod damage;
 mod history;
 mod log;
 mod publish;
-
 mod snapshot;
 
 use std::num::NonZeroU128;
@@ -21,7 +20,7 @@ use laneway_core::{
 
 use crate::{Answer, Batch, BatchId, Entry, Finished, Head, Log, Record, Store};
 
-/// A place where a store's data lives: a directory, a namespace of an engine. Each case gets a new one.
+/// Where a store's data lives: a directory, a namespace of a backend. Each case gets a new one.
 pub trait Site: Send + Sync {
     /// Opens the store that is there. Every store that was opened before has been dropped.
     fn open(&self) -> Answer<'_, Arc<dyn Store>>;
@@ -31,7 +30,7 @@ pub trait Site: Send + Sync {
         None
     }
 
-    /// Changes the bytes of a record behind the store's back, while it is closed; whether that record was there.
+    /// Changes the bytes of a record while the store is closed; returns whether that record was there.
     fn tamper(&self, record: Record, change: &(dyn Fn(&mut Vec<u8>) + Sync)) -> bool;
 
     /// Whether the store has a line for the baton.
@@ -39,7 +38,7 @@ pub trait Site: Send + Sync {
         false
     }
 
-    /// Whether what was written is there when the store is opened again.
+    /// Whether data survives closing the store.
     fn lasts(&self) -> bool {
         true
     }

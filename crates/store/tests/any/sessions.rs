@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Address, Agent, DropRule, Dropped, Extras, Fence, HistoryPosition, Message, MessageEnd, MessageId,
-    MessagePolicy, MessageSettings, Mode, QueueOverrides, Sender, SessionChange, SessionEvent, Way,
+    Address, Agent, DropRule, Dropped, Extras, Fence, Message, MessageEnd, MessageId, MessagePolicy,
+    MessageSettings, Mode, Place, QueueOverrides, Sender, SessionChange, SessionEvent, Way,
 };
 
 use super::Dice;
@@ -46,7 +46,7 @@ impl Dice {
                 kind: self.name(),
                 lanes: (0..self.number() % 3).map(|_| self.lane()).collect(),
             }),
-            place: HistoryPosition {
+            place: Place {
                 channel: self.maybe(Dice::text),
                 to: self.maybe(Dice::text),
                 account: self.maybe(Dice::text),

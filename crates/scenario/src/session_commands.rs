@@ -1,4 +1,4 @@
-//! The words about sessions and their messages.
+//! Commands about sessions and their messages.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use laneway_core::{
     QueueOverrides, SessionCommand, Steer, duration,
 };
 
-use crate::error::{Wrong, wrong};
+use crate::error::{LineError, wrong};
 use crate::names::Names;
 use crate::script::Action;
-use crate::words::{Words, name, number, pair, task, tasks};
+use crate::tokens::{Tokens, name, number, pair, task, tasks};
 
 const SEND_KEYS: &str = "agent, lanes, mode, debounce, max_wait, cap, drop, channel, to, account, thread, sender, \
     name, permissions, id, steer, otherwise, priority, heartbeat, may";
 
-fn one(command: SessionCommand) -> Result<Action, Wrong> {
+fn one(command: SessionCommand) -> Result<Action, LineError> {
     Ok(Action::Commands(vec![Command::Session(Box::new(command))]))
 }
 
-pub(crate) fn message(word: &str, names: &mut Names) -> Result<MessageId, Wrong> {
+pub(crate) fn message(word: &str, names: &mut Names) -> Result<MessageId, LineError> {
     Ok(MessageId(task(word, names)?.0))
 }
 
 /// Reads `send MESSAGES SESSION "TEXT" …`; `{}` in the text stands for the message's name.
-pub(crate) fn send(words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+pub(crate) fn send(words: &mut Tokens, names: &mut Names) -> Result<Action, LineError> {
     let list = words.need("the message")?;
     let ids = tasks(&list, names)?;
     ids.iter().for_each(|id| names.is_message(*id));
@@ -46,7 +46,7 @@ pub(crate) fn send(words: &mut Words, names: &mut Names) -> Result<Action, Wrong
     Ok(Action::Commands(commands.collect()))
 }
 
-fn set(incoming: &mut Incoming, word: &str, names: &mut Names) -> Result<(), Wrong> {
+fn set(incoming: &mut Incoming, word: &str, names: &mut Names) -> Result<(), LineError> {
     let (key, value) = pair(word)?;
     let text = || Some(Arc::<str>::from(value));
     match key {
@@ -78,18 +78,14 @@ fn set(incoming: &mut Incoming, word: &str, names: &mut Names) -> Result<(), Wro
                 _ => return wrong(format!("{value:?} is not followup, reject or drop")),
             };
         }
-        _ => match queue_word(&mut incoming.queue, key, value)? {
-            true => {}
-            false => {
-                return wrong(format!("{key:?} is nothing that a message can say; there are {SEND_KEYS}"));
-            }
-        },
+        _ if queue_word(&mut incoming.queue, key, value)? => {}
+        _ => return wrong(format!("{key:?} is nothing that a message can say; there are {SEND_KEYS}")),
     }
     Ok(())
 }
 
 /// Sets one value of a queue; says whether there is such a value.
-pub(crate) fn queue_word(queue: &mut QueueOverrides, key: &str, value: &str) -> Result<bool, Wrong> {
+pub(crate) fn queue_word(queue: &mut QueueOverrides, key: &str, value: &str) -> Result<bool, LineError> {
     match key {
         "mode" => match Mode::parse(value) {
             Some(mode) => queue.mode = Some(mode),
@@ -112,7 +108,7 @@ pub(crate) fn change_settings(
     settings: &mut MessageSettings,
     channel: Option<&str>,
     words: &[(String, String)],
-) -> Result<(), Wrong> {
+) -> Result<(), LineError> {
     for (key, value) in words {
         let queue = match channel {
             None => &mut settings.global,
@@ -136,18 +132,13 @@ pub(crate) fn change_settings(
     Ok(())
 }
 
-/// Reads `messages key=value…` and `channel NAME key=value…`; no value: nothing is said any more.
-pub(crate) fn messages(command: &str, words: &mut Words) -> Result<Action, Wrong> {
+/// Reads `messages key=value…` and `channel NAME key=value…`; without values they are removed.
+pub(crate) fn messages(command: &str, words: &mut Tokens) -> Result<Action, LineError> {
     let channel = if command == "channel" { Some(words.need("the channel")?) } else { None };
-    let mut settings = Vec::new();
-    while let Some(word) = words.next() {
-        let (key, value) = pair(&word)?;
-        settings.push((key.to_owned(), value.to_owned()));
-    }
-    Ok(Action::Messages { channel, settings })
+    Ok(Action::Messages { channel, settings: words.pairs()? })
 }
 
-pub(crate) fn about_session(command: &str, words: &mut Words) -> Result<Action, Wrong> {
+pub(crate) fn session_command(command: &str, words: &mut Tokens) -> Result<Action, LineError> {
     let session: Arc<str> = words.need("the session")?.into();
     match command {
         "clear-session" => one(SessionCommand::Clear { session }),
@@ -155,9 +146,8 @@ pub(crate) fn about_session(command: &str, words: &mut Words) -> Result<Action, 
         "stop-session" => one(SessionCommand::Stop { session }),
         _ => {
             let mut queue = QueueOverrides::default();
-            while let Some(word) = words.next() {
-                let (key, value) = pair(&word)?;
-                if !queue_word(&mut queue, key, value)? {
+            for (key, value) in words.pairs()? {
+                if !queue_word(&mut queue, &key, &value)? {
                     return wrong(format!("{key:?} is no setting of a session's queue"));
                 }
             }
@@ -166,7 +156,11 @@ pub(crate) fn about_session(command: &str, words: &mut Words) -> Result<Action, 
     }
 }
 
-pub(crate) fn about_message(command: &str, words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+pub(crate) fn message_command(
+    command: &str,
+    words: &mut Tokens,
+    names: &mut Names,
+) -> Result<Action, LineError> {
     let message_id = message(&words.need("the message")?, names)?;
     match command {
         "withdraw" => one(SessionCommand::Withdraw { message: message_id }),
@@ -180,9 +174,10 @@ pub(crate) fn about_message(command: &str, words: &mut Words, names: &mut Names)
             one(SessionCommand::Resend { message: message_id, again })
         }
         _ => {
-            let before = match words.next_is("before") {
-                true => Some(message(&words.need("the message to move before")?, names)?),
-                false => None,
+            let before = if words.next_is("before") {
+                Some(message(&words.need("the message to move before")?, names)?)
+            } else {
+                None
             };
             one(SessionCommand::Move { message: message_id, before })
         }

@@ -1,14 +1,14 @@
-//! What happens in sessions, in words.
+//! Describes events, replies and views of sessions.
 
 use laneway_core::{
     EffectiveQueue, Message, MessageEnd, MessageId, MessageReply, MessageStatus, QueueOverrides, Scheduler,
     SendOutcome, SessionChange, SessionEvent, SessionView, TaskId, TurnMessage, Way,
 };
 
+use crate::describe::{Describer, Description, cancel_reason, count, describe};
 use crate::line::Tone;
-use crate::tell::{Teller, Told, cancel_reason, count, told};
 
-impl Teller {
+impl Describer {
     fn message(&self, message: MessageId) -> String {
         self.name(TaskId(message.0))
     }
@@ -17,7 +17,7 @@ impl Teller {
         messages.iter().map(|message| self.message(*message)).collect::<Vec<_>>().join(", ")
     }
 
-    pub(crate) fn tell_session(&self, event: &SessionEvent) -> Told {
+    pub(crate) fn session_event(&self, event: &SessionEvent) -> Description {
         let session = &event.session;
         match &event.change {
             SessionChange::Accepted { message, way } => {
@@ -26,7 +26,7 @@ impl Teller {
                     Way::Steer { turn } => format!(" for {}", self.name(*turn)),
                     Way::Both { turn } => format!(" for {} and in line", self.name(*turn)),
                 };
-                told("accepted", format!("{} in {session}{way}", self.message(message.id)), Tone::Waiting)
+                describe("accepted", format!("{} in {session}{way}", self.message(message.id)), Tone::Waiting)
             }
             SessionChange::TurnBegan { turn, messages, summary } => {
                 let mut parts = vec![];
@@ -36,16 +36,16 @@ impl Teller {
                 if !messages.is_empty() {
                     parts.push(self.messages(messages));
                 }
-                told("turn", format!("{} answers {}", self.name(*turn), parts.join(", ")), Tone::Waiting)
+                describe("turn", format!("{} answers {}", self.name(*turn), parts.join(", ")), Tone::Waiting)
             }
             SessionChange::SteeringSet { turn, open, .. } => {
                 let takes = if *open { "takes" } else { "takes no" };
-                told("steering", format!("{} {takes} steering", self.name(*turn)), Tone::Waiting)
+                describe("steering", format!("{} {takes} steering", self.name(*turn)), Tone::Waiting)
             }
             SessionChange::Taken { turn, messages, .. } => {
-                told("taken", format!("{} by {}", self.messages(messages), self.name(*turn)), Tone::Start)
+                describe("taken", format!("{} by {}", self.messages(messages), self.name(*turn)), Tone::Start)
             }
-            SessionChange::Returned { turn, messages } => told(
+            SessionChange::Returned { turn, messages } => describe(
                 "returned",
                 format!("{} from {}", self.messages(messages), self.name(*turn)),
                 Tone::Waiting,
@@ -54,38 +54,40 @@ impl Teller {
                 let alone = if *alone { ", each alone" } else { "" };
                 let again = if *redelivered { ", marked as redelivered" } else { "" };
                 let rest = format!("the messages of {} at {at}{alone}{again}", self.name(*turn));
-                told("trying again", rest, Tone::Trouble)
+                describe("trying again", rest, Tone::Trouble)
             }
-            SessionChange::Ended { message, end } => self.tell_message_end(*message, end),
-            SessionChange::TurnOver { turn } => told("over", self.name(*turn), Tone::Waiting),
+            SessionChange::Ended { message, end } => self.message_end(*message, end),
+            SessionChange::TurnOver { turn } => describe("over", self.name(*turn), Tone::Waiting),
             SessionChange::Configured { queue } => {
-                told("queue", format!("of {session}: {}", overrides(queue)), Tone::Lane)
+                describe("queue", format!("of {session}: {}", overrides(queue)), Tone::Lane)
             }
             SessionChange::Moved { message, before } => {
                 let before =
                     before.map_or("to the end".to_owned(), |id| format!("before {}", self.message(id)));
-                told("moved", format!("{} {before}", self.message(*message)), Tone::Waiting)
+                describe("moved", format!("{} {before}", self.message(*message)), Tone::Waiting)
             }
-            SessionChange::Hastened { message } => told("hastened", self.message(*message), Tone::Waiting),
+            SessionChange::Hastened { message } => {
+                describe("hastened", self.message(*message), Tone::Waiting)
+            }
             SessionChange::SummaryDropped => {
-                told("forgot", format!("what was dropped in {session}"), Tone::Lane)
+                describe("forgot", format!("what was dropped in {session}"), Tone::Lane)
             }
-            SessionChange::Renewed => told("fresh", format!("start of {session}"), Tone::Lane),
+            SessionChange::Renewed => describe("fresh", format!("start of {session}"), Tone::Lane),
             SessionChange::Answered { message, .. } => {
-                told("answered", format!("{} in {session}", self.message(*message)), Tone::Lane)
+                describe("answered", format!("{} in {session}", self.message(*message)), Tone::Lane)
             }
-            SessionChange::TakenUp { message, again: Some(again) } => told(
+            SessionChange::TakenUp { message, again: Some(again) } => describe(
                 "taken up",
                 format!("{} as {}", self.message(*message), self.message(*again)),
                 Tone::Lane,
             ),
             SessionChange::TakenUp { message, again: None } => {
-                told("thrown away", self.message(*message), Tone::Lane)
+                describe("thrown away", self.message(*message), Tone::Lane)
             }
         }
     }
 
-    fn tell_message_end(&self, message: MessageId, end: &MessageEnd) -> Told {
+    fn message_end(&self, message: MessageId, end: &MessageEnd) -> Description {
         let (verb, tone) = match end {
             MessageEnd::Delivered { .. } => ("delivered", Tone::Success),
             MessageEnd::Steered { .. } => ("steered", Tone::Success),
@@ -94,7 +96,7 @@ impl Teller {
             MessageEnd::SetAside { .. } => ("set aside", Tone::Trouble),
         };
         let name = self.message(message);
-        told(
+        describe(
             verb,
             format!("{}{}", if verb == "cancelled" { "message " } else { "" }, self.end(&name, end)),
             tone,
@@ -197,7 +199,7 @@ impl Teller {
             }
             Some(MessageStatus::InTurn { turn }) => format!("message {name} is in {}", self.name(turn)),
             Some(MessageStatus::Ended { end, at }) => {
-                let told = self.tell_message_end(message, &end);
+                let told = self.message_end(message, &end);
                 format!("message {name} ended at {at}: {} {}", told.verb, told.rest)
             }
         }

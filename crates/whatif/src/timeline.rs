@@ -1,4 +1,4 @@
-//! What happened to each task, in the recording or in a replay: the same form for both, so that both are told alike.
+//! What happened to each task, in the recording or in a replay.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use laneway_core::LaneName;
 use crate::script::Assumptions;
 use crate::trace::{Arrival, TaskOutcome, Trace};
 
-/// What happened.
+/// What happened to each task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Played {
-    /// To each task, in the order of the trace.
-    pub tasks: Vec<PlayedTask>,
+pub struct Timeline {
+    /// The tasks, in the order of the trace.
+    pub tasks: Vec<TaskTimeline>,
     /// How many slots the lanes had, where they are limited; sessions are left out.
     pub limits: BTreeMap<LaneName, u32>,
-    /// What had to be assumed; `None` of what really happened.
+    /// What the replay had to assume; `None` for a recording.
     pub assumptions: Option<Assumptions>,
 }
 
 /// What happened to one task. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayedTask {
-    /// When it was asked for.
+pub struct TaskTimeline {
+    /// When it was submitted.
     pub arrived: u64,
-    /// From when on it might have started: what it asked to be put off does not count as waiting.
+    /// From when on it might have started: a delay that it asked for does not count as waiting.
     pub ready: u64,
     /// When it ran.
     pub runs: Vec<Run>,
-    /// When it was over.
+    /// When it ended.
     pub ended: Option<u64>,
-    /// What became of it.
+    /// How it ended.
     pub fate: Fate,
 }
 
@@ -44,29 +44,29 @@ pub struct Run {
     pub borrowed: Vec<u8>,
 }
 
-/// What became of a task.
+/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was accepted.
     Accepted(TaskOutcome),
     /// It was not, with this code.
     Refused(String),
-    /// Its parent did not get so far as to ask for it.
+    /// Its parent ended before it submitted the task.
     Unasked,
 }
 
-impl Played {
-    /// What a trace says that happened.
-    pub fn recorded(trace: &Trace) -> Played {
-        let tasks = trace.arrivals.iter().map(PlayedTask::recorded).collect();
-        Played { tasks, limits: trace.header.limits.clone(), assumptions: None }
+impl Timeline {
+    /// The timeline of a trace.
+    pub fn recorded(trace: &Trace) -> Timeline {
+        let tasks = trace.arrivals.iter().map(TaskTimeline::recorded).collect();
+        Timeline { tasks, limits: trace.header.limits.clone(), assumptions: None }
     }
 }
 
-impl PlayedTask {
+impl TaskTimeline {
     /// A task that has not arrived yet.
-    pub(crate) fn to_come(arrival: &Arrival) -> PlayedTask {
-        PlayedTask {
+    pub(crate) fn to_come(arrival: &Arrival) -> TaskTimeline {
+        TaskTimeline {
             arrived: arrival.at_ms,
             ready: arrival.at_ms,
             runs: Vec::new(),
@@ -75,7 +75,7 @@ impl PlayedTask {
         }
     }
 
-    fn recorded(arrival: &Arrival) -> PlayedTask {
+    fn recorded(arrival: &Arrival) -> TaskTimeline {
         let run = |attempt| {
             let (start, end) = arrival.span(attempt);
             Run { start, end, borrowed: attempt.borrowed.clone() }
@@ -85,7 +85,7 @@ impl PlayedTask {
             (TaskOutcome::Refused, None) => Fate::Refused("UNKNOWN".to_owned()),
             (outcome, _) => Fate::Accepted(outcome),
         };
-        PlayedTask {
+        TaskTimeline {
             arrived: arrival.at_ms,
             ready: arrival.at_ms + arrival.run_after_ms.unwrap_or_default(),
             runs: arrival.attempts.iter().map(run).collect(),

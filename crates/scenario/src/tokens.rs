@@ -1,22 +1,22 @@
-//! The words of a line.
+//! Splits a line into words, and reads single words.
 
 use laneway_core::{LaneName, Name, TaskId};
 
-use crate::error::{Wrong, wrong};
+use crate::error::{LineError, wrong};
 use crate::names::Names;
 
 /// The most tasks that one range can mean.
 const RANGE_MAX: u64 = 100_000;
 
 /// What is left of a line.
-pub(crate) struct Words {
+pub(crate) struct Tokens {
     rest: std::collections::VecDeque<String>,
 }
 
-impl Words {
+impl Tokens {
     /// Splits at white space; double quotes keep words together, and know `\"`, `\\`, `\n` and `\t`.
-    pub(crate) fn new(text: &str) -> Result<Words, Wrong> {
-        let mut words = Words { rest: Default::default() };
+    pub(crate) fn new(text: &str) -> Result<Tokens, LineError> {
+        let mut words = Tokens { rest: Default::default() };
         let mut chars = text.trim().chars();
         let mut word: Option<String> = None;
         let mut is_quoted = false;
@@ -48,8 +48,8 @@ impl Words {
     }
 
     /// The next word, which must be there; `what` says what it is.
-    pub(crate) fn need(&mut self, what: &str) -> Result<String, Wrong> {
-        self.next().ok_or_else(|| Wrong::Script(format!("{what} is missing")))
+    pub(crate) fn need(&mut self, what: &str) -> Result<String, LineError> {
+        self.next().ok_or_else(|| LineError::Script(format!("{what} is missing")))
     }
 
     /// The next word, if it starts with `start`, without that.
@@ -68,13 +68,19 @@ impl Words {
         is_it
     }
 
+    /// Reads the rest of the line as `key=value` pairs.
+    pub(crate) fn pairs(&mut self) -> Result<Vec<(String, String)>, LineError> {
+        let own = |word: String| pair(&word).map(|(key, value)| (key.to_owned(), value.to_owned()));
+        std::mem::take(&mut self.rest).into_iter().map(own).collect()
+    }
+
     /// All that is left, as one text.
     pub(crate) fn rest(&mut self) -> String {
         Vec::from(std::mem::take(&mut self.rest)).join(" ")
     }
 
     /// There must be nothing left.
-    pub(crate) fn end(mut self) -> Result<(), Wrong> {
+    pub(crate) fn end(mut self) -> Result<(), LineError> {
         match self.next() {
             Some(word) => wrong(format!("{word:?} is one word too many")),
             None => Ok(()),
@@ -83,27 +89,27 @@ impl Words {
 }
 
 /// Reads `key=value`.
-pub(crate) fn pair(word: &str) -> Result<(&str, &str), Wrong> {
+pub(crate) fn pair(word: &str) -> Result<(&str, &str), LineError> {
     match word.split_once('=') {
         Some(pair) => Ok(pair),
         None => wrong(format!("{word:?} is not key=value")),
     }
 }
 
-pub(crate) fn number<T: std::str::FromStr>(what: &str, word: &str) -> Result<T, Wrong> {
+pub(crate) fn number<T: std::str::FromStr>(what: &str, word: &str) -> Result<T, LineError> {
     word.parse().or_else(|_| wrong(format!("{what} {word:?} is not a whole number, or too large")))
 }
 
-pub(crate) fn lane(word: &str) -> Result<LaneName, Wrong> {
+pub(crate) fn lane(word: &str) -> Result<LaneName, LineError> {
     Ok(LaneName::new(word)?)
 }
 
-pub(crate) fn name(word: &str) -> Result<Name, Wrong> {
+pub(crate) fn name(word: &str) -> Result<Name, LineError> {
     Ok(Name::new(word)?)
 }
 
 /// Reads `a`, `a,b`, `t1..t31` and mixtures of these.
-pub(crate) fn tasks(word: &str, names: &mut Names) -> Result<Vec<TaskId>, Wrong> {
+pub(crate) fn tasks(word: &str, names: &mut Names) -> Result<Vec<TaskId>, LineError> {
     let mut tasks = Vec::new();
     for part in word.split(',') {
         match part.split_once("..") {
@@ -122,14 +128,14 @@ pub(crate) fn tasks(word: &str, names: &mut Names) -> Result<Vec<TaskId>, Wrong>
 }
 
 /// Reads the name of one task.
-pub(crate) fn task(word: &str, names: &mut Names) -> Result<TaskId, Wrong> {
+pub(crate) fn task(word: &str, names: &mut Names) -> Result<TaskId, LineError> {
     match tasks(word, names)?[..] {
         [task] => Ok(task),
         _ => wrong(format!("{word:?} names more than one task")),
     }
 }
 
-fn range(first: &str, last: &str) -> Result<impl Iterator<Item = String>, Wrong> {
+fn range(first: &str, last: &str) -> Result<impl Iterator<Item = String>, LineError> {
     let digits_at = |text: &str| text.trim_end_matches(|char: char| char.is_ascii_digit()).len();
     let (prefix, from) = first.split_at(digits_at(first));
     let to = last.strip_prefix(prefix).unwrap_or(last);

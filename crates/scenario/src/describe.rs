@@ -1,4 +1,4 @@
-//! Events, replies and refusals in words.
+//! Describes events, replies and refusals.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use laneway_core::{
 use crate::line::Tone;
 use crate::names::Names;
 
-/// Puts what happens into words; remembers of each task what later words need.
-pub(crate) struct Teller {
+/// Describes events; remembers of each task what later descriptions need.
+pub(crate) struct Describer {
     pub(crate) names: Names,
     tasks: BTreeMap<TaskId, Known>,
 }
@@ -24,20 +24,20 @@ struct Known {
     fence: Option<Fence>,
 }
 
-/// What is said of an event: the word that it is counted under, and the rest of the sentence.
-pub(crate) struct Told {
+/// The description of an event: the word under which it is counted, and the rest of the sentence.
+pub(crate) struct Description {
     pub(crate) verb: &'static str,
     pub(crate) rest: String,
     pub(crate) tone: Tone,
 }
 
-pub(crate) fn told(verb: &'static str, rest: impl Into<String>, tone: Tone) -> Told {
-    Told { verb, rest: rest.into(), tone }
+pub(crate) fn describe(verb: &'static str, rest: impl Into<String>, tone: Tone) -> Description {
+    Description { verb, rest: rest.into(), tone }
 }
 
-impl Teller {
-    pub(crate) fn new(names: Names) -> Teller {
-        Teller { names, tasks: BTreeMap::new() }
+impl Describer {
+    pub(crate) fn new(names: Names) -> Describer {
+        Describer { names, tasks: BTreeMap::new() }
     }
 
     pub(crate) fn name(&self, task: TaskId) -> String {
@@ -53,39 +53,41 @@ impl Teller {
         tasks.iter().map(|task| self.name(*task)).collect::<Vec<_>>().join(", ")
     }
 
-    pub(crate) fn tell(&mut self, event: &Event) -> Told {
+    pub(crate) fn event(&mut self, event: &Event) -> Description {
         match event {
             Event::Configured { blocks } => {
                 let block = |block: &laneway_core::Block| match block.settings {
                     Some(_) => block.lanes.to_string(),
                     None => format!("{} (block removed)", block.lanes),
                 };
-                told("configured", blocks.iter().map(block).collect::<Vec<_>>().join(", "), Tone::Lane)
+                describe("configured", blocks.iter().map(block).collect::<Vec<_>>().join(", "), Tone::Lane)
             }
-            Event::Session(event) => self.tell_session(event),
-            Event::MessagesConfigured { .. } => told("configured", "messages", Tone::Lane),
-            Event::Unbound { home } => told("unbound", home.to_string(), Tone::Lane),
+            Event::Session(event) => self.session_event(event),
+            Event::MessagesConfigured { .. } => describe("configured", "messages", Tone::Lane),
+            Event::Unbound { home } => describe("unbound", home.to_string(), Tone::Lane),
             Event::Noted { changes } => {
                 let keys: Vec<&str> = changes.iter().map(|(key, _)| &**key).collect();
-                told("noted", keys.join(", "), Tone::Lane)
+                describe("noted", keys.join(", "), Tone::Lane)
             }
-            Event::FencesRaised { to } => told("fences", format!("above {}", to.0), Tone::Lane),
-            Event::Submitted { .. } => self.tell_submitted(event),
-            Event::Granted { .. } => self.tell_granted(event),
-            Event::Ended { task, end } => self.tell_end(*task, end),
-            Event::Paused { lane } => told("paused", lane.as_str(), Tone::Lane),
-            Event::Resumed { lane } => told("resumed", lane.as_str(), Tone::Lane),
-            Event::Draining { lane } => told("draining", lane.as_str(), Tone::Lane),
-            Event::Drained { lane } => told("drained", lane.as_str(), Tone::Lane),
+            Event::FencesRaised { to } => describe("fences", format!("above {}", to.0), Tone::Lane),
+            Event::Submitted { .. } => self.submitted(event),
+            Event::Granted { .. } => self.granted(event),
+            Event::Ended { task, end } => self.ended(*task, end),
+            Event::Paused { lane } => describe("paused", lane.as_str(), Tone::Lane),
+            Event::Resumed { lane } => describe("resumed", lane.as_str(), Tone::Lane),
+            Event::Draining { lane } => describe("draining", lane.as_str(), Tone::Lane),
+            Event::Drained { lane } => describe("drained", lane.as_str(), Tone::Lane),
             Event::Pressure { lane, waiting } => {
-                told("pressure", format!("in {lane}: {waiting} waiting"), Tone::Lane)
+                describe("pressure", format!("in {lane}: {waiting} waiting"), Tone::Lane)
             }
-            Event::Idle { lane } => told("idle", lane.as_str(), Tone::Lane),
-            Event::Alert { lane, level, waiting } => {
-                told("alert", format!("in {lane}: {}, {waiting} waiting", in_words(*level)), Tone::Trouble)
-            }
+            Event::Idle { lane } => describe("idle", lane.as_str(), Tone::Lane),
+            Event::Alert { lane, level, waiting } => describe(
+                "alert",
+                format!("in {lane}: {}, {waiting} waiting", with_names(*level)),
+                Tone::Trouble,
+            ),
             Event::AlertOver { lane, level } => {
-                told("alert over", format!("in {lane}: {}", in_words(*level)), Tone::Lane)
+                describe("alert over", format!("in {lane}: {}", with_names(*level)), Tone::Lane)
             }
             Event::LetterGone { letter, why } => {
                 let why = match why {
@@ -93,15 +95,15 @@ impl Teller {
                     LetterGone::Redriven(task) => format!("redriven as {}", self.name(*task)),
                     LetterGone::Discarded => "discarded".to_owned(),
                 };
-                told("letter gone", format!("{}: {why}", self.name(*letter)), Tone::Waiting)
+                describe("letter gone", format!("{}: {why}", self.name(*letter)), Tone::Waiting)
             }
-            _ => self.tell_progress(event),
+            _ => self.task_event(event),
         }
     }
 
-    fn tell_submitted(&mut self, event: &Event) -> Told {
+    fn submitted(&mut self, event: &Event) -> Description {
         let Event::Submitted { task, spec, priority, wait_until, deadline, .. } = event else {
-            return told("", "", Tone::Waiting);
+            return describe("", "", Tone::Waiting);
         };
         let lanes = if spec.lanes.is_empty() { vec![LaneName::main()] } else { spec.lanes.clone() };
         let names: Vec<&str> = lanes.iter().map(LaneName::as_str).collect();
@@ -116,13 +118,13 @@ impl Teller {
             rest.push_str(&format!(", after {}", self.name(after)));
         }
         self.tasks.insert(*task, Known { lanes, priority: *priority, ..Known::default() });
-        told("queued", rest, Tone::Waiting)
+        describe("queued", rest, Tone::Waiting)
     }
 
-    fn tell_granted(&mut self, event: &Event) -> Told {
+    fn granted(&mut self, event: &Event) -> Description {
         let Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, borrowed, .. } = event
         else {
-            return told("", "", Tone::Start);
+            return describe("", "", Tone::Start);
         };
         let mut rest = format!("{} {fence}", self.name(*task));
         if let Some(worker) = worker {
@@ -142,68 +144,75 @@ impl Teller {
             let lanes: Vec<&str> = borrowed.iter().map(lent).collect();
             rest.push_str(&format!(", with a lent slot of {}", lanes.join(" and ")));
         }
-        told("granted", rest, Tone::Start)
+        describe("granted", rest, Tone::Start)
     }
 
-    fn tell_end(&mut self, task: TaskId, end: &End) -> Told {
+    fn ended(&mut self, task: TaskId, end: &End) -> Description {
         let name = self.name(task);
         match end {
-            End::Completed => told("completed", name, Tone::Success),
-            End::Failed { error } => told("failed", format!("{name}: {error}"), Tone::Trouble),
-            End::TimedOut => told("timed out", name, Tone::Trouble),
+            End::Completed => describe("completed", name, Tone::Success),
+            End::Failed { error } => describe("failed", format!("{name}: {error}"), Tone::Trouble),
+            End::TimedOut => describe("timed out", name, Tone::Trouble),
             End::Cancelled { reason } => {
-                told("cancelled", format!("{name}: {}", cancel_reason(*reason)), Tone::Trouble)
+                describe("cancelled", format!("{name}: {}", cancel_reason(*reason)), Tone::Trouble)
             }
-            End::Expired => told("expired", name, Tone::Trouble),
-            End::WaitTimeout => told("wait timeout", name, Tone::Trouble),
-            End::Lost => told("lost", name, Tone::Trouble),
+            End::Expired => describe("expired", name, Tone::Trouble),
+            End::WaitTimeout => describe("wait timeout", name, Tone::Trouble),
+            End::Lost => describe("lost", name, Tone::Trouble),
         }
     }
 
-    fn tell_progress(&mut self, event: &Event) -> Told {
+    fn task_event(&mut self, event: &Event) -> Description {
         match event {
-            Event::Joined { task } => told("joined", self.name(*task), Tone::Waiting),
-            Event::Left { task } => told("left", self.name(*task), Tone::Waiting),
-            Event::Ready { task } => told("ready", self.name(*task), Tone::Waiting),
-            Event::Aged { task, levels } => self.tell_level("aged", *task, |known| known.aged = *levels),
+            Event::Joined { task } => describe("joined", self.name(*task), Tone::Waiting),
+            Event::Left { task } => describe("left", self.name(*task), Tone::Waiting),
+            Event::Ready { task } => describe("ready", self.name(*task), Tone::Waiting),
+            Event::Aged { task, levels } => self.level_changed("aged", *task, |known| known.aged = *levels),
             Event::Boosted { task, levels } => {
-                self.tell_level("boosted", *task, |known| known.boosted = *levels)
+                self.level_changed("boosted", *task, |known| known.boosted = *levels)
             }
-            Event::Reprioritised { task, priority } => self.tell_level("reprioritised", *task, |known| {
+            Event::Reprioritised { task, priority } => self.level_changed("reprioritised", *task, |known| {
                 (known.priority, known.aged) = (*priority, 0);
             }),
             Event::Noticed { task, waited, ahead } => {
                 let rest = format!("{}: queued for {waited}, {ahead} ahead", self.name(*task));
-                told("noticed", rest, Tone::Waiting)
+                describe("noticed", rest, Tone::Waiting)
             }
             Event::Reserved { task } => {
-                told("reserved", format!("slots for {}", self.name(*task)), Tone::Lane)
+                describe("reserved", format!("slots for {}", self.name(*task)), Tone::Lane)
             }
-            Event::Renewed { task, fence, lease_until } => {
-                told("renewed", format!("{} {fence} until {lease_until}", self.name(*task)), Tone::Waiting)
-            }
+            Event::Renewed { task, fence, lease_until } => describe(
+                "renewed",
+                format!("{} {fence} until {lease_until}", self.name(*task)),
+                Tone::Waiting,
+            ),
             Event::Stopping { task, fence, reason, until } => {
                 let rest = format!("{} {fence}: {}, until {until}", self.name(*task), stop_reason(*reason));
-                told("stopping", rest, Tone::Trouble)
+                describe("stopping", rest, Tone::Trouble)
             }
             Event::Retrying { task, error, at, .. } => {
-                told("retrying", format!("{} at {at}: {error}", self.name(*task)), Tone::Trouble)
+                describe("retrying", format!("{} at {at}: {error}", self.name(*task)), Tone::Trouble)
             }
             Event::Redelivered { task, fence } => {
-                told("offered again", format!("{}: {fence} lapsed", self.name(*task)), Tone::Trouble)
+                describe("offered again", format!("{}: {fence} lapsed", self.name(*task)), Tone::Trouble)
             }
             Event::DeadLettered { task, error, attempts } => {
                 let rest =
                     format!("{} after {}: {error}", self.name(*task), count(u64::from(*attempts), "attempt"));
-                told("dead letter", rest, Tone::Trouble)
+                describe("dead letter", rest, Tone::Trouble)
             }
-            // Whatever comes later is at least not hidden.
-            other => told("event", self.names.in_words(&format!("{other:?}")), Tone::Waiting),
+            // An event without a description of its own is still shown.
+            other => describe("event", self.names.with_names(&format!("{other:?}")), Tone::Waiting),
         }
     }
 
-    /// An event that changed a task's level: both its own priority and what was added are told.
-    fn tell_level(&mut self, verb: &'static str, task: TaskId, change: impl FnOnce(&mut Known)) -> Told {
+    /// An event that changed a task's level: shows its own priority and what was added.
+    fn level_changed(
+        &mut self,
+        verb: &'static str,
+        task: TaskId,
+        change: impl FnOnce(&mut Known),
+    ) -> Description {
         let known = self.tasks.entry(task).or_default();
         change(known);
         let added = known.aged + known.boosted;
@@ -211,10 +220,10 @@ impl Teller {
             0 => format!("to {}", known.priority),
             _ => format!("to {} = {} + {added}", known.priority + added, known.priority),
         };
-        told(verb, format!("{} {level}", self.name(task)), Tone::Waiting)
+        describe(verb, format!("{} {level}", self.name(task)), Tone::Waiting)
     }
 
-    /// What a reply says that no event did.
+    /// What a reply adds to the events.
     pub(crate) fn reply(&self, asked: Option<TaskId>, reply: &Reply) -> Option<String> {
         match reply {
             Reply::Accepted { task, joined: true } => {
@@ -250,7 +259,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-fn in_words(level: AlertLevel) -> &'static str {
+fn with_names(level: AlertLevel) -> &'static str {
     match level {
         AlertLevel::Warning => "warning",
         AlertLevel::Critical => "critical",

@@ -1,4 +1,4 @@
-//! What is asked for a task, as words.
+//! The command `submit`.
 
 use std::num::NonZeroU128;
 
@@ -6,15 +6,15 @@ use laneway_core::{
     BlobId, Command, Idempotency, LaneName, LaneSettings, Millis, Name, Parent, Source, TaskSpec, duration,
 };
 
-use crate::error::{Wrong, wrong};
+use crate::error::{LineError, wrong};
 use crate::names::Names;
 use crate::script::Action;
-use crate::words::{Words, name, number, pair, task, tasks};
+use crate::tokens::{Tokens, name, number, pair, task, tasks};
 
 const KEYS: &str = "kind, payload, priority, fair_key, wait_timeout, timeout, deadline, run_after, retry, \
     retry.max_retries (and the like), parent, detached_from, after, group, key, key_until_end, body";
 
-pub(crate) fn submit(words: &mut Words, names: &mut Names) -> Result<Action, Wrong> {
+pub(crate) fn submit(words: &mut Tokens, names: &mut Names) -> Result<Action, LineError> {
     let tasks = tasks(&words.need("the task")?, names)?;
     let lanes = words.need("the lane")?;
     let mut spec = TaskSpec::new(Name::new("work")?, vec![]);
@@ -46,7 +46,12 @@ fn source(word: &str) -> Option<Source> {
     }
 }
 
-fn set(spec: &mut TaskSpec, retry: &mut LaneSettings, word: &str, names: &mut Names) -> Result<(), Wrong> {
+fn set(
+    spec: &mut TaskSpec,
+    retry: &mut LaneSettings,
+    word: &str,
+    names: &mut Names,
+) -> Result<(), LineError> {
     let (key, value) = pair(word)?;
     let length = || duration(key, value, Millis(0)).map(Some);
     match key {
