@@ -22,10 +22,10 @@ impl Scheduler {
             .or_else(|| self.wrong_conservation())
             .or_else(|| self.wrong_lane())
             .or_else(|| self.wrong_lease())
-            .or_else(|| self.wrong_line())
+            .or_else(|| self.wrong_ready_tree())
             .or_else(|| self.runnable_but_waiting())
             .or_else(|| self.wrong_timer())
-            .or_else(|| self.wrong_letters())
+            .or_else(|| self.wrong_dead_letters())
             .or_else(|| self.state.fair.disagreement())
             .or_else(|| self.wrong_session())
     }
@@ -134,12 +134,12 @@ impl Scheduler {
         None
     }
 
-    fn wrong_line(&self) -> Option<String> {
+    fn wrong_ready_tree(&self) -> Option<String> {
         let is_closed = |need: LaneNeed| match need {
             LaneNeed::Slot(lane) => !self.state.lanes[lane].open,
             LaneNeed::Gate(lane) => !self.state.lanes[lane].passable,
         };
-        if let Some(wrong) = self.indexes.line.disagreement(is_closed) {
+        if let Some(wrong) = self.indexes.ready.disagreement(is_closed) {
             return Some(wrong);
         }
         let mut in_line = [0; LEVEL_MAX as usize + 1];
@@ -147,7 +147,7 @@ impl Scheduler {
         let mut best: Option<((u8, u64, u64), TaskIdx)> = None;
         for (idx, task) in self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting)) {
             in_line[task.urgency() as usize] += 1;
-            let Some(key) = task.leaf.and_then(|leaf| self.indexes.line.key_of(leaf)) else {
+            let Some(key) = task.leaf.and_then(|leaf| self.indexes.ready.key_of(leaf)) else {
                 return Some(format!("{} waits and is not in the line", task.id));
             };
             under_key.insert(key);
@@ -160,10 +160,10 @@ impl Scheduler {
                 best = Some((rank, idx));
             }
         }
-        if in_line != self.indexes.in_line || in_line.iter().sum::<u32>() != self.indexes.waiting_in_line {
-            return Some(format!("in line by level {:?}, not {in_line:?}", self.indexes.in_line));
+        if in_line != self.indexes.ready_by_level || in_line.iter().sum::<u32>() != self.indexes.ready_count {
+            return Some(format!("in line by level {:?}, not {in_line:?}", self.indexes.ready_by_level));
         }
-        let told = self.indexes.line.best(EXTERNAL);
+        let told = self.indexes.ready.best(EXTERNAL);
         if told != best.map(|(_, idx)| idx) {
             return Some(format!("the line offers {told:?}, a scan {best:?}"));
         }
@@ -177,7 +177,7 @@ impl Scheduler {
         if self.local.is_stopped {
             return None;
         }
-        if let Some(idx) = self.indexes.line.best(INTERNAL) {
+        if let Some(idx) = self.indexes.ready.best(INTERNAL) {
             return Some(format!("{} could run", self.state.tasks[idx].id));
         }
         let mut waiting = self.state.tasks.iter().filter(|(_, task)| matches!(task.phase, Phase::Waiting));
@@ -203,21 +203,27 @@ impl Scheduler {
                 }
             }
         }
-        let waiting = self.indexes.waiting_in_line as usize;
-        if self.indexes.timers.look_count() > 2 * waiting + 64 {
-            return Some(format!("{} looks for {waiting} waiting tasks", self.indexes.timers.look_count()));
+        let waiting = self.indexes.ready_count as usize;
+        if self.indexes.timers.wait_check_count() > 2 * waiting + 64 {
+            return Some(format!(
+                "{} looks for {waiting} waiting tasks",
+                self.indexes.timers.wait_check_count()
+            ));
         }
         (timed != self.indexes.timers.task_count())
             .then(|| format!("{timed} timers, not {}", self.indexes.timers.task_count()))
     }
 
-    fn wrong_letters(&self) -> Option<String> {
+    fn wrong_dead_letters(&self) -> Option<String> {
         let mut letters: BTreeMap<ClassIdx, u32> = BTreeMap::new();
-        self.state.letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
+        self.state.dead_letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
         for (class, count) in letters {
-            let class = self.state.book.class(class);
-            if class.letters != count || count > class.settings.dead_letters_max {
-                return Some(format!("{} has {count} dead letters, {} told", class.label, class.letters));
+            let class = self.state.lane_config.class(class);
+            if class.dead_letters != count || count > class.settings.dead_letters_max {
+                return Some(format!(
+                    "{} has {count} dead letters, {} told",
+                    class.label, class.dead_letters
+                ));
             }
         }
         None

@@ -64,7 +64,7 @@ impl Scheduler {
             state: State::new(seed),
             indexes: Indexes::new(seed),
             scratch: StepScratch::default(),
-            local: LocalOptions { seed, keeps_departed: false, is_stopped: false, runner: None },
+            local: LocalOptions { seed, collects_ended: false, is_stopped: false, runner: None },
         }
     }
 
@@ -97,7 +97,7 @@ impl Scheduler {
     }
 
     /// Replays a moment for which an earlier `step` returned no event and which was kept all the same.
-    pub fn reach(&mut self, at: Timestamp) {
+    pub fn advance_to(&mut self, at: Timestamp) {
         if at > self.state.now {
             self.begin_step(at);
         }
@@ -121,15 +121,15 @@ impl Scheduler {
         self.scratch.gone.iter().cloned().chain(live)
     }
 
-    /// From now on keeps what each `step` or `apply` ends, for [`take_departed`](Scheduler::take_departed).
-    pub fn keep_departed(&mut self) {
-        self.local.keeps_departed = true;
+    /// From now on keeps what each `step` or `apply` ends, for [`take_ended`](Scheduler::take_ended).
+    pub fn collect_ended(&mut self) {
+        self.local.collects_ended = true;
     }
 
     /// Hands out the tasks that the last `step` or `apply` ended, in the order of their ends, as they were until
-    /// then; nothing unless [`keep_departed`](Scheduler::keep_departed) was called.
-    pub fn take_departed(&mut self) -> impl Iterator<Item = TaskView> {
-        self.scratch.departed.drain(..)
+    /// then; nothing unless [`collect_ended`](Scheduler::collect_ended) was called.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = TaskView> {
+        self.scratch.ended.drain(..)
     }
 
     /// From now on says whose the attempts are that this scheduler starts, where several programs share a log: each must
@@ -144,8 +144,8 @@ impl Scheduler {
     }
 
     /// Whether there is something to take.
-    pub fn has_departed(&self) -> bool {
-        !self.scratch.departed.is_empty()
+    pub fn has_ended(&self) -> bool {
+        !self.scratch.ended.is_empty()
     }
 
     /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It

@@ -7,7 +7,7 @@ use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::sessions::table::SessionIdx;
 use crate::state::task::TaskIdx;
-use crate::state::timers::{Held, Look};
+use crate::state::timers::{CappedTask, WaitCheck};
 
 /// What a decision works with: a scheduler to read, and the events so far.
 ///
@@ -20,12 +20,12 @@ use crate::state::timers::{Held, Look};
 /// }
 /// ```
 ///
-/// and this one does not, because [`reach`](Scheduler::reach) needs `&mut Scheduler`:
+/// and this one does not, because [`advance_to`](Scheduler::advance_to) needs `&mut Scheduler`:
 ///
 /// ```compile_fail,E0596
 /// fn decide(step: &mut laneway_core::walls::Step<'_>) {
 ///     let now = step.now();
-///     step.reach(now);
+///     step.advance_to(now);
 /// }
 /// ```
 pub struct Step<'a> {
@@ -67,24 +67,24 @@ impl<'a> Step<'a> {
 /// Lists that a step works off. What is on them follows from the state, so taking an entry off needs no event.
 impl Step<'_> {
     /// The next look at a waiting task that is due.
-    pub(crate) fn take_due_look(&mut self) -> Option<Look> {
+    pub(crate) fn take_due_wait_check(&mut self) -> Option<WaitCheck> {
         let now = self.now();
-        self.scheduler.indexes.timers.due_look(now)
+        self.scheduler.indexes.timers.due_wait_check(now)
     }
 
     /// The next waiting task that ageing could raise to `level`.
-    pub(crate) fn take_held_below(&mut self, level: u8) -> Option<Held> {
-        self.scheduler.indexes.timers.next_held_below(level)
+    pub(crate) fn take_capped_below(&mut self, level: u8) -> Option<CappedTask> {
+        self.scheduler.indexes.timers.next_capped_below(level)
     }
 
     /// Plans when a waiting task is looked at next.
-    pub(crate) fn look_again(&mut self, task: TaskIdx) {
-        self.scheduler.plan_look(task);
+    pub(crate) fn plan_next_wait_check(&mut self, task: TaskIdx) {
+        self.scheduler.plan_wait_check(task);
     }
 
     /// The sessions that changed and were not looked at since.
-    pub(crate) fn take_stirred(&mut self) -> Vec<SessionIdx> {
-        std::mem::take(&mut self.scheduler.scratch.stirred)
+    pub(crate) fn take_changed_sessions(&mut self) -> Vec<SessionIdx> {
+        std::mem::take(&mut self.scheduler.scratch.changed_sessions)
     }
 
     /// Plans when the next turn of a session may begin.

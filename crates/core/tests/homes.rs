@@ -119,7 +119,7 @@ fn an_end_that_a_log_has_lost_is_told_of_what_waits_or_is_gone_and_never_of_what
 #[test]
 fn a_moment_that_was_kept_is_not_gone_back_behind() {
     let mut lanes = lanes("a");
-    lanes.reach(Timestamp(100));
-    lanes.reach(Timestamp(50));
+    lanes.advance_to(Timestamp(100));
+    lanes.advance_to(Timestamp(50));
     assert_eq!(lanes.now(), Timestamp(100));
 }

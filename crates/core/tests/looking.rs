@@ -149,18 +149,18 @@ fn who_has_departed_is_told_of_the_last_step_alone() {
     let mut queue = Queue::new();
     queue.submit(9, "one");
     queue.finish(9, 1, Outcome::Success);
-    assert!(!queue.scheduler.has_departed(), "nobody asked");
-    queue.scheduler.keep_departed();
+    assert!(!queue.scheduler.has_ended(), "nobody asked");
+    queue.scheduler.collect_ended();
     queue.submit(1, "one");
-    assert!(!queue.scheduler.has_departed());
+    assert!(!queue.scheduler.has_ended());
     queue.finish(1, 2, Outcome::Success);
-    assert!(queue.scheduler.has_departed());
+    assert!(queue.scheduler.has_ended());
     // Nobody took it.
     queue.step(Command::Tick);
-    assert!(!queue.scheduler.has_departed());
+    assert!(!queue.scheduler.has_ended());
     queue.submit(2, "one");
     queue.finish(2, 3, Outcome::Success);
-    let departed: Vec<TaskId> = queue.scheduler.take_departed().map(|view| view.id).collect();
+    let departed: Vec<TaskId> = queue.scheduler.take_ended().map(|view| view.id).collect();
     assert_eq!(departed, [TaskId(2)]);
 }
 

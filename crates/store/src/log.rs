@@ -183,7 +183,7 @@ impl Log {
             }
             for (next, batch) in batches {
                 batch.events.iter().for_each(|event| scheduler.apply(batch.at, event));
-                scheduler.reach(batch.at);
+                scheduler.advance_to(batch.at);
                 *head = next;
             }
         }

@@ -194,7 +194,7 @@ impl Scheduler {
                 worker: attempt.worker.clone(),
             }),
             wait_until: is_set(task.wait_until),
-            timeout: own_timeout.or(self.settings(self.state.lanes.route(task.route).home()).timeout),
+            timeout: own_timeout.or(self.settings(self.state.lanes.route(task.route).first_lane()).timeout),
             deadline: is_set(task.deadline()),
             joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
             group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
@@ -222,18 +222,19 @@ impl Scheduler {
 
     /// What holds for a lane of this name, whether it exists or not.
     pub fn settings_for(&self, name: &LaneName) -> Settings {
-        self.state.book.settings(name)
+        self.state.lane_config.settings(name)
     }
 
     /// Who runs the tasks whose home lane is called so, whether it exists or not.
     pub fn handler_for(&self, home: &LaneName) -> Handler {
         let lane = self.state.lanes.find_kept(home);
-        lane.map_or_else(|| self.state.book.settings(home).handler, |lane| self.settings(lane).handler)
+        lane.map_or_else(|| self.state.lane_config.settings(home).handler, |lane| self.settings(lane).handler)
     }
 
     /// The lanes that have a block of their own and nothing in them.
     fn empty_lanes(&self) -> impl Iterator<Item = LaneView<'_>> {
-        let empty = self.state.book.declared().filter(|(name, _)| self.state.lanes.find(name).is_none());
+        let empty =
+            self.state.lane_config.declared().filter(|(name, _)| self.state.lanes.find(name).is_none());
         empty.map(|(name, class)| LaneView {
             name,
             label: &class.label,
@@ -249,12 +250,12 @@ impl Scheduler {
 
     /// The blocks of settings as they were given, by name or pattern.
     pub fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
-        self.state.book.blocks()
+        self.state.lane_config.blocks()
     }
 
     pub(crate) fn lane_view(&self, idx: LaneIdx) -> LaneView<'_> {
         let lane = &self.state.lanes[idx];
-        let class = self.state.book.class(lane.class);
+        let class = self.state.lane_config.class(lane.class);
         LaneView {
             name: lane.name.clone(),
             label: &class.label,
@@ -274,12 +275,12 @@ impl Scheduler {
 
     /// What the lanes of each block of settings have seen, by the block's name or pattern.
     pub fn stats(&self) -> impl Iterator<Item = (&str, &LaneStats)> {
-        self.state.book.classes().map(|class| (&*class.label, &class.stats))
+        self.state.lane_config.classes().map(|class| (&*class.label, &class.stats))
     }
 
     /// The dead letters, the oldest first.
     pub fn dead_letters(&self) -> impl Iterator<Item = &DeadLetter> {
-        self.state.letters.iter()
+        self.state.dead_letters.iter()
     }
 
     /// The tasks that a worker could claim now or later, in the order in which they would be handed out.
@@ -295,14 +296,14 @@ impl Scheduler {
     /// These waiting tasks in the order in which they would start one by one: by level, then in turns between
     /// fair keys, as grants would move their tags on, then by arrival.
     fn in_turn(&self, mut waiting: Vec<TaskIdx>) -> Vec<TaskIdx> {
-        waiting.sort_by_key(|task| self.state.tasks[*task].place());
+        waiting.sort_by_key(|task| self.state.tasks[*task].rank());
         let (mut clock, mut tags) = (self.state.fair.clock, BTreeMap::new());
         let mut ordered = Vec::with_capacity(waiting.len());
         for level in waiting.chunk_by(|a, b| self.state.tasks[*a].level() == self.state.tasks[*b].level()) {
             let mut lines: BTreeMap<FairKeyIdx, VecDeque<TaskIdx>> = BTreeMap::new();
             for task in level {
                 let leaf = self.state.tasks[*task].leaf;
-                let Some(key) = leaf.and_then(|leaf| self.indexes.line.key_of(leaf)) else { continue };
+                let Some(key) = leaf.and_then(|leaf| self.indexes.ready.key_of(leaf)) else { continue };
                 lines.entry(key).or_default().push_back(*task);
             }
             let rank = |key: FairKeyIdx, line: &VecDeque<TaskIdx>, tags: &BTreeMap<FairKeyIdx, u64>| {

@@ -39,9 +39,9 @@ impl Scheduler {
         let (leaf, waited) = (task.leaf, self.state.now.since(task.since));
         // Slots first: a leaf that its lane has closed has no seat to be moved about.
         self.take_slots(task.route, &attempt, waited);
-        let key = leaf.and_then(|leaf| self.indexes.line.key_of(leaf));
+        let key = leaf.and_then(|leaf| self.indexes.ready.key_of(leaf));
         let turn = key.map(|key| (key, self.state.fair.charge(key)));
-        self.leave_line(idx, turn);
+        self.leave_ready_tree(idx, turn);
         let lenders: SmallVec<[TaskIdx; 2]> = attempt.borrowed.iter().map(|(_, lender)| *lender).collect();
         self.begin_attempt(idx, attempt);
         for lender in lenders {
@@ -68,7 +68,7 @@ impl Scheduler {
         if self.state.reservations.is_empty()
             && task.handler != Handler::External
             && let Some(leaf) = task.leaf
-            && let Some(earlier) = self.indexes.line.earlier_of_its_level(leaf, task.place())
+            && let Some(earlier) = self.indexes.ready.earlier_of_its_level(leaf, task.rank())
         {
             let earlier = self.state.tasks[earlier].id;
             self.scratch.overrun = Some(format!("{} started before {earlier}, which came first", task.id));
@@ -97,7 +97,7 @@ impl Scheduler {
         let task = &self.state.tasks[idx];
         self.scratch.passed_over.clear();
         let Some(leaf) = task.leaf else { return };
-        let passed = self.indexes.line.passed_over(leaf, task.place());
+        let passed = self.indexes.ready.passed_over(leaf, task.rank());
         if passed.is_empty() {
             return;
         }
@@ -113,7 +113,7 @@ impl Scheduler {
     pub(crate) fn take_slots(&mut self, route: RouteIdx, attempt: &Attempt, waited: Millis) {
         let Scheduler { state, indexes, scratch, .. } = self;
         let StepScratch { touched, overrun, .. } = scratch;
-        let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
+        let (Indexes { ready, may_grant, .. }, State { lanes, lane_config, now, .. }) = (indexes, state);
         let mut is_rated = false;
         lanes.change_each(touched, route, |idx, lane| {
             let own = attempt.borrowed.iter().all(|(other, _)| *other != idx);
@@ -125,9 +125,9 @@ impl Scheduler {
                     *overrun = Some(lane.overrun());
                 }
             }
-            book.class_mut(lane.class).stats.count_start(waited);
+            lane_config.class_mut(lane.class).stats.count_start(waited);
             is_rated |= lane.is_rated;
-            *may_grant |= lane.reopen(idx, line);
+            *may_grant |= lane.reopen(idx, ready);
         });
         if is_rated {
             self.pay_rates(route);
@@ -160,9 +160,9 @@ impl Scheduler {
         let ran = self.state.now.since(attempt.started);
         let route = self.state.tasks[task].route;
         let Scheduler { state, indexes, scratch: StepScratch { touched, .. }, .. } = self;
-        let (Indexes { line, may_grant, .. }, State { lanes, book, now, .. }) = (indexes, state);
+        let (Indexes { ready, may_grant, .. }, State { lanes, lane_config, now, .. }) = (indexes, state);
         lanes.change_each(touched, route, |idx, lane| {
-            let stats = &mut book.class_mut(lane.class).stats;
+            let stats = &mut lane_config.class_mut(lane.class).stats;
             stats.count_run(ran, ran_its_course);
             if ran_its_course {
                 lane.run_time.record(ran);
@@ -173,7 +173,7 @@ impl Scheduler {
             if free.as_ref().is_none_or(|free| free.contains(&idx)) {
                 lane.running -= 1;
                 lane.last_change = *now;
-                *may_grant |= lane.reopen(idx, line);
+                *may_grant |= lane.reopen(idx, ready);
             }
         });
         for (_, lender) in &attempt.borrowed {
@@ -199,7 +199,7 @@ impl Scheduler {
     /// Sets when a task that was accepted before and waits from `from` on has waited too long. It may wait even
     /// where new ones start at once or are refused.
     pub(crate) fn time_wait(&mut self, task: TaskIdx, from: Timestamp) {
-        let home = self.state.lanes.route(self.state.tasks[task].route).home();
+        let home = self.state.lanes.route(self.state.tasks[task].route).first_lane();
         let own = self.state.tasks[task].rare.as_ref().and_then(|rare| rare.wait_timeout);
         let wait = own.or(self.settings(home).wait_timeout).filter(|length| *length > Millis(0));
         self.state.tasks[task].wait_until = wait.map_or(Timestamp::NEVER, |length| from + length);
@@ -218,23 +218,23 @@ impl Scheduler {
 
     fn end_waiting(&mut self, task: TaskIdx, end: &End) {
         if matches!(self.state.tasks[task].phase, Phase::Waiting) {
-            self.leave_line(task, None);
+            self.leave_ready_tree(task, None);
         }
         let is_retrying = matches!(self.state.tasks[task].phase, Phase::BackingOff(_));
-        let (route, book) = (self.state.tasks[task].route, &mut self.state.book);
+        let (route, lane_config) = (self.state.tasks[task].route, &mut self.state.lane_config);
         self.state.lanes.change_each(&mut self.scratch.touched, route, |_, lane| {
             if is_retrying {
                 lane.retrying -= 1
             } else {
                 lane.waiting -= 1
             }
-            book.class_mut(lane.class).stats.count_end(end);
+            lane_config.class_mut(lane.class).stats.count_end(end);
         });
     }
 
     pub(crate) fn on_ended(&mut self, task: TaskIdx, end: &End) {
-        if self.local.keeps_departed {
-            self.scratch.departed.push(self.view(task));
+        if self.local.collects_ended {
+            self.scratch.ended.push(self.view(task));
         }
         self.let_end(task, end);
     }

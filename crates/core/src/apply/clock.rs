@@ -3,7 +3,7 @@
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::task::{Phase, TaskIdx};
-use crate::state::timers::{Held, Look};
+use crate::state::timers::{CappedTask, WaitCheck};
 
 impl Scheduler {
     /// What follows from the time alone and needs no event: buckets fill, old keys are forgotten.
@@ -25,9 +25,9 @@ impl Scheduler {
 
     /// Tells the clock when to look at a waiting task next: at its notice, and each time it has waited for
     /// another `after`, as long as waiting could still raise it.
-    pub(crate) fn plan_look(&mut self, idx: TaskIdx) {
+    pub(crate) fn plan_wait_check(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
-        let home = self.settings(self.state.lanes.route(task.route).home());
+        let home = self.settings(self.state.lanes.route(task.route).first_lane());
         let notice = home.notice_after.filter(|_| !task.noticed).map(|after| task.since + after);
         let ageing = home.ageing.filter(|ageing| task.level() < ageing.max);
         // Most have just joined the line.
@@ -39,11 +39,11 @@ impl Scheduler {
         let at = notice.map_or(ageing, |notice| notice.min(ageing));
         let (arrival, level) = (task.arrival, task.level());
         if has_waited && self.level_by_waiting(task) > level {
-            self.indexes.timers.hold(Held { level, arrival, task: idx });
+            self.indexes.timers.add_capped(CappedTask { level, arrival, task: idx });
         }
-        let known = std::mem::replace(&mut self.state.tasks[idx].look_at, at);
+        let known = std::mem::replace(&mut self.state.tasks[idx].check_at, at);
         if at != known && at != Timestamp::NEVER {
-            self.indexes.timers.add_look(Look { at, arrival, task: idx });
+            self.indexes.timers.add_wait_check(WaitCheck { at, arrival, task: idx });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
-use crate::state::ready_tree::Line;
+use crate::state::ready_tree::ReadyTree;
 use crate::state::task::TaskIdx;
 
 /// The tables of an empty scheduler may stay as large as this many tasks have made them.
@@ -18,7 +18,7 @@ impl Scheduler {
                 && !self.state.lanes[lane].is_quiet()
             {
                 is_quiet = false;
-                self.hush(lane);
+                self.plan_depth_report(lane);
             }
         }
         if !is_quiet {
@@ -30,8 +30,8 @@ impl Scheduler {
     }
 
     /// Reckons when there is something to report about a lane next.
-    fn hush(&mut self, lane: LaneIdx) {
-        let class = self.state.book.class(self.state.lanes[lane].class);
+    fn plan_depth_report(&mut self, lane: LaneIdx) {
+        let class = self.state.lane_config.class(self.state.lanes[lane].class);
         self.state.lanes[lane].quiet = self.state.lanes[lane].quiet_within(&class.settings);
     }
 
@@ -62,9 +62,9 @@ impl Scheduler {
         if self.state.tasks.len() == 0 && self.state.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }
-        if self.indexes.timers.needs_sweep(self.indexes.waiting_in_line) {
+        if self.indexes.timers.needs_sweep(self.indexes.ready_count) {
             let mut timers = std::mem::take(&mut self.indexes.timers);
-            timers.sweep(|look| self.is_live(look), |held| self.is_held(held));
+            timers.sweep(|check| self.is_live(check), |held| self.is_capped(held));
             self.indexes.timers = timers;
         }
     }
@@ -74,7 +74,7 @@ impl Scheduler {
         self.state.tasks.shrink();
         self.state.lanes.shrink();
         self.state.fair.shrink();
-        self.indexes.line = Line::new(self.local.seed);
+        self.indexes.ready = ReadyTree::new(self.local.seed);
         self.indexes.timers.shrink();
         self.scratch.touched.shrink_to(ROOM_KEPT);
         self.scratch.gone.shrink_to(ROOM_KEPT);

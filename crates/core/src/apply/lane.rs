@@ -20,11 +20,11 @@ impl Scheduler {
         }
         if was.0 != passable {
             self.indexes.may_grant |= passable;
-            self.indexes.line.set_closed(LaneNeed::Gate(lane), !passable);
+            self.indexes.ready.set_closed(LaneNeed::Gate(lane), !passable);
         }
         if was.1 != open {
             self.indexes.may_grant |= open;
-            self.indexes.line.set_closed(LaneNeed::Slot(lane), !open);
+            self.indexes.ready.set_closed(LaneNeed::Slot(lane), !open);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::scheduler::Scheduler;
 use crate::state::dead_letters::DeadLetter;
 use crate::state::lane::{Gate, LaneIdx, LiveLane};
 use crate::state::lane_config::ClassIdx;
-use crate::state::ready_tree::Line;
+use crate::state::ready_tree::ReadyTree;
 use crate::state::task::{LiveTask, Phase, TaskIdx};
 
 impl Scheduler {
@@ -36,7 +36,7 @@ impl Scheduler {
             Event::Paused { lane } | Event::Resumed { lane } | Event::Draining { lane } => {
                 self.on_gate(lane, event);
             }
-            Event::LetterGone { letter, .. } => self.on_letter_gone(*letter),
+            Event::LetterGone { letter, .. } => self.on_dead_letter_gone(*letter),
             Event::Drained { lane } => self.with_lane(lane, |lane| lane.drained = true),
             Event::Pressure { lane, .. } => self.with_lane(lane, |lane| lane.under_pressure = true),
             Event::Idle { lane } => self.with_lane(lane, |lane| lane.under_pressure = false),
@@ -77,7 +77,7 @@ impl Scheduler {
             Event::Noticed { task, .. } => {
                 self.with(*task, |this, idx| {
                     this.state.tasks[idx].noticed = true;
-                    this.plan_look(idx);
+                    this.plan_wait_check(idx);
                 });
             }
             Event::Reserved { task } => self.with(*task, Scheduler::on_reserved),
@@ -126,22 +126,22 @@ impl Scheduler {
     }
 
     pub(crate) fn settings(&self, lane: LaneIdx) -> &Settings {
-        &self.state.book.class(self.state.lanes[lane].class).settings
+        &self.state.lane_config.class(self.state.lanes[lane].class).settings
     }
 
     fn on_configured(&mut self, blocks: &[Block]) {
         self.state.lanes.drop_all_kept();
-        let before = self.state.book.class_settings();
+        let before = self.state.lane_config.class_settings();
         let classes: Vec<(LaneIdx, ClassIdx)> =
             self.state.lanes.iter().map(|(lane, this)| (lane, this.class)).collect();
-        self.state.book.configure(blocks);
-        self.state.lanes.reclassify(&mut self.state.book);
-        let book = &mut self.state.book;
-        self.state
-            .letters
-            .reclassify(|letter| book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main())));
-        self.state.book.recount_letters(self.state.letters.classes());
-        self.state.book.sweep();
+        self.state.lane_config.configure(blocks);
+        self.state.lanes.reclassify(&mut self.state.lane_config);
+        let lane_config = &mut self.state.lane_config;
+        self.state.dead_letters.reclassify(|letter| {
+            lane_config.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()))
+        });
+        self.state.lane_config.recount_dead_letters(self.state.dead_letters.classes());
+        self.state.lane_config.sweep();
         let mut changed = Vec::new();
         for (lane, old) in classes.iter().map(|(lane, class)| (*lane, &before[class])) {
             if old != self.settings(lane) {
@@ -190,22 +190,22 @@ impl Scheduler {
 
     /// Makes everything that follows from tasks and lanes anew: the line, whose turn it is, the timers.
     pub(crate) fn rebuild(&mut self) {
-        self.indexes.line = Line::new(self.local.seed);
+        self.indexes.ready = ReadyTree::new(self.local.seed);
         self.indexes.may_grant = true;
         self.state.fair.suspend();
         self.indexes.timers.clear();
-        self.indexes.in_line = Default::default();
-        self.indexes.waiting_in_line = 0;
+        self.indexes.ready_by_level = Default::default();
+        self.indexes.ready_count = 0;
         for lane in self.state.lanes.iter().map(|(lane, _)| lane).collect::<Vec<_>>() {
-            self.state.lanes[lane].roll = None;
+            self.state.lanes[lane].waiting_list = None;
             self.refresh_lane(lane);
             self.watch_bucket(lane);
         }
         for task in self.state.tasks.by_arrival() {
             self.state.tasks[task].due = Timestamp::NEVER;
-            self.state.tasks[task].look_at = Timestamp::NEVER;
+            self.state.tasks[task].check_at = Timestamp::NEVER;
             if matches!(self.state.tasks[task].phase, Phase::Waiting) {
-                self.join_line(task);
+                self.enter_ready_tree(task);
             }
             self.plan(task);
         }
@@ -222,7 +222,7 @@ impl Scheduler {
     }
 
     pub(crate) fn seen(&mut self, lane: LaneIdx) -> &mut crate::state::stats::LaneStats {
-        &mut self.state.book.class_mut(self.state.lanes[lane].class).stats
+        &mut self.state.lane_config.class_mut(self.state.lanes[lane].class).stats
     }
 
     /// What was asked for a live task, enough to ask again.
@@ -257,7 +257,7 @@ impl Scheduler {
     }
 
     fn on_dead_lettered(&mut self, idx: TaskIdx, error: &Arc<str>, attempts: u32) {
-        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).home()].class;
+        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).first_lane()].class;
         let letter = DeadLetter {
             task: self.state.tasks[idx].id,
             spec: self.spec_of(idx),
@@ -265,19 +265,19 @@ impl Scheduler {
             attempts,
             at: self.state.now,
         };
-        self.state.letters.insert(letter, class);
-        self.state.book.class_mut(class).letters += 1;
+        self.state.dead_letters.insert(letter, class);
+        self.state.lane_config.class_mut(class).dead_letters += 1;
     }
 
-    fn on_letter_gone(&mut self, letter: TaskId) {
-        if let Some(class) = self.state.letters.remove(letter) {
-            self.state.book.class_mut(class).letters -= 1;
+    fn on_dead_letter_gone(&mut self, letter: TaskId) {
+        if let Some(class) = self.state.dead_letters.remove(letter) {
+            self.state.lane_config.class_mut(class).dead_letters -= 1;
         }
     }
 
     /// A lane was paused or drained, which leaves the other as it was, or is open again.
     fn on_gate(&mut self, name: &LaneName, event: &Event) {
-        let lane = self.state.lanes.lane(name, &mut self.state.book);
+        let lane = self.state.lanes.lane(name, &mut self.state.lane_config);
         let this = &mut self.state.lanes[lane];
         match event {
             Event::Paused { .. } => this.gate.paused = true,

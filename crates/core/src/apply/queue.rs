@@ -6,66 +6,66 @@ use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::ready_tree::node::{Edge, LaneNeed, NodeIdx};
-use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
 use crate::state::ready_tree::{EXTERNAL, INTERNAL};
 use crate::state::routes::RouteIdx;
 use crate::state::task::{LiveTask, Passed, Phase, TaskIdx};
 
 impl Scheduler {
     /// Puts a task into the line, at the place that its level and arrival give it.
-    pub(crate) fn join_line(&mut self, idx: TaskIdx) {
+    pub(crate) fn enter_ready_tree(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
-        self.indexes.in_line[task.urgency() as usize] += 1;
-        self.indexes.waiting_in_line += 1;
-        let (route_idx, place, route) = (task.route, task.place(), self.state.lanes.route(task.route));
+        self.indexes.ready_by_level[task.urgency() as usize] += 1;
+        self.indexes.ready_count += 1;
+        let (route_idx, rank, route) = (task.route, task.rank(), self.state.lanes.route(task.route));
         let is_plain = task.rare.is_none() && task.handler != Handler::External;
-        let is_known = |leaf: &NodeIdx| is_plain && self.indexes.line.is_leaf_of(*leaf, route_idx);
+        let is_known = |leaf: &NodeIdx| is_plain && self.indexes.ready.is_leaf_of(*leaf, route_idx);
         let leaf = if let Some(leaf) = route.leaf.filter(is_known) {
             self.state.tasks[idx].leaf = Some(leaf);
-            self.indexes.line.insert(leaf, place, idx);
+            self.indexes.ready.insert(leaf, rank, idx);
             leaf
         } else {
             let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
-            let name = self.state.lanes.fair_key(route, own, &self.state.book);
-            let key = self.state.fair.join(name, || self.state.book.weight(name));
+            let name = self.state.lanes.fair_key(route, own, &self.state.lane_config);
+            let key = self.state.fair.join(name, || self.state.lane_config.weight(name));
             let leaf = self.enter_leaf(idx, key);
             if is_plain {
-                self.indexes.line.set_route(leaf, route_idx);
+                self.indexes.ready.set_route(leaf, route_idx);
                 self.state.lanes.set_leaf(route_idx, leaf);
             }
             leaf
         };
-        self.indexes.may_grant = self.indexes.may_grant || self.indexes.line.is_open(leaf);
-        self.with_roll(route_idx, |roll| {
-            roll.insert(place, idx);
+        self.indexes.may_grant = self.indexes.may_grant || self.indexes.ready.is_open(leaf);
+        self.update_waiting_list(route_idx, |list| {
+            list.insert(rank, idx);
         });
-        self.plan_look(idx);
+        self.plan_wait_check(idx);
     }
 
     /// Changes the roll of a task's home lane: its waiting tasks in order, for their positions. The lanes of a
     /// conversation have none; their lines are short.
-    fn with_roll(&mut self, route: RouteIdx, change: impl FnOnce(&mut Ordered<Place>)) {
-        let home = self.state.lanes.route(route).home();
+    fn update_waiting_list(&mut self, route: RouteIdx, change: impl FnOnce(&mut RankedList<ArrivalRank>)) {
+        let home = self.state.lanes.route(route).first_lane();
         let lane = &mut self.state.lanes[home];
         if !lane.is_session() {
-            let roll = lane.roll.get_or_insert_default();
-            change(roll);
-            if roll.is_empty() {
-                lane.roll = None;
+            let waiting_list = lane.waiting_list.get_or_insert_default();
+            change(waiting_list);
+            if waiting_list.is_empty() {
+                lane.waiting_list = None;
             }
         }
     }
 
-    /// How many tasks with this home lane stand before `place`, by level and arrival.
-    pub(crate) fn position_in(&self, home: LaneIdx, place: Place) -> usize {
+    /// How many tasks with this home lane stand before `rank`, by level and arrival.
+    pub(crate) fn position_in(&self, home: LaneIdx, rank: ArrivalRank) -> usize {
         if !self.state.lanes[home].is_session() {
-            return self.state.lanes[home].roll.as_ref().map_or(0, |roll| roll.position(place));
+            return self.state.lanes[home].waiting_list.as_ref().map_or(0, |list| list.position(rank));
         }
         let needs = [LaneNeed::Slot(home), LaneNeed::Gate(home)];
-        let tasks = needs.into_iter().flat_map(|need| self.indexes.line.tasks_with(need));
+        let tasks = needs.into_iter().flat_map(|need| self.indexes.ready.tasks_with(need));
         let is_before = |idx: &TaskIdx| {
             let task = &self.state.tasks[*idx];
-            task.place() < place && self.state.lanes.route(task.route).home() == home
+            task.rank() < rank && self.state.lanes.route(task.route).first_lane() == home
         };
         tasks.filter(is_before).count()
     }
@@ -73,7 +73,7 @@ impl Scheduler {
     fn enter_leaf(&mut self, task: TaskIdx, key: FairKeyIdx) -> NodeIdx {
         let leaf = self.leaf_for(task, key);
         self.state.tasks[task].leaf = Some(leaf);
-        self.indexes.line.insert(leaf, self.state.tasks[task].place(), task);
+        self.indexes.ready.insert(leaf, self.state.tasks[task].rank(), task);
         leaf
     }
 
@@ -101,32 +101,32 @@ impl Scheduler {
                     own_key = Some(key);
                 } else {
                     let edge = Edge::Needs { need: None, key: Some(key) };
-                    node = self.indexes.line.child(node, edge, fair.tag, false);
+                    node = self.indexes.ready.child(node, edge, fair.tag, false);
                 }
             }
             let tag = own_key.map_or(0, |_| fair.tag);
             let edge = Edge::Needs { need: Some(need), key: own_key };
-            node = self.indexes.line.child(node, edge, tag, closed);
+            node = self.indexes.ready.child(node, edge, tag, closed);
         }
         if key.is_some() {
-            node = self.indexes.line.child(node, Edge::Needs { need: None, key }, fair.tag, false);
+            node = self.indexes.ready.child(node, Edge::Needs { need: None, key }, fair.tag, false);
         }
         if is_external {
-            let edge = Edge::Offers { home: route.home(), kind: task.kind };
-            node = self.indexes.line.child(node, edge, 0, false);
+            let edge = Edge::Offers { home: route.first_lane(), kind: task.kind };
+            node = self.indexes.ready.child(node, edge, 0, false);
         }
         node
     }
 
     /// Moves a waiting task to where it belongs now.
     pub(crate) fn reroute(&mut self, task: TaskIdx) {
-        let place = self.state.tasks[task].place();
+        let rank = self.state.tasks[task].rank();
         let Some(old) = self.state.tasks[task].leaf else { return };
-        let Some(key) = self.indexes.line.key_of(old) else { return };
+        let Some(key) = self.indexes.ready.key_of(old) else { return };
         let new = self.leaf_for(task, key);
         if new != old {
-            self.indexes.line.insert(new, place, task);
-            self.indexes.line.remove(old, place, None);
+            self.indexes.ready.insert(new, rank, task);
+            self.indexes.ready.remove(old, rank, None);
             self.state.tasks[task].leaf = Some(new);
             self.indexes.may_grant = true;
         }
@@ -134,48 +134,48 @@ impl Scheduler {
 
     pub(crate) fn relevel(&mut self, idx: TaskIdx, change: impl FnOnce(&mut LiveTask)) {
         let task = &mut self.state.tasks[idx];
-        let (leaf, route, old_place, old_urgency) = (task.leaf, task.route, task.place(), task.urgency());
+        let (leaf, route, old_rank, old_urgency) = (task.leaf, task.route, task.rank(), task.urgency());
         change(task);
-        let (place, urgency) = (task.place(), task.urgency());
+        let (rank, urgency) = (task.rank(), task.urgency());
         if let Some(leaf) = leaf {
-            if place != old_place {
-                self.indexes.line.insert(leaf, place, idx);
-                self.indexes.line.remove(leaf, old_place, None);
-                self.with_roll(route, |roll| {
-                    roll.remove(old_place);
-                    roll.insert(place, idx);
+            if rank != old_rank {
+                self.indexes.ready.insert(leaf, rank, idx);
+                self.indexes.ready.remove(leaf, old_rank, None);
+                self.update_waiting_list(route, |list| {
+                    list.remove(old_rank);
+                    list.insert(rank, idx);
                 });
             }
-            self.indexes.in_line[old_urgency as usize] -= 1;
-            self.indexes.in_line[urgency as usize] += 1;
-            self.plan_look(idx);
+            self.indexes.ready_by_level[old_urgency as usize] -= 1;
+            self.indexes.ready_by_level[urgency as usize] += 1;
+            self.plan_wait_check(idx);
         }
         self.plan(idx);
     }
 
     /// Takes a task out of the line. Where it was its turn, `turn` is its fair key and the new tag of that.
-    pub(crate) fn leave_line(&mut self, idx: TaskIdx, turn: Option<(FairKeyIdx, u64)>) {
+    pub(crate) fn leave_ready_tree(&mut self, idx: TaskIdx, turn: Option<(FairKeyIdx, u64)>) {
         let task = &mut self.state.tasks[idx];
         let Some(leaf) = task.leaf.take() else { return };
-        let (place, route) = (task.place(), task.route);
-        task.look_at = Timestamp::NEVER;
+        let (rank, route) = (task.rank(), task.route);
+        task.check_at = Timestamp::NEVER;
         if let Some(rare) = &mut task.rare {
             rare.passed = Passed::default();
         }
-        self.indexes.in_line[task.urgency() as usize] -= 1;
-        self.indexes.waiting_in_line -= 1;
-        let key = turn.map(|(key, _)| key).or_else(|| self.indexes.line.key_of(leaf));
-        let is_last = self.indexes.line.remove(leaf, place, turn);
-        self.with_roll(route, |roll| {
-            roll.remove(place);
+        self.indexes.ready_by_level[task.urgency() as usize] -= 1;
+        self.indexes.ready_count -= 1;
+        let key = turn.map(|(key, _)| key).or_else(|| self.indexes.ready.key_of(leaf));
+        let is_last = self.indexes.ready.remove(leaf, rank, turn);
+        self.update_waiting_list(route, |list| {
+            list.remove(rank);
         });
         if is_last
             && let Some(key) = key
-            && !self.indexes.line.has_key(key)
+            && !self.indexes.ready.has_key(key)
         {
             self.state.fair.rest(key);
         }
-        self.state.fair.sweep(self.indexes.waiting_in_line == 0);
+        self.state.fair.sweep(self.indexes.ready_count == 0);
         if !self.state.reservations.is_empty() && self.state.reservations.contains(&idx) {
             self.unreserve(idx);
         }
@@ -219,7 +219,7 @@ impl Scheduler {
         task.phase = Phase::Waiting;
         task.since = self.state.now;
         task.noticed = false;
-        self.join_line(idx);
+        self.enter_ready_tree(idx);
         self.plan(idx);
     }
 
@@ -227,10 +227,13 @@ impl Scheduler {
     pub(crate) fn refund(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
-        let name =
-            self.state.lanes.fair_key(self.state.lanes.route(task.route), own, &self.state.book).clone();
-        if let Some((key, tag)) = self.state.fair.refund(&name, self.state.book.weight(&name)) {
-            self.indexes.line.set_tag(key, tag);
+        let name = self
+            .state
+            .lanes
+            .fair_key(self.state.lanes.route(task.route), own, &self.state.lane_config)
+            .clone();
+        if let Some((key, tag)) = self.state.fair.refund(&name, self.state.lane_config.weight(&name)) {
+            self.indexes.ready.set_tag(key, tag);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Scheduler {
         for idx in &changed {
             self.plan_session(*idx);
         }
-        self.scratch.stirred.extend(changed);
+        self.scratch.changed_sessions.extend(changed);
     }
 
     pub(crate) fn on_session(&mut self, event: &SessionEvent) {
@@ -36,7 +36,7 @@ impl Scheduler {
             }
             SessionChange::SteeringSet { turn, fence, open } => {
                 let turn = self.turn_entry(idx, *turn);
-                turn.more.steering = open.then_some(*fence);
+                turn.extras.steering = open.then_some(*fence);
             }
             SessionChange::Taken { turn, fence, messages } => self.on_taken(idx, *turn, *fence, messages),
             SessionChange::Returned { turn, messages } => self.on_returned(idx, *turn, messages),
@@ -45,7 +45,7 @@ impl Scheduler {
             SessionChange::TurnOver { turn } => {
                 self.state.sessions[idx].turns.retain(|other| other.task != *turn);
             }
-            SessionChange::Configured { queue } => self.state.sessions[idx].odd.queue = *queue,
+            SessionChange::Configured { queue } => self.state.sessions[idx].extras.queue = *queue,
             SessionChange::Moved { message, before } => {
                 let session = &mut self.state.sessions[idx];
                 if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
@@ -62,8 +62,8 @@ impl Scheduler {
                     session.waiting.push_front(next);
                 }
             }
-            SessionChange::SummaryDropped => self.state.sessions[idx].odd.overflows.clear(),
-            SessionChange::Renewed => self.state.sessions[idx].odd.fresh = true,
+            SessionChange::SummaryDropped => self.state.sessions[idx].extras.overflows.clear(),
+            SessionChange::Renewed => self.state.sessions[idx].extras.fresh = true,
             SessionChange::Answered { message, message_id, place, reply } => {
                 let until = self.state.now + DEDUPE_WINDOW;
                 let (message_id, place) = (Arc::clone(message_id), place.clone());
@@ -79,7 +79,7 @@ impl Scheduler {
         }
         self.state.sessions[idx].tidy();
         self.plan_session(idx);
-        self.scratch.stirred.push(idx);
+        self.scratch.changed_sessions.push(idx);
         if self.state.sessions[idx].is_idle() {
             self.state.sessions.remove(idx);
         }
@@ -106,7 +106,7 @@ impl Scheduler {
         if let Way::Steer { turn } | Way::Both { turn } = way {
             let is_copy = matches!(way, Way::Both { .. });
             let steered = Steered { message: message.clone(), is_copy, fence: None };
-            self.turn_entry(session, turn).more.pending.push(steered);
+            self.turn_entry(session, turn).extras.pending.push(steered);
         }
         if !matches!(way, Way::Steer { .. }) {
             self.state.sessions[session].make_room();
@@ -131,12 +131,13 @@ impl Scheduler {
             first.turns = first.turns.saturating_add(1);
         }
         if let Some(address) = summary
-            && let Some(at) = session.odd.overflows.iter().position(|dropping| dropping.address == *address)
+            && let Some(at) =
+                session.extras.overflows.iter().position(|dropping| dropping.address == *address)
         {
-            turn.more.summary = Some(session.odd.overflows.remove(at));
+            turn.extras.summary = Some(session.extras.overflows.remove(at));
         }
-        if session.odd.fresh {
-            (turn.more.fresh, session.odd.fresh) = (true, false);
+        if session.extras.fresh {
+            (turn.extras.fresh, session.extras.fresh) = (true, false);
         }
         session.turns.reserve_exact(1);
         session.turns.push(turn);
@@ -145,15 +146,18 @@ impl Scheduler {
     fn on_taken(&mut self, session: SessionIdx, turn: TaskId, fence: Fence, messages: &[MessageId]) {
         let Some(turn) = self.state.sessions[session].turn_mut(turn) else { return };
         // What an attempt before this one took is taken again.
-        for steered in turn.more.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id)) {
+        for steered in turn.extras.steered.iter_mut().filter(|steered| messages.contains(&steered.message.id))
+        {
             steered.fence = Some(fence);
         }
-        let (taken, left) = std::mem::take(&mut turn.more.pending)
+        let (taken, left) = std::mem::take(&mut turn.extras.pending)
             .into_iter()
             .partition(|steered| messages.contains(&steered.message.id));
-        turn.more.pending = left;
+        turn.extras.pending = left;
         let taken: Vec<Steered> = taken;
-        turn.more.steered.extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
+        turn.extras
+            .steered
+            .extend(taken.into_iter().map(|steered| Steered { fence: Some(fence), ..steered }));
     }
 
     fn on_returned(&mut self, idx: SessionIdx, turn: TaskId, messages: &[MessageId]) {
@@ -161,8 +165,8 @@ impl Scheduler {
         let Some(turn) = session.turn_mut(turn) else { return };
         let is_meant = |steered: &Steered| messages.contains(&steered.message.id);
         let mut returned: Vec<Steered> =
-            turn.more.pending.extract_if(.., |steered| is_meant(steered)).collect();
-        returned.extend(turn.more.steered.extract_if(.., |steered| is_meant(steered)));
+            turn.extras.pending.extract_if(.., |steered| is_meant(steered)).collect();
+        returned.extend(turn.extras.steered.extract_if(.., |steered| is_meant(steered)));
         for steered in returned.into_iter().filter(|steered| !steered.is_copy) {
             session.put_back(steered.message);
         }
@@ -172,10 +176,10 @@ impl Scheduler {
         let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
         let session = &mut self.state.sessions[idx];
         let Some(turn) = session.turn_mut(*turn) else { return };
-        let steered = turn.more.steered.extract_if(.., |steered| !steered.is_copy);
+        let steered = turn.extras.steered.extract_if(.., |steered| !steered.is_copy);
         let mut messages: Vec<Message> = steered.map(|steered| steered.message).collect();
         messages.append(&mut turn.messages);
-        let summary = turn.more.summary.take();
+        let summary = turn.extras.summary.take();
         for mut message in messages {
             message.tries = message.tries.saturating_add(1);
             message.alone |= *alone;
@@ -185,9 +189,9 @@ impl Scheduler {
         }
         if let Some(mut dropping) = summary {
             dropping.tries = dropping.tries.saturating_add(1);
-            merge_before(&mut session.odd.overflows, dropping);
+            merge_before(&mut session.extras.overflows, dropping);
         }
-        session.odd.retry_at = *at;
+        session.extras.retry_at = *at;
     }
 
     fn on_message_ended(&mut self, idx: SessionIdx, id: MessageId, end: &MessageEnd) {
@@ -197,8 +201,8 @@ impl Scheduler {
         if let Some(message) = &found {
             if *end == (MessageEnd::Dropped { rule: Dropped::Summarize }) {
                 let channel = message.address.place.channel.as_deref();
-                let cap = settings.effective(&message.queue(), &session.odd.queue, channel).cap.value;
-                note_dropped(&mut session.odd.overflows, message, cap as usize);
+                let cap = settings.effective(&message.queue(), &session.extras.queue, channel).cap.value;
+                note_dropped(&mut session.extras.overflows, message, cap as usize);
             }
             self.state.sessions.forget_message(message, idx);
         }
@@ -237,20 +241,20 @@ impl Scheduler {
     ) {
         let session = &mut self.state.sessions[idx];
         if let Some(turn) = session.turn_mut(task) {
-            turn.more.end = Some((end.clone(), fence));
+            turn.extras.end = Some((end.clone(), fence));
             let was_made = match end {
                 End::Completed => true,
                 End::Cancelled { .. } => fence.is_some(),
                 _ => false,
             };
             // A fresh start that this turn did not make is left to the next one.
-            if turn.more.fresh && !was_made {
-                turn.more.fresh = false;
-                session.odd.fresh = true;
+            if turn.extras.fresh && !was_made {
+                turn.extras.fresh = false;
+                session.extras.fresh = true;
             }
         }
         self.plan_session(idx);
-        self.scratch.stirred.push(idx);
+        self.scratch.changed_sessions.push(idx);
     }
 
     /// Tells the clock when the next turn of a session may begin.
@@ -270,10 +274,10 @@ fn take_message(session: &mut Session, id: MessageId) -> Option<Message> {
         if let Some(at) = turn.messages.iter().position(|message| message.id == id) {
             found = Some(turn.messages.remove(at));
         }
-        if turn.more.pending.is_empty() && turn.more.steered.is_empty() {
+        if turn.extras.pending.is_empty() && turn.extras.steered.is_empty() {
             continue;
         }
-        let more = &mut *turn.more;
+        let more = &mut *turn.extras;
         for list in [&mut more.pending, &mut more.steered] {
             if let Some(at) = list.iter().position(|steered| steered.message.id == id) {
                 let steered = list.remove(at);

@@ -17,7 +17,7 @@ use crate::state::task::{LiveTask, Phase, Rare, TaskIdx};
 impl Scheduler {
     pub(crate) fn on_submitted(&mut self, event: &Event) {
         let Event::Submitted { task, spec, priority, handler, wait_until, deadline } = event else { return };
-        let route = self.state.lanes.join_route(&spec.lanes, &mut self.state.book);
+        let route = self.state.lanes.join_route(&spec.lanes, &mut self.state.lane_config);
         let run_after = spec.run_after.filter(|length| *length > Millis(0));
         let before = spec.after.and_then(|after| self.state.tasks.find(after));
         let phase = match (before, run_after) {
@@ -34,7 +34,7 @@ impl Scheduler {
             arrival: self.state.arrivals,
             wait_until: wait_until.unwrap_or(Timestamp::NEVER),
             due: Timestamp::NEVER,
-            look_at: Timestamp::NEVER,
+            check_at: Timestamp::NEVER,
             phase,
             rare: self.rare(spec, *deadline),
             route,
@@ -54,7 +54,7 @@ impl Scheduler {
         self.link(idx, *task, spec);
         self.count_in(idx);
         if waits_in_line {
-            self.join_line(idx);
+            self.enter_ready_tree(idx);
         }
         self.plan(idx);
     }
@@ -62,10 +62,10 @@ impl Scheduler {
     /// Counts a new task in each of its lanes, where it waits.
     fn count_in(&mut self, task: TaskIdx) {
         self.scratch.accepted.push(task);
-        let book = &mut self.state.book;
+        let lane_config = &mut self.state.lane_config;
         self.state.lanes.change_each(&mut self.scratch.touched, self.state.tasks[task].route, |_, lane| {
             lane.waiting += 1;
-            book.class_mut(lane.class).stats.accepted += 1;
+            lane_config.class_mut(lane.class).stats.accepted += 1;
         });
     }
 

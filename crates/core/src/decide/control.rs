@@ -22,8 +22,8 @@ impl Step<'_> {
         if !blocks.is_empty() {
             self.emit(Event::Configured { blocks });
         }
-        for (class, most) in self.state.book.letter_limits() {
-            self.drop_letters(class, most);
+        for (class, most) in self.state.lane_config.dead_letter_limits() {
+            self.drop_dead_letters(class, most);
         }
         Ok(Reply::Done)
     }
@@ -33,7 +33,7 @@ impl Step<'_> {
         lanes: Pattern,
         settings: &[(Arc<str>, Arc<str>)],
     ) -> Result<Reply, Rejection> {
-        let block = self.state.book.blocks().find(|(pattern, _)| **pattern == lanes);
+        let block = self.state.lane_config.blocks().find(|(pattern, _)| **pattern == lanes);
         let mut changed = block.map(|(_, settings)| settings.clone()).unwrap_or_default();
         for (key, value) in settings {
             changed.set(key, value).map_err(|error| Rejection::BadSetting(Box::new(error)))?;
@@ -136,7 +136,7 @@ impl Step<'_> {
     }
 
     pub(crate) fn redrive(&mut self, letter: TaskId, task: TaskId) -> Result<Reply, Rejection> {
-        let dead = self.state.letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
+        let dead = self.state.dead_letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
         let spec = Box::new(dead.spec.clone());
         let reply = self.submit(task, spec)?;
         self.emit(Event::LetterGone { letter, why: LetterGone::Redriven(task) });
@@ -144,7 +144,7 @@ impl Step<'_> {
     }
 
     pub(crate) fn discard(&mut self, letter: TaskId) -> Result<Reply, Rejection> {
-        self.state.letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
+        self.state.dead_letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
         self.emit(Event::LetterGone { letter, why: LetterGone::Discarded });
         Ok(Reply::Done)
     }
@@ -175,7 +175,7 @@ impl Scheduler {
     /// Tasks among which those that wait in `lane` are: of the line only its own part, if all are there.
     fn candidates(&self, lane: Option<LaneIdx>) -> Vec<TaskIdx> {
         if let Some(lane) = lane {
-            let in_line = self.indexes.line.tasks_with(LaneNeed::Slot(lane));
+            let in_line = self.indexes.ready.tasks_with(LaneNeed::Slot(lane));
             if in_line.len() as u32 == self.state.lanes[lane].waiting + self.state.lanes[lane].retrying {
                 return in_line;
             }

@@ -58,7 +58,7 @@ impl Step<'_> {
         let mut claimed = Vec::new();
         while claimed.len() < max.min(CLAIM_MAX) as usize {
             let fits = |leaf: NodeIdx| {
-                self.indexes.line.home_and_kind(leaf).is_some_and(|(home, kind)| {
+                self.indexes.ready.home_and_kind(leaf).is_some_and(|(home, kind)| {
                     lanes.iter().any(|pattern| pattern.matches(&self.state.lanes[home].name))
                         && (kinds.is_empty() || kinds.contains(self.state.kinds.name(kind)))
                 })
@@ -67,7 +67,7 @@ impl Step<'_> {
                 let task = &self.state.tasks[task];
                 task.handler == Handler::External && task.leaf.is_some_and(fits)
             };
-            let mut offered = self.indexes.line.best_first(EXTERNAL);
+            let mut offered = self.indexes.ready.best_first(EXTERNAL);
             let best = offered.find(|(leaf, _)| fits(*leaf)).map(|(_, task)| task);
             let Some(task) = best.or_else(|| self.child_kept_waiting(kept_waiting)) else { break };
             claimed.push(self.state.tasks[task].id);
@@ -105,7 +105,7 @@ impl Step<'_> {
 
     fn start(&mut self, idx: TaskIdx, worker: Option<Name>, lease: Option<Millis>) {
         let task = &self.state.tasks[idx];
-        let home = self.settings(self.state.lanes.route(task.route).home());
+        let home = self.settings(self.state.lanes.route(task.route).first_lane());
         let lease = lease.or(task.claimer().and_then(|claimer| claimer.lease)).unwrap_or(home.lease);
         let timeout = task.rare.as_ref().and_then(|rare| rare.timeout).or(home.timeout);
         let granted = Event::Granted {
@@ -148,9 +148,9 @@ impl Step<'_> {
 impl Scheduler {
     fn next_to_start(&self) -> Option<TaskIdx> {
         if self.state.reservations.is_empty() {
-            return self.indexes.line.best(INTERNAL);
+            return self.indexes.ready.best(INTERNAL);
         }
-        let best = self.ready_reservation().or_else(|| self.indexes.line.best(INTERNAL));
+        let best = self.ready_reservation().or_else(|| self.indexes.ready.best(INTERNAL));
         best.or_else(|| self.child_kept_waiting(|task| self.state.tasks[task].handler != Handler::External))
     }
 
@@ -182,7 +182,7 @@ impl Scheduler {
             children.copied().filter(|child| matches!(self.state.tasks[*child].phase, Phase::Waiting));
         waiting
             .filter(|child| is_wanted(*child) && self.has_slots(*child))
-            .min_by_key(|child| self.state.tasks[*child].place())
+            .min_by_key(|child| self.state.tasks[*child].rank())
     }
 
     /// Whether each lane of a waiting task has a slot for it, kept ones included.

@@ -6,7 +6,7 @@ use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 use crate::state::task::{LiveTask, Phase, TaskIdx};
-use crate::state::timers::{Held, Look};
+use crate::state::timers::{CappedTask, WaitCheck};
 use crate::step::Step;
 
 impl Step<'_> {
@@ -14,7 +14,7 @@ impl Step<'_> {
     pub(crate) fn expire(&mut self) {
         if self.indexes.timers.may_be_due(self.state.now) {
             self.expire_due();
-        } else if self.indexes.timers.has_held() {
+        } else if self.indexes.timers.has_capped() {
             self.catch_up();
         }
     }
@@ -23,13 +23,13 @@ impl Step<'_> {
         while let Some(task) = self.indexes.timers.due_task(self.state.now) {
             self.come_due(task);
         }
-        while let Some(look) = self.take_due_look() {
-            if self.is_live(&look) {
-                self.look_at(look.task);
+        while let Some(check) = self.take_due_wait_check() {
+            if self.is_live(&check) {
+                self.check_wait(check.task);
             }
         }
         self.start_due_turns();
-        self.tend_sessions();
+        self.update_changed_sessions();
         self.catch_up();
         self.caught_up();
         self.grant();
@@ -63,31 +63,31 @@ impl Step<'_> {
     /// Nobody waits himself above the highest level in the line. When somebody more urgent joins it, what the
     /// others have waited counts at once, so that they are ahead of newer work.
     fn catch_up(&mut self) {
-        let highest = self.highest_in_line();
-        while let Some(held) = self.take_held_below(highest) {
-            if self.is_held(&held) {
-                self.look_at(held.task);
+        let highest = self.highest_ready_level();
+        while let Some(capped) = self.take_capped_below(highest) {
+            if self.is_capped(&capped) {
+                self.check_wait(capped.task);
             }
         }
     }
 
     /// A waiting task is looked at: is it time for a notice, or has waiting raised it?
-    fn look_at(&mut self, idx: TaskIdx) {
+    fn check_wait(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let id = task.id;
         let waited = self.state.now.since(task.since);
-        let notice_after = self.settings(self.state.lanes.route(task.route).home()).notice_after;
+        let notice_after = self.settings(self.state.lanes.route(task.route).first_lane()).notice_after;
         if !task.noticed && notice_after.is_some_and(|after| after <= waited) {
             let ahead = self.ahead(idx) as u32;
             self.emit(Event::Noticed { task: id, waited, ahead });
         }
         let task = &self.state.tasks[idx];
-        let level = self.level_by_waiting(task).min(self.highest_in_line());
+        let level = self.level_by_waiting(task).min(self.highest_ready_level());
         let levels = level.saturating_sub(task.urgency());
         if levels > task.aged {
             self.emit(Event::Aged { task: id, levels });
         }
-        self.look_again(idx);
+        self.plan_next_wait_check(idx);
     }
 
     /// Reports lanes whose line grew long or empty.
@@ -146,7 +146,7 @@ impl Step<'_> {
 impl Scheduler {
     /// When a task's deadline next raises its priority, and to how many levels above its own.
     pub(crate) fn next_boost(&self, task: &LiveTask) -> Option<(Timestamp, u8)> {
-        let boost: Boost = self.settings(self.state.lanes.route(task.route).home()).boost?;
+        let boost: Boost = self.settings(self.state.lanes.route(task.route).first_lane()).boost?;
         let by = match task.deadline() {
             Timestamp::NEVER => task.submitted + boost.deadline?,
             deadline => deadline,
@@ -155,29 +155,31 @@ impl Scheduler {
     }
 
     /// Whether a look still means something: its task waits, and is not looked at at another time.
-    pub(crate) fn is_live(&self, look: &Look) -> bool {
-        self.state.tasks.get(look.task).is_some_and(|task| {
-            task.arrival == look.arrival && task.look_at == look.at && matches!(task.phase, Phase::Waiting)
+    pub(crate) fn is_live(&self, check: &WaitCheck) -> bool {
+        self.state.tasks.get(check.task).is_some_and(|task| {
+            task.arrival == check.arrival && task.check_at == check.at && matches!(task.phase, Phase::Waiting)
         })
     }
 
-    fn highest_in_line(&self) -> u8 {
-        self.indexes.in_line.iter().rposition(|tasks| *tasks > 0).unwrap_or_default() as u8
+    fn highest_ready_level(&self) -> u8 {
+        self.indexes.ready_by_level.iter().rposition(|tasks| *tasks > 0).unwrap_or_default() as u8
     }
 
     /// How far waiting could have raised a task by now, were it not for the highest level in the line. Levels
     /// that deadlines give count there and here, so that work which is boosted all the time starves nobody.
     pub(crate) fn level_by_waiting(&self, task: &LiveTask) -> u8 {
-        let Some(ageing) = self.settings(self.state.lanes.route(task.route).home()).ageing else { return 0 };
+        let Some(ageing) = self.settings(self.state.lanes.route(task.route).first_lane()).ageing else {
+            return 0;
+        };
         let turns = self.state.now.since(task.since).0 / ageing.after.0;
         (task.urgency() + turns.min(LEVEL_MAX.into()) as u8).min(ageing.max)
     }
 
     /// Whether a task still waits where the highest level in the line held it.
-    pub(crate) fn is_held(&self, held: &Held) -> bool {
-        self.state.tasks.get(held.task).is_some_and(|task| {
-            let is_it = task.arrival == held.arrival && matches!(task.phase, Phase::Waiting);
-            is_it && task.level() == held.level && self.level_by_waiting(task) > held.level
+    pub(crate) fn is_capped(&self, capped: &CappedTask) -> bool {
+        self.state.tasks.get(capped.task).is_some_and(|task| {
+            let is_it = task.arrival == capped.arrival && matches!(task.phase, Phase::Waiting);
+            is_it && task.level() == capped.level && self.level_by_waiting(task) > capped.level
         })
     }
 }

@@ -21,7 +21,7 @@ impl Step<'_> {
         self.expire();
         let reply = self.decide(command);
         if reply.is_ok() {
-            self.tend_sessions();
+            self.update_changed_sessions();
             self.expire();
             self.grant();
         }

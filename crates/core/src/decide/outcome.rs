@@ -120,29 +120,29 @@ impl Step<'_> {
                 self.emit(retrying);
             }
             _ => {
-                self.keep_letter(idx, error);
+                self.keep_dead_letter(idx, error);
                 self.end(idx, end);
             }
         }
     }
 
     /// Keeps a task that could not be done, and makes room for it first.
-    fn keep_letter(&mut self, idx: TaskIdx, error: Arc<str>) {
+    fn keep_dead_letter(&mut self, idx: TaskIdx, error: Arc<str>) {
         let (task, attempts) = (self.state.tasks[idx].id, self.state.tasks[idx].attempts);
-        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).home()].class;
-        let most = self.state.book.class(class).settings.dead_letters_max;
+        let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).first_lane()].class;
+        let most = self.state.lane_config.class(class).settings.dead_letters_max;
         // What failed of a conversation is its messages: they are tried again, or set aside.
         if most == 0 || self.is_message_turn(idx) {
             return;
         }
-        self.drop_letters(class, most - 1);
+        self.drop_dead_letters(class, most - 1);
         self.emit(Event::DeadLettered { task, error, attempts });
     }
 
     /// Drops the oldest letters of a class until it has at most `most`.
-    pub(crate) fn drop_letters(&mut self, class: ClassIdx, most: u32) {
-        while self.state.book.class(class).letters > most
-            && let Some(letter) = self.state.letters.oldest(class)
+    pub(crate) fn drop_dead_letters(&mut self, class: ClassIdx, most: u32) {
+        while self.state.lane_config.class(class).dead_letters > most
+            && let Some(letter) = self.state.dead_letters.oldest(class)
         {
             self.emit(Event::LetterGone { letter, why: LetterGone::Overflow });
         }
@@ -212,14 +212,15 @@ impl Scheduler {
 
     fn may_redeliver(&self, idx: TaskIdx) -> bool {
         let task = &self.state.tasks[idx];
-        let home = self.settings(self.state.lanes.route(task.route).home());
+        let home = self.settings(self.state.lanes.route(task.route).first_lane());
         task.redeliveries() < home.max_redelivery
     }
 
     /// After which pause another attempt follows one that failed, if any does.
     fn next_delay(&self, idx: TaskIdx) -> Option<Millis> {
         let task = &self.state.tasks[idx];
-        let retry = task.retry().unwrap_or(self.settings(self.state.lanes.route(task.route).home()).retry);
+        let retry =
+            task.retry().unwrap_or(self.settings(self.state.lanes.route(task.route).first_lane()).retry);
         let seed = task.id.0 as u64 ^ (task.id.0 >> 64) as u64;
         retry.delay(task.retries() + 1, seed)
     }

@@ -18,7 +18,7 @@ impl Step<'_> {
         if self.state.tasks.find(task).is_none() {
             let mut spec = spec.ok_or(Rejection::NotLive { task })?;
             spec.check().map_err(Rejection::BadTask)?;
-            if self.state.letters.get(task).is_some() {
+            if self.state.dead_letters.get(task).is_some() {
                 return Err(Rejection::IdTaken { task });
             }
             // Whoever it followed, and asked for it, may be forgotten too, and its payload is gone.

@@ -101,7 +101,7 @@ impl Step<'_> {
 impl Scheduler {
     /// Checks everything and says what the acceptance would be.
     fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
-        if self.state.tasks.find(task).is_some() || self.state.letters.get(task).is_some() {
+        if self.state.tasks.find(task).is_some() || self.state.dead_letters.get(task).is_some() {
             return Err(Rejection::IdTaken { task });
         }
         if let Some(after) = spec.after
@@ -152,9 +152,9 @@ impl Scheduler {
         let route = self.state.lanes.route(self.state.lanes.find_route(&spec.lanes)?);
         let has_room = |lane: &LaneIdx| {
             let lane = &self.state.lanes[*lane];
-            !lane.gate.draining && lane.waiting < self.state.book.class(lane.class).settings.max_queued
+            !lane.gate.draining && lane.waiting < self.state.lane_config.class(lane.class).settings.max_queued
         };
-        let home = self.settings(route.home());
+        let home = self.settings(route.first_lane());
         let wait_timeout = spec.wait_timeout.or(home.wait_timeout);
         if wait_timeout == Some(Millis(0)) || !route.lanes.iter().all(has_room) {
             return None;
@@ -211,7 +211,7 @@ impl Scheduler {
     /// Asks what holds for a lane, whether it exists or not.
     fn ask<T>(&self, named: &Named<'_>, question: impl FnOnce(&Settings) -> T) -> T {
         match named.lane {
-            None => question(&self.state.book.settings(named.name)),
+            None => question(&self.state.lane_config.settings(named.name)),
             Some(lane) => question(self.settings(lane)),
         }
     }
@@ -336,7 +336,7 @@ impl Scheduler {
     /// The label under which metrics count a lane, if the lane exists.
     fn label_of(&self, named: &Named<'_>) -> Option<Arc<str>> {
         let class = self.state.lanes[named.lane?].class;
-        Some(Arc::clone(&self.state.book.class(class).label))
+        Some(Arc::clone(&self.state.lane_config.class(class).label))
     }
 
     /// A task that will probably start only after its deadline is better refused now.

@@ -106,17 +106,17 @@ const DAMAGES: &[(&str, Damage)] = &[
         this.state.lanes[lane].reserved = Some(Idx::new(77));
     }),
     ("a fence that was never given", |this| this.state.fences = 1),
-    ("a level that counts one too many", |this| this.indexes.in_line[2] += 1),
-    ("a line that counts one too many", |this| this.indexes.waiting_in_line += 1),
+    ("a level that counts one too many", |this| this.indexes.ready_by_level[2] += 1),
+    ("a line that counts one too many", |this| this.indexes.ready_count += 1),
     ("an open edge to a full lane", |this| {
         let leaf = this.state.tasks[find(this, 2)].leaf.unwrap();
-        let parent = this.indexes.line.nodes[leaf].parent.unwrap();
-        this.indexes.line.nodes[parent].closed = false;
+        let parent = this.indexes.ready.nodes[leaf].parent.unwrap();
+        this.indexes.ready.nodes[parent].closed = false;
     }),
     ("a seat among few", |this| {
         let leaf = this.state.tasks[find(this, 2)].leaf.unwrap();
-        let place = this.state.tasks[find(this, 2)].place();
-        this.indexes.line.nodes[leaf].set_seat(Seat::Open(Rank::new(place, 0)));
+        let place = this.state.tasks[find(this, 2)].rank();
+        this.indexes.ready.nodes[leaf].set_seat(Seat::Open(Rank::new(place, 0)));
     }),
     ("a route that is kept and taken", |this| {
         let route = this.state.tasks[find(this, 1)].route;
@@ -142,8 +142,8 @@ const DAMAGES: &[(&str, Damage)] = &[
         this.indexes.timers.move_task(Timestamp::NEVER, due, arrival + 1000, idx);
     }),
     ("a letter that is not counted", |this| {
-        let class = this.state.letters.classes().next().unwrap();
-        this.state.book.class_mut(class).letters = 0;
+        let class = this.state.dead_letters.classes().next().unwrap();
+        this.state.lane_config.class_mut(class).dead_letters = 0;
     }),
     ("a fair key that rests and is not there", |this| {
         this.state.fair.resting.insert((1, Idx::new(99)));

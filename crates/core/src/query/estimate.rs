@@ -4,7 +4,7 @@ use crate::api::ids::TaskId;
 use crate::api::time::Millis;
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
-use crate::state::ready_tree::ranked_list::Place;
+use crate::state::ready_tree::ranked_list::ArrivalRank;
 use crate::state::task::{Phase, TaskIdx};
 
 /// What somebody is told who was refused by a lane that has measured nothing yet, or is draining.
@@ -30,12 +30,12 @@ impl Scheduler {
 
     pub(crate) fn ahead(&self, idx: TaskIdx) -> usize {
         let task = &self.state.tasks[idx];
-        self.position_in(self.state.lanes.route(task.route).home(), task.place())
+        self.position_in(self.state.lanes.route(task.route).first_lane(), task.rank())
     }
 
     /// How many tasks would stand before a new task of this priority in a home lane.
     pub(crate) fn ahead_of_newcomer(&self, home: LaneIdx, priority: u8) -> usize {
-        self.position_in(home, Place::new(priority, self.state.arrivals))
+        self.position_in(home, ArrivalRank::new(priority, self.state.arrivals))
     }
 
     /// When a waiting task will probably start; `None` when there is nothing to judge by.
@@ -52,7 +52,7 @@ impl Scheduler {
         let mut latest = None;
         for lane in route.lanes.iter().copied().filter(is_closed) {
             let others = self.state.lanes[lane].waiting.saturating_sub(1);
-            let is_home = lane == route.home();
+            let is_home = lane == route.first_lane();
             let ahead = if is_home { ahead } else { self.share_ahead(others, task.urgency()) };
             latest = latest.max(Some(self.estimate(lane, ahead)?));
         }
@@ -62,8 +62,8 @@ impl Scheduler {
     /// How many of `others` in a lane that is not its home probably stand before a task: a lane keeps no order of
     /// its own, so they are taken to be as urgent as all that stand in the line.
     pub(crate) fn share_ahead(&self, others: u32, urgency: u8) -> usize {
-        let as_urgent: u32 = self.indexes.in_line[urgency as usize..].iter().sum();
-        let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.indexes.waiting_in_line.max(1));
+        let as_urgent: u32 = self.indexes.ready_by_level[urgency as usize..].iter().sum();
+        let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.indexes.ready_count.max(1));
         share as usize
     }
 
@@ -83,7 +83,8 @@ impl Scheduler {
         let Some(slots) = settings.max_concurrency.filter(|slots| lane.running >= *slots) else {
             return by_rate;
         };
-        let measured = lane.run_time.millis().or(self.state.book.class(lane.class).stats.run_time.millis());
+        let measured =
+            lane.run_time.millis().or(self.state.lane_config.class(lane.class).stats.run_time.millis());
         let between_ends = measured? / u64::from(slots);
         let next_end = (lane.last_change + Millis(between_ends)).since(self.state.now);
         let by_slots = Millis(next_end.0.saturating_add(between_ends.saturating_mul(ahead as u64)));

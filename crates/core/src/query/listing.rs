@@ -71,11 +71,14 @@ impl Scheduler {
         let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), None) };
         let waiting = self.state.lanes[lane].waiting as usize;
         let end = from.saturating_add(max);
-        let roll = self.state.lanes[lane].roll.as_ref().filter(|roll| roll.len() == waiting && waiting > end);
+        let waiting_list = self.state.lanes[lane]
+            .waiting_list
+            .as_ref()
+            .filter(|list| list.len() == waiting && waiting > end);
         // One more than is told, so that a last page is known to be one.
-        let mut tasks: Vec<TaskIdx> = match roll {
+        let mut tasks: Vec<TaskIdx> = match waiting_list {
             // All of the page are at home here, and their order is kept.
-            Some(roll) => roll.iter().skip(from).take(max + 1).map(|(_, task)| task).collect(),
+            Some(list) => list.iter().skip(from).take(max + 1).map(|(_, task)| task).collect(),
             None => self.queued_in(lane, from, max + 1),
         };
         let is_more = tasks.len() > max;
@@ -93,7 +96,7 @@ impl Scheduler {
                 && self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane)
         };
         let rank = |task: TaskIdx| {
-            (!matches!(self.state.tasks[task].phase, Phase::Waiting), self.state.tasks[task].place())
+            (!matches!(self.state.tasks[task].phase, Phase::Waiting), self.state.tasks[task].rank())
         };
         let found = self.state.tasks.iter().map(|(task, _)| task).filter(is_in);
         let mut tasks: Vec<_> = found.map(|task| (rank(task), task)).collect();
@@ -123,7 +126,7 @@ impl Scheduler {
             |task: &TaskIdx| self.state.lanes.route(self.state.tasks[*task].route).lanes.contains(&lane);
         let running = self.state.tasks.running.iter().map(|(_, task)| task).filter(in_lane);
         let running = running.take(max).map(|task| self.view(task)).collect();
-        let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
+        let waiting = self.state.lanes[lane].waiting_list.iter().flat_map(|list| list.iter());
         let waiting = waiting.take(max).map(|(_, task)| self.view(task)).collect();
         (running, waiting)
     }
@@ -131,7 +134,7 @@ impl Scheduler {
     /// When the task that has waited for longest with this lane as its home was accepted.
     pub fn oldest_waiting(&self, name: &LaneName) -> Option<crate::Timestamp> {
         let lane = self.state.lanes.find(name)?;
-        let waiting = self.state.lanes[lane].roll.iter().flat_map(|roll| roll.iter());
+        let waiting = self.state.lanes[lane].waiting_list.iter().flat_map(|list| list.iter());
         waiting.take(OLDEST_OF).map(|(_, task)| self.state.tasks[task].submitted).min()
     }
 

@@ -30,7 +30,7 @@ impl Scheduler {
         let is_same = |seen: &&crate::sessions::session::Seen| {
             seen.message_id == *message_id && seen.place == incoming.place
         };
-        let seen = session.odd.seen.iter().find(is_same)?;
+        let seen = session.extras.seen.iter().find(is_same)?;
         Some((seen.message, seen.reply.clone()))
     }
 
@@ -39,7 +39,7 @@ impl Scheduler {
     fn is_doomed(&self, session: &Session, message: &Message) -> bool {
         let has_it = |turn: &Turn, fence: Option<Fence>| {
             let steered =
-                turn.more.steered.iter().filter(|steered| steered.fence == fence && !steered.is_copy);
+                turn.extras.steered.iter().filter(|steered| steered.fence == fence && !steered.is_copy);
             let mut with_it = turn.messages.iter().chain(steered.map(|steered| &steered.message));
             with_it.any(|one| one.id == message.id)
         };

@@ -81,7 +81,12 @@ impl Step<'_> {
     }
 
     /// Does what a message that is a directive as a whole says, and returns what to answer.
-    pub(crate) fn obey(&mut self, lane: &LaneName, incoming: &Incoming, directive: Directive) -> String {
+    pub(crate) fn apply_directive(
+        &mut self,
+        lane: &LaneName,
+        incoming: &Incoming,
+        directive: Directive,
+    ) -> String {
         let known = self.overrides_of(lane);
         let channel = incoming.place.channel.as_deref();
         match directive {
@@ -121,7 +126,7 @@ impl Step<'_> {
     /// The next turn starts a fresh conversation.
     pub(crate) fn renew(&mut self, lane: &LaneName) {
         let is_fresh =
-            self.state.sessions.find(lane).is_some_and(|session| self.state.sessions[session].odd.fresh);
+            self.state.sessions.find(lane).is_some_and(|session| self.state.sessions[session].extras.fresh);
         if !is_fresh {
             self.in_session(lane, SessionChange::Renewed);
         }
@@ -137,7 +142,7 @@ impl Step<'_> {
         match turn {
             Some(turn) if !self.has_not_started(turn) => return Err(Rejection::MessageInTurn { message }),
             // A turn with nothing left to answer does not run.
-            Some(turn) if turn.own().count() == 1 && turn.more.summary.is_none() => {
+            Some(turn) if turn.own().count() == 1 && turn.extras.summary.is_none() => {
                 let task = turn.task;
                 self.cancel(task, reason)?;
             }
@@ -193,7 +198,7 @@ impl Step<'_> {
         if let Some(session) = self.state.sessions.find(lane) {
             let turns = self.state.sessions[session].turns.iter();
             let pending: Vec<MessageId> = turns
-                .flat_map(|turn| turn.more.pending.iter().filter(|steered| !steered.is_copy))
+                .flat_map(|turn| turn.extras.pending.iter().filter(|steered| !steered.is_copy))
                 .map(|steered| steered.message.id)
                 .collect();
             messages += pending.len();
@@ -213,7 +218,7 @@ impl Step<'_> {
     fn cancel_waiting_messages(&mut self, idx: SessionIdx, reason: CancelReason) -> usize {
         let Some(session) = self.state.sessions.get(idx) else { return 0 };
         let waiting: Vec<MessageId> = session.waiting.iter().map(|message| message.id).collect();
-        if !session.odd.overflows.is_empty() {
+        if !session.extras.overflows.is_empty() {
             self.session_changed(idx, SessionChange::SummaryDropped);
         }
         for message in &waiting {
@@ -229,7 +234,7 @@ impl Scheduler {
         self.state
             .sessions
             .find(lane)
-            .map(|session| self.state.sessions[session].odd.queue)
+            .map(|session| self.state.sessions[session].extras.queue)
             .unwrap_or_default()
     }
 

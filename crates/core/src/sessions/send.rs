@@ -45,7 +45,7 @@ impl Step<'_> {
                 self.renew(&lane);
             }
             Reading::Whole(directive) => {
-                let reply = self.obey(&lane, &incoming, directive);
+                let reply = self.apply_directive(&lane, &incoming, directive);
                 return Ok(self.tell(&lane, &incoming, reply));
             }
             Reading::Inline { queue, text } => {
@@ -78,7 +78,7 @@ impl Step<'_> {
     pub(crate) fn dispatch(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
         let idx = self.state.sessions.find(lane);
         let (is_busy, waits) = (self.is_lane_busy(lane), self.somebody_waits(lane));
-        let overrides = idx.map(|idx| self.state.sessions[idx].odd.queue).unwrap_or_default();
+        let overrides = idx.map(|idx| self.state.sessions[idx].extras.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.state.sessions.settings;
         let queue = settings.effective(&incoming.queue, &overrides, channel).values();
@@ -147,7 +147,7 @@ impl Step<'_> {
         self.keep_to_cap(idx);
         if !self.is_busy(idx) {
             // What is due begins now, so that the answer says where the message really is.
-            self.tend(idx);
+            self.update_session(idx);
         }
         let session = &self.state.sessions[idx];
         match session.turn_of(incoming.id).map(|turn| turn.task) {
@@ -213,7 +213,7 @@ impl Scheduler {
     /// Whether somebody is to be answered, or told of what was dropped, in a turn that has not begun.
     fn somebody_waits(&self, lane: &LaneName) -> bool {
         let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
-        session.is_some_and(|session| !session.waiting.is_empty() || !session.odd.overflows.is_empty())
+        session.is_some_and(|session| !session.waiting.is_empty() || !session.extras.overflows.is_empty())
     }
 
     /// Whether the lanes of a turn for this message would take it: asked now, and never again.

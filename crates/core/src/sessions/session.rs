@@ -11,7 +11,7 @@ use crate::api::name::LaneName;
 use crate::api::time::{Millis, Timestamp};
 use crate::sessions::message::{Address, Message, MessageId, Place};
 use crate::sessions::queue_mode::QueueOverrides;
-use crate::state::lazy_box::{Ordinary, Seldom};
+use crate::state::lazy_box::{LazyBox, SharedDefault};
 
 /// For how long a delivered message or an answered directive with an id of the sender's own is remembered.
 pub const DEDUPE_WINDOW: Millis = Millis::from_secs(300);
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     pub(crate) waiting: VecDeque<Message>,
     /// Live tasks that answer messages or take steering, in the order in which they began.
     pub(crate) turns: Vec<Turn>,
-    pub(crate) odd: Seldom<Odd>,
+    pub(crate) extras: LazyBox<SessionExtras>,
     /// When its next turn may begin, as the timers know, or `NEVER`.
     #[serde(skip, default = "never")]
     pub(crate) due: Timestamp,
@@ -40,7 +40,7 @@ pub(crate) struct Session {
 
 /// What most sessions do not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Odd {
+pub(crate) struct SessionExtras {
     pub(crate) queue: QueueOverrides,
     /// What was dropped and nobody was told of yet, the oldest first.
     pub(crate) overflows: Vec<Dropping>,
@@ -52,10 +52,10 @@ pub(crate) struct Odd {
     pub(crate) fresh: bool,
 }
 
-impl Ordinary for Odd {
-    fn ordinary() -> &'static Odd {
-        static ORDINARY: LazyLock<Odd> = LazyLock::new(Odd::default);
-        &ORDINARY
+impl SharedDefault for SessionExtras {
+    fn shared_default() -> &'static SessionExtras {
+        static DEFAULT: LazyLock<SessionExtras> = LazyLock::new(SessionExtras::default);
+        &DEFAULT
     }
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct Turn {
     /// Asked for directly: it has a payload of its own.
     pub(crate) is_direct: bool,
     pub(crate) messages: Vec<Message>,
-    pub(crate) more: Seldom<More>,
+    pub(crate) extras: LazyBox<TurnExtras>,
 }
 
 /// What most turns do not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct More {
+pub(crate) struct TurnExtras {
     pub(crate) summary: Option<Dropping>,
     pub(crate) fresh: bool,
     /// The attempt that takes steering.
@@ -100,10 +100,10 @@ pub(crate) struct More {
     pub(crate) end: Option<(End, Option<Fence>)>,
 }
 
-impl Ordinary for More {
-    fn ordinary() -> &'static More {
-        static ORDINARY: LazyLock<More> = LazyLock::new(More::default);
-        &ORDINARY
+impl SharedDefault for TurnExtras {
+    fn shared_default() -> &'static TurnExtras {
+        static DEFAULT: LazyLock<TurnExtras> = LazyLock::new(TurnExtras::default);
+        &DEFAULT
     }
 }
 
@@ -132,12 +132,13 @@ pub(crate) struct Seen {
 
 impl Turn {
     pub(crate) fn new(task: TaskId, is_direct: bool) -> Turn {
-        Turn { task, is_direct, messages: vec![], more: Seldom::default() }
+        Turn { task, is_direct, messages: vec![], extras: LazyBox::default() }
     }
 
     /// Its messages that are nowhere else.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Message> {
-        let steered = self.more.pending.iter().chain(&self.more.steered).filter(|steered| !steered.is_copy);
+        let steered =
+            self.extras.pending.iter().chain(&self.extras.steered).filter(|steered| !steered.is_copy);
         self.messages.iter().chain(steered.map(|steered| &steered.message))
     }
 }
@@ -150,7 +151,7 @@ impl Session {
             accepted: 0,
             waiting: VecDeque::new(),
             turns: vec![],
-            odd: Seldom::default(),
+            extras: LazyBox::default(),
             due: Timestamp::NEVER,
         }
     }
@@ -159,10 +160,10 @@ impl Session {
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
             && self.turns.is_empty()
-            && self.odd.overflows.is_empty()
-            && self.odd.seen.is_empty()
-            && self.odd.queue.is_empty()
-            && !self.odd.fresh
+            && self.extras.overflows.is_empty()
+            && self.extras.seen.is_empty()
+            && self.extras.queue.is_empty()
+            && !self.extras.fresh
     }
 
     pub(crate) fn turn(&self, task: TaskId) -> Option<&Turn> {
@@ -186,8 +187,8 @@ impl Session {
     /// Until when the line waits for something that failed to be tried again; over when nobody waits for that.
     pub(crate) fn held_until(&self) -> Timestamp {
         let failed = self.waiting.iter().any(|message| message.tries > 0)
-            || self.odd.overflows.iter().any(|dropping| dropping.tries > 0);
-        if failed { self.odd.retry_at } else { Timestamp(0) }
+            || self.extras.overflows.iter().any(|dropping| dropping.tries > 0);
+        if failed { self.extras.retry_at } else { Timestamp(0) }
     }
 
     pub(crate) fn place_of(&self, message: MessageId) -> Option<usize> {
@@ -223,8 +224,8 @@ impl Session {
 
     /// Gives back what is not needed any more.
     pub(crate) fn tidy(&mut self) {
-        self.odd.tidy();
-        self.turns.iter_mut().for_each(|turn| turn.more.tidy());
+        self.extras.tidy();
+        self.turns.iter_mut().for_each(|turn| turn.extras.tidy());
         if self.waiting.is_empty() {
             self.waiting = VecDeque::new();
         }

@@ -74,7 +74,7 @@ impl Scheduler {
             .state
             .sessions
             .iter()
-            .filter_map(|(idx, session)| Some((session.odd.seen.front()?.until, idx)));
+            .filter_map(|(idx, session)| Some((session.extras.seen.front()?.until, idx)));
         (forgets != oldest.collect()).then(|| "the list of deliveries to forget is wrong".to_owned())
     }
 
@@ -85,7 +85,7 @@ impl Scheduler {
         if let Some(turn) = session
             .turns
             .iter()
-            .find(|turn| turn.more.end.is_some() || self.state.tasks.find(turn.task).is_none())
+            .find(|turn| turn.extras.end.is_some() || self.state.tasks.find(turn.task).is_none())
         {
             return Some(format!("{:?} is over and still listed", turn.task));
         }

@@ -42,7 +42,7 @@ impl Step<'_> {
         let Some(idx) = self.state.tasks.find(turn) else { return };
         let is_waiting_call = |child: &TaskIdx| {
             let task = &self.state.tasks[*child];
-            let home = self.state.lanes.route(task.route).home();
+            let home = self.state.lanes.route(task.route).first_lane();
             let is_call =
                 self.state.lanes[home].name.is_session() && !self.state.lanes[home].name.is_conversation();
             is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
@@ -67,13 +67,13 @@ impl Step<'_> {
             return if open { refused } else { Ok(Reply::Done) };
         };
         let known = self.state.sessions.find(&session).and_then(|idx| self.state.sessions[idx].turn(turn));
-        let is_open = known.is_some_and(|turn| turn.more.steering == Some(fence));
+        let is_open = known.is_some_and(|turn| turn.extras.steering == Some(fence));
         if is_open == open {
             return Ok(Reply::Done);
         }
         let pending: Vec<MessageId> = known
             .filter(|_| !open)
-            .map_or(vec![], |turn| turn.more.pending.iter().map(|steered| steered.message.id).collect());
+            .map_or(vec![], |turn| turn.extras.pending.iter().map(|steered| steered.message.id).collect());
         let set = SessionChange::SteeringSet { turn, fence, open };
         self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })));
         if !pending.is_empty() {
@@ -147,13 +147,13 @@ impl Scheduler {
         let takes = session.turns.iter().find(|turn| {
             let attempt = self.state.tasks.find(turn.task).and_then(|task| self.state.tasks[task].attempt());
             let is_open = attempt.is_some_and(|attempt| {
-                attempt.stopping.is_none() && turn.more.steering == Some(attempt.fence)
+                attempt.stopping.is_none() && turn.extras.steering == Some(attempt.fence)
             });
-            is_open && turn.more.pending.len() < cap as usize
+            is_open && turn.extras.pending.len() < cap as usize
         })?;
         let is_meant = incoming.steer.is_none_or(|steer| steer.turn == takes.task);
         let address = address(incoming);
-        let told = takes.more.summary.as_ref().map(|dropping| &dropping.address);
+        let told = takes.extras.summary.as_ref().map(|dropping| &dropping.address);
         let mut answered = takes.messages.iter().map(|message| &message.address).chain(told);
         let fits = answered.all(|answered| answered.takes(&address));
         (is_meant && fits).then_some(takes.task)
@@ -184,7 +184,7 @@ impl Scheduler {
         let session = self.conversation(turn, fence).ok().flatten();
         let idx = session.and_then(|session| self.state.sessions.find(&session));
         let known = idx.and_then(|idx| self.state.sessions[idx].turn(turn));
-        let steered = known.into_iter().flat_map(|turn| &turn.more.steered);
+        let steered = known.into_iter().flat_map(|turn| &turn.extras.steered);
         steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
     }
 
@@ -193,7 +193,7 @@ impl Scheduler {
         let known = self.state.sessions.find(session).and_then(|idx| self.state.sessions[idx].turn(turn));
         let Some(known) = known else { return vec![] };
         // What an attempt before this one took is news to this one.
-        let stale = known.more.steered.iter().filter(|steered| steered.fence != Some(fence));
-        stale.chain(&known.more.pending).map(|steered| TurnMessage::from(&steered.message)).collect()
+        let stale = known.extras.steered.iter().filter(|steered| steered.fence != Some(fence));
+        stale.chain(&known.extras.pending).map(|steered| TurnMessage::from(&steered.message)).collect()
     }
 }

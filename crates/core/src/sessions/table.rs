@@ -166,7 +166,7 @@ impl Sessions {
     /// Takes up a session that was saved.
     pub(crate) fn restore(&mut self, mut session: Session) -> SessionIdx {
         share_all(&mut session);
-        let forget_at = session.odd.seen.front().map(|seen| (seen.until, session.birth));
+        let forget_at = session.extras.seen.front().map(|seen| (seen.until, session.birth));
         let idx = self.insert(session);
         for message in self.table[idx].messages() {
             self.by_message.insert(self.by_message.hash(message.id), idx);
@@ -206,13 +206,13 @@ impl Sessions {
     pub(crate) fn remember(&mut self, idx: SessionIdx, seen: Seen) {
         let session = &mut self.table[idx];
         let (birth, until) = (session.birth, seen.until);
-        if session.odd.seen.len() == SEEN_MAX
-            && let Some(oldest) = session.odd.seen.pop_front()
+        if session.extras.seen.len() == SEEN_MAX
+            && let Some(oldest) = session.extras.seen.pop_front()
         {
             self.forgets.remove(&(oldest.until, birth));
         }
-        session.odd.seen.push_back(seen);
-        let first = session.odd.seen.front().map_or(until, |seen| seen.until);
+        session.extras.seen.push_back(seen);
+        let first = session.extras.seen.front().map_or(until, |seen| seen.until);
         self.forgets.insert((first, birth), idx);
     }
 
@@ -223,11 +223,11 @@ impl Sessions {
         {
             self.forgets.remove(&(at, birth));
             let session = &mut self.table[idx];
-            while session.odd.seen.front().is_some_and(|seen| seen.until <= now) {
-                session.odd.seen.pop_front();
+            while session.extras.seen.front().is_some_and(|seen| seen.until <= now) {
+                session.extras.seen.pop_front();
             }
-            session.odd.tidy();
-            if let Some(next) = session.odd.seen.front() {
+            session.extras.tidy();
+            if let Some(next) = session.extras.seen.front() {
                 self.forgets.insert((next.until, birth), idx);
             } else if self[idx].is_idle() {
                 self.remove(idx);
@@ -254,10 +254,10 @@ impl Sessions {
 fn share_all(session: &mut Session) {
     let mut addresses: Vec<Arc<Address>> = vec![];
     let turns = session.turns.iter_mut().flat_map(|turn| {
-        let more = std::mem::take(&mut turn.more);
+        let more = std::mem::take(&mut turn.extras);
         let is_plain = more.pending.is_empty() && more.steered.is_empty();
-        turn.more = more;
-        let steered = (!is_plain).then(|| &mut *turn.more);
+        turn.extras = more;
+        let steered = (!is_plain).then(|| &mut *turn.extras);
         let steered = steered.into_iter().flat_map(|more| more.pending.iter_mut().chain(&mut more.steered));
         turn.messages.iter_mut().chain(steered.map(|steered| &mut steered.message))
     });

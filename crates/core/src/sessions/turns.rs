@@ -30,11 +30,11 @@ struct NextTurn {
 
 impl Step<'_> {
     /// Looks at the sessions in which something happened. Costs nothing where nothing did.
-    pub(crate) fn tend_sessions(&mut self) {
-        while !self.scratch.stirred.is_empty() {
-            for session in self.take_stirred() {
+    pub(crate) fn update_changed_sessions(&mut self) {
+        while !self.scratch.changed_sessions.is_empty() {
+            for session in self.take_changed_sessions() {
                 if self.state.sessions.get(session).is_some() {
-                    self.tend(session);
+                    self.update_session(session);
                 }
             }
         }
@@ -44,14 +44,14 @@ impl Step<'_> {
     pub(crate) fn start_due_turns(&mut self) {
         while let Some(session) = self.state.sessions.due_start(self.state.now) {
             self.replan_session(session);
-            self.tend(session);
+            self.update_session(session);
         }
     }
 
     /// Does what follows in a session: deals with turns that ended, keeps to the cap, begins the next turn.
-    pub(crate) fn tend(&mut self, idx: SessionIdx) {
+    pub(crate) fn update_session(&mut self, idx: SessionIdx) {
         let ended = |session: &crate::sessions::session::Session| {
-            session.turns.iter().find_map(|turn| turn.more.end.clone().map(|end| (turn.task, end)))
+            session.turns.iter().find_map(|turn| turn.extras.end.clone().map(|end| (turn.task, end)))
         };
         let lane = self.state.sessions[idx].lane.clone();
         while let Some((turn, (end, fence))) = self.state.sessions.get(idx).and_then(ended) {
@@ -120,7 +120,7 @@ impl Step<'_> {
         let session = &self.state.sessions[idx];
         let first = messages.first().and_then(|id| session.place_of(*id)).map(|at| &session.waiting[at]);
         let dropping =
-            session.odd.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
+            session.extras.overflows.iter().find(|dropping| Some(&dropping.address) == summary.as_ref());
         let (leader, turns) = match (first, dropping) {
             (Some(first), _) => (first.id, first.turns),
             (None, Some(dropping)) => (dropping.last, dropping.tries),
@@ -143,10 +143,10 @@ impl Step<'_> {
             list.iter().filter(|steered| !steered.is_copy).map(|steered| steered.message.id).collect()
         };
         // What an earlier attempt took never reached the one that counts.
-        let reached = turn.more.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
+        let reached = turn.extras.steered.iter().filter(|steered| !steered.is_copy && steered.fence == fence);
         let steered: Vec<MessageId> = reached.map(|steered| steered.message.id).collect();
-        let mut back: Vec<MessageId> = ids(&turn.more.pending);
-        back.extend(ids(&turn.more.steered).into_iter().filter(|id| !steered.contains(id)));
+        let mut back: Vec<MessageId> = ids(&turn.extras.pending);
+        back.extend(ids(&turn.extras.steered).into_iter().filter(|id| !steered.contains(id)));
         match end {
             End::Completed => {
                 for message in given {
@@ -181,11 +181,11 @@ impl Step<'_> {
     fn conclude_failed(&mut self, session: SessionIdx, task: TaskId, end: &End) {
         let Some(turn) = self.state.sessions[session].turn(task) else { return };
         let is_lost = *end == End::Lost;
-        let steered = turn.more.steered.iter().filter(|steered| !steered.is_copy);
+        let steered = turn.extras.steered.iter().filter(|steered| !steered.is_copy);
         let own = turn.messages.iter().chain(steered.map(|steered| &steered.message));
         let own: Vec<(MessageId, u8)> = own.map(|message| (message.id, message.tries)).collect();
         let tries = tries_of(turn);
-        if own.is_empty() && turn.more.summary.is_none() {
+        if own.is_empty() && turn.extras.summary.is_none() {
             return;
         }
         let may_retry = !is_lost || self.state.sessions.settings.redeliver;
@@ -256,7 +256,7 @@ impl Scheduler {
         let channel = message.address.place.channel.as_deref();
         self.state.sessions.settings.effective(
             &message.queue(),
-            &self.state.sessions[session].odd.queue,
+            &self.state.sessions[session].extras.queue,
             channel,
         )
     }
@@ -265,7 +265,7 @@ impl Scheduler {
     pub(crate) fn ready_at(&self, idx: SessionIdx) -> Timestamp {
         let session = &self.state.sessions[idx];
         let Some(first) = session.waiting.front() else {
-            return if session.odd.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
+            return if session.extras.overflows.is_empty() { Timestamp::NEVER } else { session.held_until() };
         };
         if first.hastened {
             return Timestamp(0);
@@ -283,8 +283,9 @@ impl Scheduler {
     }
 
     fn free_turn_id(&self, leader: MessageId, number: u32) -> TaskId {
-        let is_free =
-            |task: &TaskId| self.state.tasks.find(*task).is_none() && self.state.letters.get(*task).is_none();
+        let is_free = |task: &TaskId| {
+            self.state.tasks.find(*task).is_none() && self.state.dead_letters.get(*task).is_none()
+        };
         let ids = (number..).map(|number| TaskId::of_turn(leader, number));
         // Ids are spread over 62 bits: the first one that is free is found at once.
         ids.take(1000).find(is_free).unwrap_or(TaskId::of_turn(leader, number))
@@ -313,7 +314,7 @@ impl Scheduler {
         let collects = |message: &Message| mode(message) == Mode::Collect && !message.alone;
         let head = session.waiting.front();
         let mut summary = None;
-        if let Some(dropping) = session.odd.overflows.first() {
+        if let Some(dropping) = session.extras.overflows.first() {
             let joins = head.is_some_and(|head| {
                 collects(head) && head.address == dropping.address && head.tries == dropping.tries
             });
@@ -343,8 +344,8 @@ impl Scheduler {
 
 /// How often the messages of a turn were tried before it.
 fn tries_of(turn: &Turn) -> u8 {
-    let summary = turn.more.summary.as_ref().map(|dropping| dropping.tries);
-    let steered = turn.more.steered.iter().map(|steered| &steered.message);
+    let summary = turn.extras.summary.as_ref().map(|dropping| dropping.tries);
+    let steered = turn.extras.steered.iter().map(|steered| &steered.message);
     turn.messages.iter().chain(steered).map(|message| message.tries).chain(summary).max().unwrap_or_default()
 }
 

@@ -134,7 +134,7 @@ impl Scheduler {
     /// How a message in this channel would be queued in a session, and why.
     pub fn queue_for(&self, key: &str, channel: Option<&str>) -> EffectiveQueue {
         let session = LaneName::session(key).ok().and_then(|lane| self.state.sessions.find(&lane));
-        let own = session.map(|session| self.state.sessions[session].odd.queue).unwrap_or_default();
+        let own = session.map(|session| self.state.sessions[session].extras.queue).unwrap_or_default();
         self.state.sessions.settings.effective(&QueueOverrides::default(), &own, channel)
     }
 
@@ -178,9 +178,10 @@ impl Scheduler {
     }
 
     fn cap_of(&self, turn: &Turn, session: &Session) -> usize {
-        let place = turn.more.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
+        let place =
+            turn.extras.summary.as_ref().and_then(|dropping| dropping.address.place.channel.as_deref());
         let queue =
-            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, place);
+            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.extras.queue, place);
         queue.cap.value as usize
     }
 
@@ -195,17 +196,17 @@ impl Scheduler {
     fn session_view(&self, session: &Session, aside: Vec<SetAside>) -> SessionView {
         let busy = self.is_lane_busy(&session.lane);
         let queue =
-            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.odd.queue, None);
+            self.state.sessions.settings.effective(&QueueOverrides::default(), &session.extras.queue, None);
         SessionView {
             key: session.lane.session_key().unwrap_or_default(),
             lane: session.lane.clone(),
             busy,
             typing: busy || !session.waiting.is_empty(),
             queue,
-            overrides: session.odd.queue,
+            overrides: session.extras.queue,
             turns: session.turns.iter().map(|turn| self.turn_view(turn)).collect(),
             waiting: session.waiting.iter().cloned().collect(),
-            dropped: session.odd.overflows.iter().map(|dropping| dropping.dropped).sum(),
+            dropped: session.extras.overflows.iter().map(|dropping| dropping.dropped).sum(),
             retry_at: Some(session.held_until()).filter(|at| *at > self.state.now),
             aside,
         }
@@ -234,13 +235,13 @@ impl Scheduler {
         let ids = |list: &[crate::sessions::session::Steered]| {
             list.iter().map(|steered| steered.message.id).collect()
         };
-        let steered = turn.more.pending.iter().chain(&turn.more.steered).map(|steered| &steered.message);
+        let steered = turn.extras.pending.iter().chain(&turn.extras.steered).map(|steered| &steered.message);
         TurnView {
             task: turn.task,
             messages: turn.messages.iter().map(|message| message.id).collect(),
-            takes_steering: attempt.is_some_and(|attempt| turn.more.steering == Some(attempt.fence)),
-            pending: ids(&turn.more.pending),
-            steered: ids(&turn.more.steered),
+            takes_steering: attempt.is_some_and(|attempt| turn.extras.steering == Some(attempt.fence)),
+            pending: ids(&turn.extras.pending),
+            steered: ids(&turn.extras.steered),
             said: turn.messages.iter().chain(steered).cloned().collect(),
         }
     }
@@ -259,10 +260,10 @@ fn live_status(session: &Session, id: MessageId) -> Option<MessageStatus> {
         };
         if turn.messages.iter().any(|message| message.id == id) {
             Some(MessageStatus::InTurn { turn: task })
-        } else if steered(&turn.more.pending).is_some() {
+        } else if steered(&turn.extras.pending).is_some() {
             Some(MessageStatus::Steering { turn: task })
         } else {
-            let fence = steered(&turn.more.steered)??;
+            let fence = steered(&turn.extras.steered)??;
             Some(MessageStatus::Steered { turn: task, fence })
         }
     })
@@ -274,23 +275,23 @@ fn content(session: &Session, turn: &Turn, lines_max: usize) -> Option<TurnConte
         .iter()
         .map(|message| Part { sender_name: message.sender_name(), text: &message.text })
         .collect();
-    let lines: Vec<&Arc<str>> = turn.more.summary.iter().flat_map(|dropping| &dropping.lines).collect();
+    let lines: Vec<&Arc<str>> = turn.extras.summary.iter().flat_map(|dropping| &dropping.lines).collect();
     let newest = lines.len().saturating_sub(lines_max);
     let overflow = turn
-        .more
+        .extras
         .summary
         .as_ref()
         .map(|dropping| Overflow { dropped: dropping.dropped, lines: &lines[newest..] });
     let placed = turn.messages.iter().find(|message| !message.address.place.is_empty());
     let address = placed.or(turn.messages.first()).map(|message| &message.address);
-    let address = address.or(turn.more.summary.as_ref().map(|dropping| &dropping.address));
+    let address = address.or(turn.extras.summary.as_ref().map(|dropping| &dropping.address));
     Some(TurnContent {
         session: session.lane.session_key().unwrap_or_default(),
         text: turn_text(&parts, overflow),
         address: Arc::clone(address?),
         messages: turn.messages.iter().map(TurnMessage::from).collect(),
-        dropped: turn.more.summary.as_ref().map_or(0, |dropping| dropping.dropped),
+        dropped: turn.extras.summary.as_ref().map_or(0, |dropping| dropping.dropped),
         redelivered: turn.messages.iter().any(|message| message.redelivered),
-        fresh: turn.more.fresh,
+        fresh: turn.extras.fresh,
     })
 }

@@ -27,13 +27,13 @@ pub struct DeadLetter {
 
 /// All dead letters, by age.
 #[derive(Default)]
-pub(crate) struct Letters {
+pub(crate) struct DeadLetters {
     by_age: BTreeMap<u64, (DeadLetter, ClassIdx)>,
     by_task: BTreeMap<TaskId, u64>,
     next: u64,
 }
 
-impl Letters {
+impl DeadLetters {
     pub(crate) fn get(&self, task: TaskId) -> Option<&DeadLetter> {
         self.by_age.get(self.by_task.get(&task)?).map(|(letter, _)| letter)
     }

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::api::lane_settings::Settings;
 use crate::api::name::LaneName;
 use crate::api::time::Timestamp;
-use crate::state::lane_config::{Book, ClassIdx};
-use crate::state::ready_tree::Line;
+use crate::state::lane_config::{ClassIdx, LaneConfig};
+use crate::state::ready_tree::ReadyTree;
 use crate::state::ready_tree::node::LaneNeed;
-use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
 use crate::state::stats::RunTime;
 use crate::state::table::{Idx, Mark};
 use crate::state::task::TaskIdx;
@@ -75,7 +75,7 @@ pub struct LiveLane {
     /// When a slot was last taken or given back.
     pub(crate) last_change: Timestamp,
     /// The waiting tasks whose home it is, in order, unless it is a conversation's.
-    pub(crate) roll: Option<Box<Ordered<Place>>>,
+    pub(crate) waiting_list: Option<Box<RankedList<ArrivalRank>>>,
     pub(crate) bucket: Bucket,
     /// Tasks that name it and will be tried again after a back-off.
     pub(crate) retrying: u32,
@@ -88,9 +88,9 @@ pub struct LiveLane {
 }
 
 impl LiveLane {
-    pub(crate) fn new(name: LaneName, birth: u32, book: &mut Book) -> LiveLane {
-        let class = book.class_of(&name);
-        let (slots, is_rated) = hot_settings(&book.class(class).settings);
+    pub(crate) fn new(name: LaneName, birth: u32, lane_config: &mut LaneConfig) -> LiveLane {
+        let class = lane_config.class_of(&name);
+        let (slots, is_rated) = hot_settings(&lane_config.class(class).settings);
         LiveLane {
             class,
             slots,
@@ -102,7 +102,7 @@ impl LiveLane {
             touched_in: 0,
             gate: Gate::OPEN,
             is_rated,
-            width: width(&name, book),
+            width: width(&name, lane_config),
             open: true,
             passable: true,
             under_pressure: false,
@@ -112,7 +112,7 @@ impl LiveLane {
             drained: false,
             run_time: RunTime::default(),
             last_change: Timestamp::default(),
-            roll: None,
+            waiting_list: None,
             bucket: Bucket::default(),
             retrying: 0,
             routes: 0,
@@ -167,10 +167,10 @@ impl LiveLane {
     }
 
     /// Takes over what the book says now.
-    pub(crate) fn reclassify(&mut self, book: &mut Book) {
-        self.class = book.class_of(&self.name);
-        (self.slots, self.is_rated) = hot_settings(&book.class(self.class).settings);
-        self.width = width(&self.name, book);
+    pub(crate) fn reclassify(&mut self, lane_config: &mut LaneConfig) {
+        self.class = lane_config.class_of(&self.name);
+        (self.slots, self.is_rated) = hot_settings(&lane_config.class(self.class).settings);
+        self.width = width(&self.name, lane_config);
         self.quiet = LiveLane::LOUD;
     }
 
@@ -202,14 +202,14 @@ impl LiveLane {
     /// Tells the line when slots that were taken or given back close or open it; says whether it opened. Its gate and its
     /// rate are as they were.
     #[inline]
-    pub(crate) fn reopen(&mut self, index: LaneIdx, line: &mut Line) -> bool {
+    pub(crate) fn reopen(&mut self, index: LaneIdx, ready: &mut ReadyTree) -> bool {
         let kept = u32::from(self.reserved.is_some());
         let open = self.passable && self.running + kept < self.slots;
         if open == self.open {
             return false;
         }
         self.open = open;
-        line.set_closed(LaneNeed::Slot(index), !open);
+        ready.set_closed(LaneNeed::Slot(index), !open);
         open
     }
 
@@ -228,13 +228,13 @@ fn hot_settings(settings: &Settings) -> (u32, bool) {
     (settings.max_concurrency.unwrap_or(u32::MAX), settings.rate_limit.is_some())
 }
 
-fn width(name: &LaneName, book: &Book) -> u8 {
+fn width(name: &LaneName, lane_config: &LaneConfig) -> u8 {
     match name.as_str() {
         "global" => 0,
         _ if name.is_session() => SESSION_WIDTH,
         "main" | "subagent" | "cron" | "external" => 1,
-        _ if book.is_declared(name) => 1,
-        _ if book.has_block(name) => 2,
+        _ if lane_config.is_declared(name) => 1,
+        _ if lane_config.has_block(name) => 2,
         _ => 3,
     }
 }

@@ -8,36 +8,36 @@ use crate::api::name::{LaneName, Pattern};
 use crate::state::stats::LaneStats;
 use crate::state::table::{Idx, Table};
 
-pub(crate) type ClassIdx = Idx<Class>;
+pub(crate) type ClassIdx = Idx<LaneClass>;
 
 /// The lanes that one block of settings (or one family of defaults) speaks for.
-pub(crate) struct Class {
+pub(crate) struct LaneClass {
     /// The block's name or pattern, else the family's pattern: never the name of a passing lane.
     pub(crate) label: Arc<str>,
     pub(crate) family: Family,
     pub(crate) settings: Settings,
     pub(crate) stats: LaneStats,
     /// How many dead letters are kept for these lanes.
-    pub(crate) letters: u32,
+    pub(crate) dead_letters: u32,
 }
 
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct LaneConfig {
     blocks: BTreeMap<Pattern, LaneSettings>,
-    classes: Table<Class>,
+    classes: Table<LaneClass>,
     by_label: BTreeMap<(Arc<str>, Family), ClassIdx>,
 }
 
-impl Book {
-    pub(crate) fn class(&self, class: ClassIdx) -> &Class {
+impl LaneConfig {
+    pub(crate) fn class(&self, class: ClassIdx) -> &LaneClass {
         &self.classes[class]
     }
 
-    pub(crate) fn class_mut(&mut self, class: ClassIdx) -> &mut Class {
+    pub(crate) fn class_mut(&mut self, class: ClassIdx) -> &mut LaneClass {
         &mut self.classes[class]
     }
 
-    pub(crate) fn classes(&self) -> impl Iterator<Item = &Class> {
+    pub(crate) fn classes(&self) -> impl Iterator<Item = &LaneClass> {
         self.by_label.values().map(|class| &self.classes[*class])
     }
 
@@ -47,10 +47,10 @@ impl Book {
     }
 
     /// Which classes have dead letters, and how many each may have.
-    pub(crate) fn letter_limits(&self) -> Vec<(ClassIdx, u32)> {
+    pub(crate) fn dead_letter_limits(&self) -> Vec<(ClassIdx, u32)> {
         let classes = self.by_label.values().map(|index| (*index, self.class(*index)));
-        let with_letters = classes.filter(|(_, class)| class.letters > 0);
-        with_letters.map(|(index, class)| (index, class.settings.dead_letters_max)).collect()
+        let with_dead_letters = classes.filter(|(_, class)| class.dead_letters > 0);
+        with_dead_letters.map(|(index, class)| (index, class.settings.dead_letters_max)).collect()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (&Pattern, &LaneSettings)> {
@@ -58,7 +58,7 @@ impl Book {
     }
 
     /// Takes over changed blocks. The caller then asks again which class each lane belongs to, and ends with
-    /// [`sweep`](Book::sweep).
+    /// [`sweep`](LaneConfig::sweep).
     pub(crate) fn configure(&mut self, blocks: &[Block]) {
         for block in blocks {
             match &block.settings {
@@ -78,7 +78,7 @@ impl Book {
     }
 
     /// The lanes that have a block of their own, whether they exist or not.
-    pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &Class)> {
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (LaneName, &LaneClass)> {
         self.blocks.keys().filter_map(Pattern::exact).filter_map(|name| {
             let label = (Arc::from(name.as_str()), Family::of(&name));
             let class = self.by_label.get(&label).map(|class| self.class(*class))?;
@@ -127,8 +127,13 @@ impl Book {
             return *class;
         }
         let settings = self.settings(name);
-        let class =
-            Class { label: Arc::clone(&label), family, settings, stats: LaneStats::default(), letters: 0 };
+        let class = LaneClass {
+            label: Arc::clone(&label),
+            family,
+            settings,
+            stats: LaneStats::default(),
+            dead_letters: 0,
+        };
         let index = self.classes.insert(class);
         self.by_label.insert((label, family), index);
         index
@@ -138,18 +143,18 @@ impl Book {
     pub(crate) fn restore(&mut self, label: Arc<str>, family: Family, stats: LaneStats) {
         let asked = Pattern::new(&*label).ok().and_then(|label| self.blocks.get(&label));
         let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
-        let class = Class { label: Arc::clone(&label), family, settings, stats, letters: 0 };
+        let class = LaneClass { label: Arc::clone(&label), family, settings, stats, dead_letters: 0 };
         let index = self.classes.insert(class);
         self.by_label.insert((label, family), index);
     }
 
     /// Counts the letters of each class anew, given each letter's class.
-    pub(crate) fn recount_letters(&mut self, letters: impl Iterator<Item = ClassIdx>) {
+    pub(crate) fn recount_dead_letters(&mut self, letters: impl Iterator<Item = ClassIdx>) {
         for (_, class) in self.classes.iter_mut() {
-            class.letters = 0;
+            class.dead_letters = 0;
         }
         for class in letters {
-            self.classes[class].letters += 1;
+            self.classes[class].dead_letters += 1;
         }
     }
 
@@ -173,24 +178,26 @@ mod tests {
 
     #[test]
     fn the_exact_block_speaks_first_then_the_longest_pattern_then_the_defaults() {
-        let mut book = Book::default();
+        let mut lane_config = LaneConfig::default();
         let block = |lanes: &str, slots: &str| {
             let mut settings = LaneSettings::default();
             settings.set("max_concurrency", slots).unwrap();
             Block { lanes: Pattern::new(lanes).unwrap(), settings: Some(settings) }
         };
-        book.configure(&[block("a*", "2"), block("ab*", "3"), block("abc", "4")]);
-        let slots = |book: &Book, name: &str| book.settings(&LaneName::new(name).unwrap()).max_concurrency;
-        assert_eq!(slots(&book, "abc"), Some(4));
-        assert_eq!(slots(&book, "abd"), Some(3));
-        assert_eq!(slots(&book, "axd"), Some(2));
-        assert_eq!(slots(&book, "main"), Some(4));
-        assert_eq!(slots(&book, "cron"), Some(1));
-        assert_eq!(slots(&book, "subagent"), Some(8));
-        assert_eq!(slots(&book, "task:x"), Some(10));
-        assert_eq!(slots(&book, "global"), None);
+        lane_config.configure(&[block("a*", "2"), block("ab*", "3"), block("abc", "4")]);
+        let slots = |lane_config: &LaneConfig, name: &str| {
+            lane_config.settings(&LaneName::new(name).unwrap()).max_concurrency
+        };
+        assert_eq!(slots(&lane_config, "abc"), Some(4));
+        assert_eq!(slots(&lane_config, "abd"), Some(3));
+        assert_eq!(slots(&lane_config, "axd"), Some(2));
+        assert_eq!(slots(&lane_config, "main"), Some(4));
+        assert_eq!(slots(&lane_config, "cron"), Some(1));
+        assert_eq!(slots(&lane_config, "subagent"), Some(8));
+        assert_eq!(slots(&lane_config, "task:x"), Some(10));
+        assert_eq!(slots(&lane_config, "global"), None);
         let removed = Block { lanes: Pattern::new("abc").unwrap(), settings: None };
-        book.configure(&[removed]);
-        assert_eq!(slots(&book, "abc"), Some(3));
+        lane_config.configure(&[removed]);
+        assert_eq!(slots(&lane_config, "abc"), Some(3));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::api::name::LaneName;
 use crate::state::hash_index::HashIndex;
 use crate::state::lane::{LaneIdx, LiveLane};
-use crate::state::lane_config::Book;
+use crate::state::lane_config::LaneConfig;
 use crate::state::routes::{Route, RouteIdx, by_width};
 use crate::state::table::Table;
 
@@ -121,7 +121,7 @@ impl Lanes {
     }
 
     /// The lane called `name`, made if need be.
-    pub(crate) fn lane(&mut self, name: &LaneName, book: &mut Book) -> LaneIdx {
+    pub(crate) fn lane(&mut self, name: &LaneName, lane_config: &mut LaneConfig) -> LaneIdx {
         let hash = self.by_name.hash(name);
         if let Some(lane) = self.by_name.find(hash, |lane| self[lane].name == *name) {
             if self[lane].is_gone {
@@ -131,7 +131,7 @@ impl Lanes {
             }
             return lane;
         }
-        let lane = LiveLane::new(name.clone(), self.births, book);
+        let lane = LiveLane::new(name.clone(), self.births, lane_config);
         // Only those of one step are ever compared, so that they may begin anew.
         self.births = self.births.wrapping_add(1);
         let index = self.lanes.insert(lane);
@@ -168,13 +168,13 @@ impl Lanes {
     }
 
     /// Asks the changed book again what speaks for each lane.
-    pub(crate) fn reclassify(&mut self, book: &mut Book) {
+    pub(crate) fn reclassify(&mut self, lane_config: &mut LaneConfig) {
         for (_, lane) in self.lanes.iter_mut() {
-            lane.reclassify(book);
+            lane.reclassify(lane_config);
         }
         let lanes = &self.lanes;
         for (_, route) in self.routes.iter_mut() {
-            let home = route.home();
+            let home = route.first_lane();
             route.way.sort_by_key(|lane| by_width(&lanes[*lane], *lane == home));
             route.leaf = None;
         }

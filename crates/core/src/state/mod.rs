@@ -29,12 +29,12 @@ use crate::api::name::Name;
 use crate::api::time::Timestamp;
 use crate::api::views::TaskView;
 use crate::sessions::table::{SessionIdx, Sessions};
-use crate::state::dead_letters::Letters;
+use crate::state::dead_letters::DeadLetters;
 use crate::state::interner::Kinds;
-use crate::state::lane_config::Book;
+use crate::state::lane_config::LaneConfig;
 use crate::state::lanes::{Lanes, Touched};
 use crate::state::notes::Notes;
-use crate::state::ready_tree::Line;
+use crate::state::ready_tree::ReadyTree;
 use crate::state::ready_tree::fair_share::FairShare;
 use crate::state::task::{TaskIdx, Tasks};
 use crate::state::timers::Timers;
@@ -47,8 +47,8 @@ pub(crate) struct State {
     pub(crate) lanes: Lanes,
     pub(crate) fair: FairShare,
     pub(crate) kinds: Kinds,
-    pub(crate) book: Book,
-    pub(crate) letters: Letters,
+    pub(crate) lane_config: LaneConfig,
+    pub(crate) dead_letters: DeadLetters,
     pub(crate) sessions: Sessions,
     pub(crate) notes: Notes,
     pub(crate) keys: BTreeMap<Arc<str>, RememberedKey>,
@@ -65,14 +65,14 @@ pub(crate) struct State {
 
 /// What follows from the state: rebuilt from it when the settings change and after a restart.
 pub(crate) struct Indexes {
-    pub(crate) line: Line,
+    pub(crate) ready: ReadyTree,
     pub(crate) timers: Timers,
     /// When the remembered keys may be forgotten, the earliest first.
     pub(crate) key_ends: BTreeSet<(Timestamp, Arc<str>)>,
     /// How many tasks stand in the line, by their level without what waiting has added.
-    pub(crate) in_line: [u32; LEVEL_MAX as usize + 1],
+    pub(crate) ready_by_level: [u32; LEVEL_MAX as usize + 1],
     /// How many stand in the line, all together.
-    pub(crate) waiting_in_line: u32,
+    pub(crate) ready_count: u32,
     /// A change may let a task start: a lane opened, or a task joined the line behind open lanes.
     pub(crate) may_grant: bool,
 }
@@ -83,14 +83,14 @@ pub(crate) struct StepScratch {
     pub(crate) touched: Touched,
     /// The lanes that were removed.
     pub(crate) gone: Vec<LaneChange>,
-    /// The tasks that ended, if [`keep_departed`](crate::Scheduler::keep_departed) was called.
-    pub(crate) departed: Vec<TaskView>,
+    /// The tasks that ended, if [`collect_ended`](crate::Scheduler::collect_ended) was called.
+    pub(crate) ended: Vec<TaskView>,
     /// The tasks that were accepted.
     pub(crate) accepted: Vec<TaskIdx>,
     /// The tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[TaskIdx; 2]>,
     /// The sessions that changed and were not looked at since.
-    pub(crate) stirred: Vec<SessionIdx>,
+    pub(crate) changed_sessions: Vec<SessionIdx>,
     /// The first grant or acceptance above a limit or out of turn, which is a bug.
     pub(crate) overrun: Option<String>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct StepScratch {
 /// What concerns this process alone and is over with it.
 pub(crate) struct LocalOptions {
     pub(crate) seed: u64,
-    pub(crate) keeps_departed: bool,
+    pub(crate) collects_ended: bool,
     /// Nothing is granted any more, see [`stop_granting`](crate::Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// Who runs what is granted here, see [`run_as`](crate::Scheduler::run_as).
@@ -124,8 +124,8 @@ impl State {
             lanes: Lanes::new(seed),
             fair: FairShare::new(seed),
             kinds: Kinds::new(seed),
-            book: Book::default(),
-            letters: Letters::default(),
+            lane_config: LaneConfig::default(),
+            dead_letters: DeadLetters::default(),
             sessions: Sessions::new(seed),
             notes: Notes::default(),
             keys: BTreeMap::new(),
@@ -141,11 +141,11 @@ impl State {
 impl Indexes {
     pub(crate) fn new(seed: u64) -> Indexes {
         Indexes {
-            line: Line::new(seed),
+            ready: ReadyTree::new(seed),
             timers: Timers::default(),
             key_ends: BTreeSet::new(),
-            in_line: [0; LEVEL_MAX as usize + 1],
-            waiting_in_line: 0,
+            ready_by_level: [0; LEVEL_MAX as usize + 1],
+            ready_count: 0,
             may_grant: false,
         }
     }
@@ -154,12 +154,12 @@ impl Indexes {
 impl StepScratch {
     /// Forgets the last step. A field that is not named here does not compile.
     pub(crate) fn reset(&mut self) {
-        let StepScratch { touched, gone, departed, accepted, passed_over, stirred, overrun: _ } = self;
+        let StepScratch { touched, gone, ended, accepted, passed_over, changed_sessions, overrun: _ } = self;
         touched.reset();
         gone.clear();
-        departed.clear();
+        ended.clear();
         accepted.clear();
         passed_over.clear();
-        stirred.clear();
+        changed_sessions.clear();
     }
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::api::lane_settings::Order;
 use crate::api::name::{GLOBAL, LaneName, MAIN};
 use crate::state::lane::{LaneIdx, LiveLane};
-use crate::state::lane_config::Book;
+use crate::state::lane_config::LaneConfig;
 use crate::state::lanes::Lanes;
 use crate::state::ready_tree::node::NodeIdx;
 use crate::state::table::{Idx, Table};
@@ -32,7 +32,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn home(&self) -> LaneIdx {
+    pub(crate) fn first_lane(&self) -> LaneIdx {
         self.lanes[0]
     }
 }
@@ -77,10 +77,10 @@ impl Lanes {
     }
 
     /// The route of a task that names `names`, made with its lanes if need be; one more task takes it.
-    pub(crate) fn join_route(&mut self, names: &[LaneName], book: &mut Book) -> RouteIdx {
+    pub(crate) fn join_route(&mut self, names: &[LaneName], lane_config: &mut LaneConfig) -> RouteIdx {
         let route = match self.find_route(names) {
             Some(route) => route,
-            None => self.add_route(names, book),
+            None => self.add_route(names, lane_config),
         };
         self.take_route(route);
         route
@@ -97,13 +97,14 @@ impl Lanes {
         }
     }
 
-    fn add_route(&mut self, names: &[LaneName], book: &mut Book) -> RouteIdx {
+    fn add_route(&mut self, names: &[LaneName], lane_config: &mut LaneConfig) -> RouteIdx {
         let names = if names.is_empty() { std::slice::from_ref(&*MAIN) } else { names };
         let names = canonical(names);
         let hash = self.by_names.hash(&names[..]);
-        let mut lanes: SmallVec<[LaneIdx; 4]> = names.iter().map(|name| self.lane(name, book)).collect();
+        let mut lanes: SmallVec<[LaneIdx; 4]> =
+            names.iter().map(|name| self.lane(name, lane_config)).collect();
         if *names[0] != *GLOBAL {
-            lanes.push(self.lane(&GLOBAL, book));
+            lanes.push(self.lane(&GLOBAL, lane_config));
         }
         let mut way = lanes.clone();
         let home = lanes[0];
@@ -177,12 +178,12 @@ impl Lanes {
         &'a self,
         route: &Route,
         own: Option<&'a LaneName>,
-        book: &Book,
+        lane_config: &LaneConfig,
     ) -> &'a LaneName {
-        let fifo = |lane: &&LaneIdx| book.class(self[**lane].class).settings.order == Order::Fifo;
+        let fifo = |lane: &&LaneIdx| lane_config.class(self[**lane].class).settings.order == Order::Fifo;
         match route.way.iter().find(fifo) {
             Some(lane) => &self[*lane].name,
-            None => own.unwrap_or(&self[route.home()].name),
+            None => own.unwrap_or(&self[route.first_lane()].name),
         }
     }
 
@@ -218,7 +219,7 @@ impl Lanes {
 fn names_of<'a>(route: &Route, lanes: &'a Table<LiveLane>) -> SmallVec<[&'a LaneName; 8]> {
     let names = route.lanes.iter().map(|lane| &lanes[*lane].name);
     // Where `global` is the home lane it was named; elsewhere it was added.
-    let is_global_home = lanes[route.home()].name == *GLOBAL;
+    let is_global_home = lanes[route.first_lane()].name == *GLOBAL;
     names.take(route.lanes.len() - usize::from(!is_global_home)).collect()
 }
 
@@ -236,13 +237,13 @@ mod tests {
 
     #[test]
     fn routes_are_told_apart_where_their_hashes_look_alike() {
-        let (mut lanes, mut book) = (Lanes::new(1), Book::default());
+        let (mut lanes, mut lane_config) = (Lanes::new(1), LaneConfig::default());
         let names =
             |number: u32| [LaneName::new("main").unwrap(), LaneName::session(&number.to_string()).unwrap()];
         let (one, other) = that_share_a_half(|number| lanes.by_names.hash(&names(number)[..]));
-        let first = lanes.join_route(&names(one), &mut book);
+        let first = lanes.join_route(&names(one), &mut lane_config);
         assert_eq!(lanes.find_route(&names(other)), None);
-        let second = lanes.join_route(&names(other), &mut book);
+        let second = lanes.join_route(&names(other), &mut lane_config);
         assert_eq!([one, other].map(|number| lanes.find_route(&names(number))), [Some(first), Some(second)]);
     }
 }

@@ -34,7 +34,7 @@ pub struct Snapshot {
     lanes: Vec<SavedLane>,
     fair_keys: Vec<(LaneName, u64)>,
     tasks: Vec<SavedTask>,
-    letters: Vec<DeadLetter>,
+    dead_letters: Vec<DeadLetter>,
     keys: Vec<(Arc<str>, RememberedKey)>,
     reservations: Vec<TaskId>,
     ended_runs: Vec<TaskId>,
@@ -142,17 +142,22 @@ impl Scheduler {
             ended: self.state.ended,
             fences: self.state.fences,
             clock: self.state.fair.clock,
-            blocks: self.state.book.blocks().map(|(lanes, asked)| (lanes.clone(), asked.clone())).collect(),
+            blocks: self
+                .state
+                .lane_config
+                .blocks()
+                .map(|(lanes, asked)| (lanes.clone(), asked.clone()))
+                .collect(),
             classes: self
                 .state
-                .book
+                .lane_config
                 .classes()
                 .map(|class| (Arc::clone(&class.label), class.family, class.stats.clone()))
                 .collect(),
             lanes,
             fair_keys,
             tasks: self.state.tasks.by_arrival().into_iter().map(|task| self.save_task(task)).collect(),
-            letters: self.state.letters.iter().cloned().collect(),
+            dead_letters: self.state.dead_letters.iter().cloned().collect(),
             keys: self.state.keys.iter().map(|(key, known)| (Arc::clone(key), *known)).collect(),
             reservations,
             ended_runs: self.state.ended_runs.iter().copied().collect(),
@@ -238,9 +243,9 @@ impl Scheduler {
             lanes: lanes.clone(),
             settings: Some(asked.clone()),
         };
-        this.state.book.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
+        this.state.lane_config.configure(&state.blocks.iter().map(block).collect::<Vec<_>>());
         for (label, family, stats) in &state.classes {
-            this.state.book.restore(Arc::clone(label), *family, stats.clone());
+            this.state.lane_config.restore(Arc::clone(label), *family, stats.clone());
         }
         for (name, tag) in &state.fair_keys {
             this.state.fair.restore(name.clone(), *tag);
@@ -248,10 +253,11 @@ impl Scheduler {
         state.lanes.iter().for_each(|lane| this.restore_lane(lane));
         state.tasks.iter().for_each(|task| this.restore_task(task));
         state.tasks.iter().for_each(|task| this.restore_links(task));
-        for letter in &state.letters {
-            let class = this.state.book.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
-            this.state.letters.insert(letter.clone(), class);
-            this.state.book.class_mut(class).letters += 1;
+        for letter in &state.dead_letters {
+            let class =
+                this.state.lane_config.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
+            this.state.dead_letters.insert(letter.clone(), class);
+            this.state.lane_config.class_mut(class).dead_letters += 1;
         }
         for (key, known) in &state.keys {
             this.state.keys.insert(Arc::clone(key), *known);
@@ -276,7 +282,7 @@ impl Scheduler {
     }
 
     fn restore_lane(&mut self, saved: &SavedLane) {
-        let number = self.state.lanes.lane(&saved.name, &mut self.state.book);
+        let number = self.state.lanes.lane(&saved.name, &mut self.state.lane_config);
         let lane = &mut self.state.lanes[number];
         lane.gate = saved.gate;
         lane.drained = saved.drained;
@@ -289,7 +295,7 @@ impl Scheduler {
     }
 
     fn restore_task(&mut self, saved: &SavedTask) {
-        let route = self.state.lanes.join_route(&saved.lanes, &mut self.state.book);
+        let route = self.state.lanes.join_route(&saved.lanes, &mut self.state.lane_config);
         let phase = match &saved.phase {
             SavedPhase::Delayed(until) => Phase::Delayed(*until),
             SavedPhase::Held => Phase::Held,
@@ -324,7 +330,7 @@ impl Scheduler {
             arrival: saved.arrival,
             wait_until: saved.wait_until,
             due: Timestamp::NEVER,
-            look_at: Timestamp::NEVER,
+            check_at: Timestamp::NEVER,
             phase,
             rare,
             route,

@@ -15,7 +15,7 @@ use crate::state::hash_index::HashIndex;
 use crate::state::interner::KindIdx;
 use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::node::NodeIdx;
-use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
 use crate::state::routes::RouteIdx;
 use crate::state::table::{Idx, Mark, Table};
 
@@ -50,7 +50,7 @@ pub struct LiveTask {
     /// When something must happen to it, as the timers know, or `NEVER`.
     pub(crate) due: Timestamp,
     /// When it is next looked at because it waits, as the timers know, or `NEVER`.
-    pub(crate) look_at: Timestamp,
+    pub(crate) check_at: Timestamp,
     pub(crate) submitted: Timestamp,
     pub(crate) payload: Option<BlobId>,
 }
@@ -136,8 +136,8 @@ impl LiveTask {
         self.priority + self.aged + self.boosted
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::new(self.level(), self.arrival)
+    pub(crate) fn rank(&self) -> ArrivalRank {
+        ArrivalRank::new(self.level(), self.arrival)
     }
 
     /// The worker to which it is granted directly.
@@ -229,7 +229,7 @@ pub(crate) struct Tasks {
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Attempt>>,
     /// Those that run, in the order in which they were granted.
-    pub(crate) running: Ordered<Fence>,
+    pub(crate) running: RankedList<Fence>,
 }
 
 impl std::ops::Index<TaskIdx> for Tasks {
@@ -252,7 +252,7 @@ impl Tasks {
             table: Table::default(),
             by_id: HashIndex::new(seed),
             spare: vec![],
-            running: Ordered::default(),
+            running: RankedList::default(),
         }
     }
 
@@ -286,7 +286,7 @@ impl Tasks {
     pub(crate) fn shrink(&mut self) {
         if self.table.is_empty() {
             self.table = Table::default();
-            self.running = Ordered::default();
+            self.running = RankedList::default();
             self.by_id.shrink();
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use crate::api::time::Timestamp;
 use crate::state::lane::LaneIdx;
-use crate::state::ready_tree::ranked_list::Ordered;
+use crate::state::ready_tree::ranked_list::RankedList;
 use crate::state::task::TaskIdx;
 
 /// A moment at which a waiting task is looked at: to give a notice, or because waiting may have raised it.
@@ -13,7 +13,7 @@ use crate::state::task::TaskIdx;
 /// Every waiting task has one, and most are granted long before it comes; so these are not taken back
 /// but found stale, and swept out when they are more than the tasks that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Look {
+pub(crate) struct WaitCheck {
     pub(crate) at: Timestamp,
     pub(crate) arrival: u64,
     pub(crate) task: TaskIdx,
@@ -22,7 +22,7 @@ pub(crate) struct Look {
 /// A waiting task that waiting would have raised above this level, had anybody more urgent been in the line.
 /// Found stale like a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub(crate) struct CappedTask {
     pub(crate) level: u8,
     pub(crate) arrival: u64,
     pub(crate) task: TaskIdx,
@@ -31,15 +31,15 @@ pub(crate) struct Held {
 #[derive(Default)]
 pub(crate) struct Timers {
     /// Tasks with something that must happen at a moment, by (when, arrival).
-    tasks: Ordered<(Timestamp, u64)>,
+    tasks: RankedList<(Timestamp, u64)>,
     /// Lanes with an empty bucket: (when a token is there or the bucket is full, lane).
     lanes: BTreeSet<(Timestamp, LaneIdx)>,
     /// Looks that were asked for in the order of their time, as most are.
-    looks: VecDeque<Look>,
+    wait_checks: VecDeque<WaitCheck>,
     /// The others.
-    stray_looks: BinaryHeap<Reverse<Look>>,
+    unordered_checks: BinaryHeap<Reverse<WaitCheck>>,
     /// The lowest level first.
-    held: BTreeSet<Held>,
+    capped: BTreeSet<CappedTask>,
     /// Nothing is due before this.
     nothing_before: Timestamp,
 }
@@ -63,9 +63,9 @@ impl Timers {
     pub(crate) fn next(&self) -> Option<Timestamp> {
         let tasks = self.tasks.first().map(|((at, _), _)| at);
         let lanes = self.lanes.first().map(|(at, _)| *at);
-        let looks = self.looks.front().map(|look| look.at);
-        let stray = self.stray_looks.peek().map(|Reverse(look)| look.at);
-        [tasks, lanes, looks, stray].into_iter().flatten().min()
+        let wait_checks = self.wait_checks.front().map(|check| check.at);
+        let stray = self.unordered_checks.peek().map(|Reverse(check)| check.at);
+        [tasks, lanes, wait_checks, stray].into_iter().flatten().min()
     }
 
     pub(crate) fn move_task(&mut self, old: Timestamp, new: Timestamp, arrival: u64, task: TaskIdx) {
@@ -97,62 +97,66 @@ impl Timers {
         Some(lane)
     }
 
-    pub(crate) fn add_look(&mut self, look: Look) {
-        self.expect(look.at);
-        if self.looks.back().is_none_or(|last| *last <= look) {
-            self.looks.push_back(look);
+    pub(crate) fn add_wait_check(&mut self, check: WaitCheck) {
+        self.expect(check.at);
+        if self.wait_checks.back().is_none_or(|last| *last <= check) {
+            self.wait_checks.push_back(check);
         } else {
-            self.stray_looks.push(Reverse(look));
+            self.unordered_checks.push(Reverse(check));
         }
     }
 
     /// The first look whose moment has come.
-    pub(crate) fn due_look(&mut self, now: Timestamp) -> Option<Look> {
-        let orderly = self.looks.front().copied();
-        let stray = self.stray_looks.peek().map(|Reverse(look)| *look);
-        let first = [orderly, stray].into_iter().flatten().min().filter(|look| look.at <= now)?;
+    pub(crate) fn due_wait_check(&mut self, now: Timestamp) -> Option<WaitCheck> {
+        let orderly = self.wait_checks.front().copied();
+        let stray = self.unordered_checks.peek().map(|Reverse(check)| *check);
+        let first = [orderly, stray].into_iter().flatten().min().filter(|check| check.at <= now)?;
         if orderly == Some(first) {
-            self.looks.pop_front()
+            self.wait_checks.pop_front()
         } else {
-            self.stray_looks.pop().map(|Reverse(look)| look)
+            self.unordered_checks.pop().map(|Reverse(check)| check)
         }
     }
 
     /// Whether stale looks outnumber the `waiting` tasks, or nothing waits and all are stale.
     pub(crate) fn needs_sweep(&self, waiting: u32) -> bool {
         let stale_max = if waiting == 0 { 0 } else { 2 * waiting as usize + 64 };
-        self.look_count() > stale_max || self.held.len() > stale_max
+        self.wait_check_count() > stale_max || self.capped.len() > stale_max
     }
 
     /// Sweeps out stale looks.
-    pub(crate) fn sweep(&mut self, is_live: impl Fn(&Look) -> bool, is_held: impl Fn(&Held) -> bool) {
-        self.looks.retain(&is_live);
-        self.stray_looks.retain(|Reverse(look)| is_live(look));
-        self.held.retain(is_held);
+    pub(crate) fn sweep(
+        &mut self,
+        is_live: impl Fn(&WaitCheck) -> bool,
+        is_capped: impl Fn(&CappedTask) -> bool,
+    ) {
+        self.wait_checks.retain(&is_live);
+        self.unordered_checks.retain(|Reverse(check)| is_live(check));
+        self.capped.retain(is_capped);
     }
 
     /// Gives back what empty lists have grown to.
     pub(crate) fn shrink(&mut self) {
         if self.tasks.is_empty() {
-            self.tasks = Ordered::default();
+            self.tasks = RankedList::default();
         }
-        self.looks.retain(|_| false);
-        self.looks.shrink_to_fit();
-        self.stray_looks.clear();
-        self.stray_looks.shrink_to_fit();
+        self.wait_checks.retain(|_| false);
+        self.wait_checks.shrink_to_fit();
+        self.unordered_checks.clear();
+        self.unordered_checks.shrink_to_fit();
     }
 
-    pub(crate) fn has_held(&self) -> bool {
-        !self.held.is_empty()
+    pub(crate) fn has_capped(&self) -> bool {
+        !self.capped.is_empty()
     }
 
-    pub(crate) fn hold(&mut self, held: Held) {
-        self.held.insert(held);
+    pub(crate) fn add_capped(&mut self, capped: CappedTask) {
+        self.capped.insert(capped);
     }
 
     /// Takes out the first task that is held below `level`.
-    pub(crate) fn next_held_below(&mut self, level: u8) -> Option<Held> {
-        if self.held.first()?.level >= level { None } else { self.held.pop_first() }
+    pub(crate) fn next_capped_below(&mut self, level: u8) -> Option<CappedTask> {
+        if self.capped.first()?.level >= level { None } else { self.capped.pop_first() }
     }
 
     /// For the checks.
@@ -164,8 +168,8 @@ impl Timers {
         self.tasks.contains((at, arrival))
     }
 
-    pub(crate) fn look_count(&self) -> usize {
-        self.looks.len() + self.stray_looks.len()
+    pub(crate) fn wait_check_count(&self) -> usize {
+        self.wait_checks.len() + self.unordered_checks.len()
     }
 
     /// Forgets everything, to be told anew.

@@ -145,8 +145,8 @@ impl Batch {
     }
 
     pub(crate) fn take_changes(&mut self, scheduler: &mut Scheduler, is_watched: bool) {
-        if scheduler.has_departed() {
-            self.departed.extend(scheduler.take_departed());
+        if scheduler.has_ended() {
+            self.departed.extend(scheduler.take_ended());
         }
         if is_watched {
             self.changes.extend(scheduler.changes());

@@ -129,7 +129,7 @@ impl Engine {
         let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
         let runner = if is_shared { ids.runner() } else { None };
         let mut scheduler = Scheduler::new(ids.seed());
-        scheduler.keep_departed();
+        scheduler.collect_ended();
         scheduler.run_as(runner.clone());
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
         let hub = Hub::new(options.clock.now(), options.updates_max);

@@ -116,7 +116,7 @@ impl Engine {
     pub(crate) async fn load(&mut self) -> Result<Vec<TaskView>, StoreError> {
         let Some(log) = self.storage.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.resources.ids.seed()).await?;
-        scheduler.keep_departed();
+        scheduler.collect_ended();
         scheduler.run_as(self.run_options.runner.clone());
         self.is_watched = true;
         (self.storage.head, self.scheduler) = (head, scheduler);

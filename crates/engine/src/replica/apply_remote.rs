@@ -120,7 +120,7 @@ impl Engine {
     pub(crate) fn rollback(&mut self) {
         let Some(replica) = &self.replica else { return };
         self.scheduler = replica.rollback.scheduler(self.resources.ids.seed());
-        self.scheduler.keep_departed();
+        self.scheduler.collect_ended();
         self.scheduler.run_as(self.run_options.runner.clone());
         if self.closing.is_some() {
             self.scheduler.stop_granting();
@@ -136,7 +136,7 @@ impl Engine {
             self.scheduler.apply(stored.at, event);
             batch.take_changes(&mut self.scheduler, is_watched);
         }
-        self.scheduler.reach(stored.at);
+        self.scheduler.advance_to(stored.at);
         batch.events = stored.events;
         self.storage.head = head;
         self.note(author, &batch);

@@ -115,7 +115,7 @@ impl Checker {
             self.scheduler.apply(batch.at, event);
             self.event(author, event);
         }
-        self.scheduler.reach(batch.at);
+        self.scheduler.advance_to(batch.at);
     }
 
     /// Looks at the whole state.

@@ -15,18 +15,18 @@ const WIDTH: usize = 4;
 const EMPTY_MAX: usize = 64;
 
 /// A rank, and the child that sits there, if it still does.
-pub(crate) type Place = (Rank, NodeIdx);
+pub(crate) type RankedChild = (Rank, NodeIdx);
 
 #[derive(Default)]
-pub(crate) struct SeatSet {
+pub(crate) struct ChildQueue {
     /// Seats that were taken in order. Somebody sits in the better of the first here and the first in the heap.
-    row: VecDeque<Place>,
-    heap: Vec<Place>,
+    row: VecDeque<RankedChild>,
+    heap: Vec<RankedChild>,
     taken: usize,
 }
 
-impl SeatSet {
-    pub(crate) fn first(&self) -> Option<Place> {
+impl ChildQueue {
+    pub(crate) fn first(&self) -> Option<RankedChild> {
         match (self.row.front(), self.heap.first()) {
             (Some(row), Some(heap)) => Some(*row.min(heap)),
             (row, heap) => row.or(heap).copied(),
@@ -49,7 +49,7 @@ impl SeatSet {
     }
 
     /// A child has left its seat; `is_taken` says of any seat whether somebody sits there.
-    pub(crate) fn leave(&mut self, is_taken: impl Fn(&Place) -> bool) {
+    pub(crate) fn leave(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
         self.taken -= 1;
         while let Some(first) = self.first()
             && !is_taken(&first)
@@ -66,7 +66,7 @@ impl SeatSet {
 
     /// Throws out what nobody sits in; what is left is in order.
     #[cold]
-    fn clean(&mut self, is_taken: impl Fn(&Place) -> bool) {
+    fn clean(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
         self.heap.extend(self.row.drain(..));
         self.heap.retain(is_taken);
         self.heap.sort_unstable();
@@ -85,28 +85,28 @@ impl SeatSet {
         loop {
             let first = at * WIDTH + 1;
             let below = self.heap.get(first..(first + WIDTH).min(self.heap.len())).unwrap_or_default();
-            let Some((best, place)) = below.iter().enumerate().min_by_key(|(_, place)| place.0) else {
+            let Some((best, child)) = below.iter().enumerate().min_by_key(|(_, child)| child.0) else {
                 break;
             };
-            if place.0 >= last.0 {
+            if child.0 >= last.0 {
                 break;
             }
-            self.heap[at] = *place;
+            self.heap[at] = *child;
             at = first + best;
         }
         self.heap[at] = last;
     }
 
     /// All seats in order, each once, the empty ones too.
-    pub(crate) fn iter(&self) -> SeatIter<'_> {
-        let row = self.row.front().map(|place| Reverse((*place, Next::Row(0))));
-        let heap = self.heap.first().map(|place| Reverse((*place, Next::Heap(0))));
-        SeatIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
+    pub(crate) fn iter(&self) -> ChildQueueIter<'_> {
+        let row = self.row.front().map(|child| Reverse((*child, Next::Row(0))));
+        let heap = self.heap.first().map(|child| Reverse((*child, Next::Heap(0))));
+        ChildQueueIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
     }
 
     /// For the checks: how many sit here, and whether somebody sits in the first.
-    pub(crate) fn disagreement(&self, is_taken: impl Fn(&Place) -> bool) -> Option<String> {
-        let taken = self.iter().filter(|place| is_taken(place)).count();
+    pub(crate) fn disagreement(&self, is_taken: impl Fn(&RankedChild) -> bool) -> Option<String> {
+        let taken = self.iter().filter(|child| is_taken(child)).count();
         let first_is_taken = self.first().is_none_or(|first| is_taken(&first));
         let agrees = taken == self.taken && first_is_taken;
         (!agrees).then(|| format!("{taken} seats are taken, not {}", self.taken))
@@ -120,23 +120,23 @@ enum Next {
     Heap(usize),
 }
 
-pub(crate) struct SeatIter<'a> {
-    set: &'a SeatSet,
+pub(crate) struct ChildQueueIter<'a> {
+    set: &'a ChildQueue,
     /// Seats whose betters have all been told.
-    next: BinaryHeap<Reverse<(Place, Next)>>,
-    last: Option<Place>,
+    next: BinaryHeap<Reverse<(RankedChild, Next)>>,
+    last: Option<RankedChild>,
 }
 
-impl Iterator for SeatIter<'_> {
-    type Item = Place;
+impl Iterator for ChildQueueIter<'_> {
+    type Item = RankedChild;
 
-    fn next(&mut self) -> Option<Place> {
-        let SeatSet { row, heap, .. } = self.set;
+    fn next(&mut self) -> Option<RankedChild> {
+        let ChildQueue { row, heap, .. } = self.set;
         loop {
-            let Reverse((place, told)) = self.next.pop()?;
+            let Reverse((child, told)) = self.next.pop()?;
             match told {
                 Next::Row(at) => {
-                    let behind = row.get(at + 1).map(|place| Reverse((*place, Next::Row(at + 1))));
+                    let behind = row.get(at + 1).map(|child| Reverse((*child, Next::Row(at + 1))));
                     self.next.extend(behind);
                 }
                 Next::Heap(at) => {
@@ -144,8 +144,8 @@ impl Iterator for SeatIter<'_> {
                     self.next.extend(below.map(|at| Reverse((heap[at], Next::Heap(at)))));
                 }
             }
-            if self.last.replace(place) != Some(place) {
-                return Some(place);
+            if self.last.replace(child) != Some(child) {
+                return Some(child);
             }
         }
     }
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn the_best_taken_seat_is_first_whoever_comes_and_goes() {
-        let mut set = SeatSet::default();
+        let mut set = ChildQueue::default();
         let mut sitting: BTreeMap<NodeIdx, Rank> = BTreeMap::new();
         let mut number = 7u64;
         let mut longest = 0;
         for round in 0..4_000u64 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let id = Idx::new((number >> 40) as usize % 100);
-            let rank = Rank::new(ranked_list::Place::new((number >> 60) as u8, round), number >> 50);
+            let rank = Rank::new(ranked_list::ArrivalRank::new((number >> 60) as u8, round), number >> 50);
             if let Some(old) = sitting.remove(&id) {
                 set.leave(|(rank, id)| sitting.get(id) == Some(rank));
                 if number >> 33 & 1 == 0 {
@@ -180,10 +180,10 @@ mod tests {
                 sitting.insert(id, rank);
                 set.insert(rank, id);
             }
-            let is_taken = |(rank, id): &Place| sitting.get(id) == Some(rank);
+            let is_taken = |(rank, id): &RankedChild| sitting.get(id) == Some(rank);
             assert_eq!(set.disagreement(is_taken), None);
             longest = longest.max(set.row.len() + set.heap.len());
-            let mut plain: Vec<Place> = sitting.iter().map(|(id, rank)| (*rank, *id)).collect();
+            let mut plain: Vec<RankedChild> = sitting.iter().map(|(id, rank)| (*rank, *id)).collect();
             plain.sort_unstable();
             if round % 10 == 0 {
                 assert!(set.iter().filter(is_taken).eq(plain.iter().copied()));
@@ -194,16 +194,17 @@ mod tests {
     }
     #[test]
     fn a_wrong_count_and_an_empty_first_seat_are_told_each() {
-        let mut set = SeatSet::default();
-        let seats = [0, 1]
-            .map(|arrival| (Rank::new(ranked_list::Place::new(0, arrival), 0), Idx::new(arrival as usize)));
+        let mut set = ChildQueue::default();
+        let seats = [0, 1].map(|arrival| {
+            (Rank::new(ranked_list::ArrivalRank::new(0, arrival), 0), Idx::new(arrival as usize))
+        });
         for (rank, id) in seats {
             set.insert(rank, id);
         }
         assert_eq!(set.disagreement(|_| true), None);
         set.taken = 1;
         assert!(set.disagreement(|_| true).is_some(), "two sit there, one is counted");
-        assert_eq!(set.disagreement(|place| *place == seats[0]), None);
-        assert!(set.disagreement(|place| *place == seats[1]).is_some(), "nobody sits in the first");
+        assert_eq!(set.disagreement(|child| *child == seats[0]), None);
+        assert!(set.disagreement(|child| *child == seats[1]).is_some(), "nobody sits in the first");
     }
 }

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::state::ready_tree::Line;
-use crate::state::ready_tree::child_queue::SeatIter;
+use crate::state::ready_tree::ReadyTree;
+use crate::state::ready_tree::child_queue::ChildQueueIter;
 use crate::state::ready_tree::node::{NodeIdx, Rank, Seat};
 use crate::state::task::TaskIdx;
 
-/// See [`Line::best_first`].
+/// See [`ReadyTree::best_first`].
 pub(crate) struct BestFirst<'a> {
-    pub(crate) line: &'a Line,
+    pub(crate) tree: &'a ReadyTree,
     pub(crate) heads: BinaryHeap<Reverse<Head<'a>>>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Head<'a> {
     id: NodeIdx,
     is_child: bool,
     tag: Option<u64>,
-    siblings: Option<SeatIter<'a>>,
+    siblings: Option<ChildQueueIter<'a>>,
 }
 
 impl PartialEq for Head<'_> {
@@ -45,7 +45,7 @@ impl Ord for Head<'_> {
 
 impl<'a> BestFirst<'a> {
     pub(crate) fn enter(&mut self, id: NodeIdx) {
-        let node = &self.line.nodes[id];
+        let node = &self.tree.nodes[id];
         if let Some(rank) = node.own_best() {
             self.heads.push(Reverse(Head { rank, id, is_child: false, tag: None, siblings: None }));
         }
@@ -54,16 +54,16 @@ impl<'a> BestFirst<'a> {
             self.advance(seats.open.iter(), id, tag);
             return;
         }
-        for id in self.line.children(id).filter(|child| !self.line.nodes[*child].closed) {
-            if let Some(rank) = self.line.best_open(id) {
+        for id in self.tree.children(id).filter(|child| !self.tree.nodes[*child].closed) {
+            if let Some(rank) = self.tree.best_open(id) {
                 let rank = node.seated(rank);
                 self.heads.push(Reverse(Head { rank, id, is_child: true, tag: None, siblings: None }));
             }
         }
     }
 
-    fn advance(&mut self, mut siblings: SeatIter<'a>, parent: NodeIdx, tag: Option<u64>) {
-        let taken = siblings.find(|place| self.line.sits(parent, place, Seat::Open));
+    fn advance(&mut self, mut siblings: ChildQueueIter<'a>, parent: NodeIdx, tag: Option<u64>) {
+        let taken = siblings.find(|place| self.tree.sits(parent, place, Seat::Open));
         if let Some((rank, id)) = taken {
             let rank = tag.map_or(rank, |tag| rank.with_tag(tag));
             self.heads.push(Reverse(Head { rank, id, is_child: true, tag, siblings: Some(siblings) }));
@@ -79,11 +79,11 @@ impl Iterator for BestFirst<'_> {
         loop {
             let Reverse(head) = self.heads.pop()?;
             if !head.is_child {
-                let first = self.line.nodes[head.id].tasks.first();
+                let first = self.tree.nodes[head.id].tasks.first();
                 return first.map(|(_, task)| (head.id, task));
             }
             if let Some(siblings) = head.siblings
-                && let Some(parent) = self.line.nodes[head.id].parent
+                && let Some(parent) = self.tree.nodes[head.id].parent
             {
                 self.advance(siblings, parent, head.tag);
             }

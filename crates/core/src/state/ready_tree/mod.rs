@@ -21,7 +21,7 @@ use crate::state::interner::KindIdx;
 use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::ready_tree::node::{Edge, FEW_CHILDREN, LaneNeed, Node, NodeIdx, NodeList, Seat};
-use crate::state::ready_tree::ranked_list::Place;
+use crate::state::ready_tree::ranked_list::ArrivalRank;
 use crate::state::routes::RouteIdx;
 use crate::state::table::{Idx, Table};
 use crate::state::task::TaskIdx;
@@ -31,21 +31,21 @@ pub(crate) const INTERNAL: NodeIdx = Idx::new(0);
 /// The root of the external half, whose tasks only a claim may take.
 pub(crate) const EXTERNAL: NodeIdx = Idx::new(1);
 
-pub(crate) struct Line {
+pub(crate) struct ReadyTree {
     pub(crate) nodes: Table<Node>,
     edges: HashIndex<Node>,
     /// The first node of each [`NodeList`].
     heads: [Vec<Option<NodeIdx>>; 2],
 }
 
-impl Line {
-    pub(crate) fn new(seed: u64) -> Line {
+impl ReadyTree {
+    pub(crate) fn new(seed: u64) -> ReadyTree {
         let mut nodes = Table::default();
         for half in [INTERNAL, EXTERNAL] {
             let root = nodes.insert(Node::new(Edge::ROOT, None, 0, false));
             debug_assert_eq!(root, half);
         }
-        Line { nodes, edges: HashIndex::new(seed), heads: Default::default() }
+        ReadyTree { nodes, edges: HashIndex::new(seed), heads: Default::default() }
     }
 
     /// The child of `parent` by `edge`, made if need be. `tag` is that of the edge's key, `closed` the state
@@ -185,18 +185,18 @@ impl Line {
         self.nodes[leaf].route = Some(route);
     }
 
-    pub(crate) fn insert(&mut self, leaf: NodeIdx, place: Place, task: TaskIdx) {
+    pub(crate) fn insert(&mut self, leaf: NodeIdx, rank: ArrivalRank, task: TaskIdx) {
         // Who is not the first of its leaf changes nobody's rank.
-        if self.nodes[leaf].tasks.insert(place, task) {
+        if self.nodes[leaf].tasks.insert(rank, task) {
             self.refresh(leaf);
         }
     }
 
-    /// A task of the same level that stands before `place` in a leaf, for the checks: those need the same lanes
+    /// A task of the same level that stands before `rank` in a leaf, for the checks: those need the same lanes
     /// under the same key, so arrival decides between them.
-    pub(crate) fn earlier_of_its_level(&self, leaf: NodeIdx, place: Place) -> Option<TaskIdx> {
-        let before = self.nodes[leaf].tasks.before(place)?;
-        (before.0.level() == place.level()).then_some(before.1)
+    pub(crate) fn earlier_of_its_level(&self, leaf: NodeIdx, rank: ArrivalRank) -> Option<TaskIdx> {
+        let before = self.nodes[leaf].tasks.before(rank)?;
+        (before.0.level() == rank.level()).then_some(before.1)
     }
 
     /// Whether every lane on the way to a node can give a slot.
@@ -212,10 +212,15 @@ impl Line {
 
     /// Takes a task out of a leaf, and says whether it was the last there. `turn` is its fair key and the key's new tag,
     /// if it has one.
-    pub(crate) fn remove(&mut self, leaf: NodeIdx, place: Place, turn: Option<(FairKeyIdx, u64)>) -> bool {
+    pub(crate) fn remove(
+        &mut self,
+        leaf: NodeIdx,
+        rank: ArrivalRank,
+        turn: Option<(FairKeyIdx, u64)>,
+    ) -> bool {
         let node = &mut self.nodes[leaf];
-        let was_first = node.tasks.first().is_some_and(|(first, _)| first == place);
-        let removed = node.tasks.remove(place);
+        let was_first = node.tasks.first().is_some_and(|(first, _)| first == rank);
+        let removed = node.tasks.remove(rank);
         debug_assert!(removed, "the line lost a task");
         let is_last = node.tasks.is_empty();
         // A leaf that is a node of the key is refreshed with all others.
@@ -321,8 +326,8 @@ impl Line {
                 return Some(format!("node {id:?} sits in {:?}, not {seat:?}", node.seat()));
             }
             if let Some(seats) = &node.seats {
-                let open = seats.open.disagreement(|place| self.sits(id, place, Seat::Open));
-                let shut = seats.shut.disagreement(|place| self.sits(id, place, Seat::Shut));
+                let open = seats.open.disagreement(|child| self.sits(id, child, Seat::Open));
+                let shut = seats.shut.disagreement(|child| self.sits(id, child, Seat::Shut));
                 if let Some(wrong) = open.or(shut) {
                     return Some(format!("below node {id:?}: {wrong}"));
                 }
@@ -345,14 +350,14 @@ mod tests {
 
     #[test]
     fn nodes_are_told_apart_where_their_hashes_look_alike() {
-        let mut line = Line::new(1);
+        let mut tree = ReadyTree::new(1);
         let edge = |number: u32| {
             let (lane, key) = (number as usize / 1000, number as usize % 1000);
             Edge::Needs { need: Some(LaneNeed::Slot(Idx::new(lane))), key: Some(Idx::new(key)) }
         };
-        let (one, other) = that_share_a_half(|number| line.edge_hash(INTERNAL, edge(number)));
-        let nodes = [one, other].map(|number| line.child(INTERNAL, edge(number), 0, false));
+        let (one, other) = that_share_a_half(|number| tree.edge_hash(INTERNAL, edge(number)));
+        let nodes = [one, other].map(|number| tree.child(INTERNAL, edge(number), 0, false));
         assert_ne!(nodes[0], nodes[1]);
-        assert_eq!([one, other].map(|number| line.child(INTERNAL, edge(number), 0, false)), nodes);
+        assert_eq!([one, other].map(|number| tree.child(INTERNAL, edge(number), 0, false)), nodes);
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::state::interner::KindIdx;
 use crate::state::lane::LaneIdx;
-use crate::state::ready_tree::child_queue::SeatSet;
+use crate::state::ready_tree::child_queue::ChildQueue;
 use crate::state::ready_tree::fair_share::FairKeyIdx;
-use crate::state::ready_tree::ranked_list::{Ordered, Place};
+use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
 use crate::state::routes::RouteIdx;
 use crate::state::table::Idx;
 
@@ -116,17 +116,17 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    const ARRIVAL: u64 = (1 << Place::ARRIVAL_BITS) - 1;
+    const ARRIVAL: u64 = (1 << ArrivalRank::ARRIVAL_BITS) - 1;
 
-    pub(crate) fn new(place: Place, tag: u64) -> Rank {
-        let unranked = Rank { upper: place.bits() & !Rank::ARRIVAL, lower: place.bits() & Rank::ARRIVAL };
+    pub(crate) fn new(rank: ArrivalRank, tag: u64) -> Rank {
+        let unranked = Rank { upper: rank.bits() & !Rank::ARRIVAL, lower: rank.bits() & Rank::ARRIVAL };
         unranked.with_tag(tag)
     }
 
     pub(crate) fn with_tag(self, tag: u64) -> Rank {
         Rank {
             upper: self.upper & !Rank::ARRIVAL | tag >> 8,
-            lower: self.lower & Rank::ARRIVAL | tag << Place::ARRIVAL_BITS,
+            lower: self.lower & Rank::ARRIVAL | tag << ArrivalRank::ARRIVAL_BITS,
         }
     }
 }
@@ -168,7 +168,7 @@ pub(crate) struct Node {
     /// Where it sits.
     seat: SeatKind,
     /// The tasks that need no further lane.
-    pub(crate) tasks: Ordered<Place>,
+    pub(crate) tasks: RankedList<ArrivalRank>,
     seat_rank: Rank,
     /// The tag of the key, where the edge has one.
     pub(crate) tag: u64,
@@ -186,8 +186,8 @@ pub(crate) struct Node {
 /// The many children of a node, those that have a seat.
 #[derive(Default)]
 pub(crate) struct Seats {
-    pub(crate) open: SeatSet,
-    pub(crate) shut: SeatSet,
+    pub(crate) open: ChildQueue,
+    pub(crate) shut: ChildQueue,
 }
 
 impl Node {
@@ -203,7 +203,7 @@ impl Node {
             first_child: None,
             previous: None,
             next: None,
-            tasks: Ordered::default(),
+            tasks: RankedList::default(),
             seats: None,
             route: None,
             next_on: [None; 2],
@@ -228,7 +228,7 @@ impl Node {
     }
 
     pub(crate) fn own_best(&self) -> Option<Rank> {
-        self.tasks.first().map(|(place, _)| Rank::new(place, self.tag))
+        self.tasks.first().map(|(rank, _)| Rank::new(rank, self.tag))
     }
 
     pub(crate) fn seated(&self, rank: Rank) -> Rank {
@@ -257,11 +257,12 @@ mod tests {
         }
         all.sort_unstable();
         let rank = |&(Reverse(level), tag, arrival): &(Reverse<u8>, u64, u64)| {
-            Rank::new(Place::new(level, arrival), tag)
+            Rank::new(ArrivalRank::new(level, arrival), tag)
         };
         assert!(all.iter().map(rank).is_sorted_by(|one, next| one < next));
-        let again =
-            |of: &(Reverse<u8>, u64, u64)| rank(of).with_tag(7) == Rank::new(Place::new(of.0.0, of.2), 7);
+        let again = |of: &(Reverse<u8>, u64, u64)| {
+            rank(of).with_tag(7) == Rank::new(ArrivalRank::new(of.0.0, of.2), 7)
+        };
         assert!(all.iter().all(again), "another turn leaves level and arrival");
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BinaryHeap;
 
 use smallvec::SmallVec;
 
-use crate::state::ready_tree::Line;
+use crate::state::ready_tree::ReadyTree;
 use crate::state::ready_tree::iter::BestFirst;
 use crate::state::ready_tree::node::{Node, NodeIdx, NodeList, Rank, Seat};
-use crate::state::ready_tree::ranked_list::Place;
+use crate::state::ready_tree::ranked_list::ArrivalRank;
 use crate::state::task::TaskIdx;
 
-impl Line {
+impl ReadyTree {
     /// Whether being passed over counts for what waits below a closed node. Where only the tasks of this one
     /// leaf take the lane's slots, in order, none of them can starve.
     fn counts(&self, node: &Node) -> bool {
@@ -94,8 +94,8 @@ impl Line {
             Seat::Nowhere => {}
         }
         match old {
-            Seat::Open(_) => seats.open.leave(|place| self.sits(parent, place, Seat::Open)),
-            Seat::Shut(_) => seats.shut.leave(|place| self.sits(parent, place, Seat::Shut)),
+            Seat::Open(_) => seats.open.leave(|child| self.sits(parent, child, Seat::Open)),
+            Seat::Shut(_) => seats.shut.leave(|child| self.sits(parent, child, Seat::Shut)),
             Seat::Nowhere => {}
         }
         self.nodes[parent].seats = Some(seats);
@@ -137,7 +137,7 @@ impl Line {
     /// The best task below a node that may run, if the node's own lane lets it, and its rank.
     fn best_below(&self, id: NodeIdx) -> Option<(Rank, TaskIdx)> {
         let node = &self.nodes[id];
-        let own = node.tasks.first().map(|(place, task)| (Rank::new(place, node.tag), task));
+        let own = node.tasks.first().map(|(rank, task)| (Rank::new(rank, node.tag), task));
         let child = match &node.seats {
             _ if node.children == 0 => return own,
             Some(seats) => seats.open.first().and_then(|(_, child)| self.best_below(child)),
@@ -153,18 +153,18 @@ impl Line {
     /// The best tasks of a half that may run now, best first, one for each node that holds tasks. The caller
     /// takes the first whose home lane and kind it likes.
     pub(crate) fn best_first(&self, half: NodeIdx) -> BestFirst<'_> {
-        let mut search = BestFirst { line: self, heads: BinaryHeap::new() };
+        let mut search = BestFirst { tree: self, heads: BinaryHeap::new() };
         search.enter(half);
         search
     }
 
-    /// The tasks that a grant of `task` (which stands at `place` in `leaf`) passes over: for each lane on
+    /// The tasks that a grant of `task` (which stands at `rank` in `leaf`) passes over: for each lane on
     /// its way the best task that waits behind a closed lane and came before it. Whose turn it is does not
     /// matter: a task's key may be charged for others of its home lane for ever while another lane is closed to it.
-    pub(crate) fn passed_over(&self, leaf: NodeIdx, place: Place) -> SmallVec<[TaskIdx; 2]> {
+    pub(crate) fn passed_over(&self, leaf: NodeIdx, rank: ArrivalRank) -> SmallVec<[TaskIdx; 2]> {
         let mut passed = SmallVec::new();
         let mut next = Some(leaf);
-        let granted = Rank::new(place, 0);
+        let granted = Rank::new(rank, 0);
         while let Some(id) = next {
             let node = &self.nodes[id];
             let has_other_ways = match node.children {
@@ -183,7 +183,7 @@ impl Line {
         passed
     }
 
-    /// The task that [`best_of_all`](Line::best_of_all) ranks.
+    /// The task that [`best_of_all`](ReadyTree::best_of_all) ranks.
     fn first_of_all(&self, mut id: NodeIdx) -> Option<TaskIdx> {
         loop {
             let node = &self.nodes[id];
