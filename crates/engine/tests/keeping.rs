@@ -32,6 +32,39 @@ fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
+#[tokio::test]
+async fn a_full_lane_refuses_while_a_batch_is_being_stored_and_other_calls_wait_for_it() {
+    let store = Arc::new(FaultyStore::new(memory()));
+    let lanes = Handle::open(Arc::clone(&store) as Arc<dyn Store>, Options::default()).await.unwrap();
+    let blocks = ["full", "other"].map(|name| block(name, "handler=external max_queued=2"));
+    lanes.configure(blocks.into()).await.unwrap();
+    let submit = |lane: &str| {
+        let (lanes, task) = (lanes.clone(), Task::new(lane).kind("work"));
+        tokio::spawn(async move { lanes.submit(task).await.map(|task| task.id()) })
+    };
+    for lane in ["full", "full", "other"] {
+        submit(lane).await.unwrap().unwrap();
+    }
+    store.plan(Fault::Slow);
+    let slow = submit("other");
+    while store.planned() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let held = tokio::spawn({
+        let lanes = lanes.clone();
+        async move { numbers(&lanes, "other").await }
+    });
+    for full in ["full", "other"] {
+        let refused = submit(full).await.unwrap().unwrap_err();
+        assert_eq!(refused.code(), "AT_CAPACITY", "{refused}");
+    }
+    assert!(!slow.is_finished() && !held.is_finished());
+    store.go_on();
+    slow.await.unwrap().unwrap();
+    assert_eq!(held.await.unwrap(), (0, 2));
+    assert_eq!(lanes.refusals().iter().map(|refusals| refusals.count).sum::<u64>(), 2);
+}
+
 #[test]
 fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule() {
     let store = memory();

@@ -98,9 +98,36 @@ impl Step<'_> {
     }
 }
 
+/// What an accepted task gets from its lanes and its parent.
+struct Admission {
+    priority: u8,
+    handler: Handler,
+    wait_timeout: Option<Millis>,
+    deadline: Option<Timestamp>,
+}
+
 impl Scheduler {
+    /// Why a submission finds no room at `now`. `None`: it finds room, is refused for another reason, or only a step can tell.
+    pub fn lane_full_for(&self, now: Timestamp, task: TaskId, spec: &TaskSpec) -> Option<Rejection> {
+        let is_due = self.next_wakeup().is_some_and(|at| at <= now);
+        let is_known =
+            spec.idempotency.as_ref().is_some_and(|asked| self.state.keys.contains_key(&asked.key));
+        if is_due || is_known || spec.check().is_err() {
+            return None;
+        }
+        self.check_admission(task, spec).err().filter(|why| matches!(why, Rejection::LaneFull(_)))
+    }
+
     /// Checks everything and says what the acceptance would be.
     fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
+        let Admission { priority, handler, wait_timeout, deadline } = self.check_admission(task, &spec)?;
+        // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
+        let waits_from = self.state.now + spec.run_after.unwrap_or_default();
+        let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
+        Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
+    }
+
+    fn check_admission(&self, task: TaskId, spec: &TaskSpec) -> Result<Admission, Rejection> {
         if self.state.tasks.find(task).is_some() || self.state.dead_letters.get(task).is_some() {
             return Err(Rejection::IdTaken { task });
         }
@@ -109,16 +136,13 @@ impl Scheduler {
         {
             return Err(Rejection::BadTask(BadTask::After));
         }
-        self.check_chain(&spec)?;
-        let deadline = self.deadline_of(&spec)?;
-        let (priority, handler, wait_timeout) = match self.plainly_admitted(&spec, deadline) {
+        self.check_chain(spec)?;
+        let deadline = self.deadline_of(spec)?;
+        let (priority, handler, wait_timeout) = match self.plainly_admitted(spec, deadline) {
             Some(admitted) => admitted,
-            None => self.check_lanes(&spec, deadline)?,
+            None => self.check_lanes(spec, deadline)?,
         };
-        // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
-        let waits_from = self.state.now + spec.run_after.unwrap_or_default();
-        let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
-        Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
+        Ok(Admission { priority, handler, wait_timeout, deadline })
     }
 
     /// Whether the lanes of a turn would take it now.

@@ -4,7 +4,7 @@ use laneway_core::{Command, Handler, LaneName, Name, Rejection, SessionCommand, 
 
 use crate::driver::engine::Engine;
 use crate::driver::ids::Ids;
-use crate::driver::mailbox::{ReplyTo, Request};
+use crate::driver::mailbox::{Call, ReplyTo, Request};
 use crate::error::Error;
 use crate::handle::task::is_slot;
 
@@ -60,6 +60,23 @@ impl Engine {
                 }
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a submission that finds no room, and returns any other call.
+    pub(crate) fn refuse_if_full(&mut self, call: Call) -> Option<Call> {
+        let Call::Request(request) = call else { return Some(call) };
+        let Command::Submit { task, spec } = &request.command else { return Some(Call::Request(request)) };
+        let now = self.clock.now();
+        let full = self.scheduler.lane_full_for(now, *task, spec);
+        match full.filter(|_| self.admit(&request).is_ok()) {
+            None => Some(Call::Request(request)),
+            Some(rejection) => {
+                let error = Error::from(rejection);
+                self.resources.count_refusal(&error, &self.scheduler);
+                request.reply_to.refuse(error);
+                None
+            }
         }
     }
 

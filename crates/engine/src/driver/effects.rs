@@ -47,6 +47,7 @@ pub(crate) struct Start {
     grant: Grant,
     deadline: Option<Timestamp>,
     lanes: Arc<[LaneName]>,
+    trace: Option<Arc<str>>,
     stop: StopSignal,
 }
 
@@ -167,6 +168,7 @@ impl Engine {
                     payload,
                     lease_until: *lease_until,
                     timeout_at: *timeout_at,
+                    trace: view.trace,
                     blob,
                 })
             }
@@ -253,9 +255,8 @@ impl Engine {
             Some((_, payload)) => Payload::Ready(payload.clone()),
             None => self.payload_of(task, view.payload),
         };
-        let kind = view.kind;
-        let (deadline, lanes) = (view.deadline, view.lanes.into());
-        self.starts.push(Start { kind, payload, grant, deadline, lanes, stop });
+        let TaskView { kind, deadline, trace, .. } = view;
+        self.starts.push(Start { kind, payload, grant, deadline, lanes: view.lanes.into(), trace, stop });
     }
 
     /// What a task's handler gets: its own payload, or the messages that it answers.
@@ -276,9 +277,9 @@ impl Engine {
             return handle.report_later(Report::Finish { task, fence, outcome, result: None, work: None });
         };
         let Grant { task, fence, attempt, timeout_at, .. } = start.grant;
-        let Start { payload, deadline, lanes, stop, .. } = start;
+        let Start { payload, deadline, lanes, trace, stop, .. } = start;
         let context =
-            Context { task, fence, attempt, timeout_at, deadline, lanes, stop, handle, is_task: true };
+            Context { task, fence, attempt, timeout_at, deadline, lanes, trace, stop, handle, is_task: true };
         let journal = self.storage.journal.clone();
         let kept_max = self.resources.payloads_kept_max;
         self.spawner.spawn(handler::run(

@@ -44,7 +44,7 @@ pub(crate) struct Engine {
     /// What the timer is set to.
     pub(super) alarm: Option<Timestamp>,
     /// What callers of a queue in a store send.
-    pub(super) mail: Option<Receivers>,
+    pub(crate) mail: Option<Receivers>,
     pub(super) buffers: Buffers,
     pub(crate) callers: Callers,
     pub(crate) storage: Storage,

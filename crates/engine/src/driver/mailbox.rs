@@ -45,7 +45,10 @@ impl Mailbox {
         let (calls, calls_in) = mpsc::channel(calls_max.max(1));
         // What is alive bounds it, see `Report`.
         let (reports, reports_in) = mpsc::unbounded_channel();
-        (Mailbox::Loop { calls, reports }, Some(Receivers { calls: calls_in, reports: reports_in }))
+        (
+            Mailbox::Loop { calls, reports },
+            Some(Receivers { calls: calls_in, reports: reports_in, held: Vec::new() }),
+        )
     }
 
     pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
@@ -76,9 +79,25 @@ impl Mailbox {
 pub(crate) struct Receivers {
     calls: mpsc::Receiver<Call>,
     reports: mpsc::UnboundedReceiver<Report>,
+    /// Calls that came while a batch was being stored, and wait for the next one.
+    held: Vec<Call>,
 }
 
 impl Receivers {
+    /// The next call while a batch is being stored; never, if the next batch is full.
+    pub(crate) async fn next_call(&mut self) -> Call {
+        if self.held.len() < BATCH_MAX
+            && let Some(call) = self.calls.recv().await
+        {
+            return call;
+        }
+        std::future::pending().await
+    }
+
+    pub(crate) fn hold(&mut self, call: Call) {
+        self.held.push(call);
+    }
+
     /// Takes what is there already, so that it is decided together.
     pub(crate) fn take_more(&mut self, inbox: &mut Inbox) {
         while inbox.reports.len() < BATCH_MAX
@@ -94,12 +113,13 @@ impl Receivers {
     }
 
     pub(crate) fn has_more(&self) -> bool {
-        !self.reports.is_empty() || !self.calls.is_empty()
+        !self.reports.is_empty() || !self.calls.is_empty() || !self.held.is_empty()
     }
 
     /// Takes no more, and drops what is on its way: its callers would wait for ever.
     pub(crate) async fn close(mut self) {
         self.calls.close();
+        self.held.clear();
         while let Some(call) = self.calls.recv().await {
             drop(call);
         }
@@ -108,7 +128,11 @@ impl Receivers {
 
 /// Waits for something to be sent; `false`: no sender is left.
 pub(crate) async fn mail(receivers: &mut Option<Receivers>, inbox: &mut Inbox) -> bool {
-    let Some(Receivers { calls, reports }) = receivers else { return false };
+    let Some(Receivers { calls, reports, held }) = receivers else { return false };
+    if !held.is_empty() {
+        inbox.calls.append(held);
+        return true;
+    }
     tokio::select! {
         biased;
         taken = reports.recv_many(&mut inbox.reports, BATCH_MAX) => taken > 0,

@@ -45,6 +45,8 @@ pub struct Claim {
     pub lease_until: Timestamp,
     /// When the attempt will have taken too long.
     pub timeout_at: Option<Timestamp>,
+    /// The trace that it belongs to.
+    pub trace: Option<std::sync::Arc<str>>,
     pub(crate) blob: Option<BlobId>,
 }
 

@@ -1,6 +1,7 @@
 //! Storing a batch before anything follows from it.
 
 use std::mem::take;
+use std::pin::pin;
 use std::time::Duration;
 
 use laneway_store::{Append, ErrorKind, Head, Log, StoreError};
@@ -75,7 +76,7 @@ impl Engine {
         let append = self.seal(&log, batch)?;
         let mut pauses = REPEAT_AFTER.iter();
         loop {
-            match (log.store().append(append.clone()).await, pauses.next()) {
+            match (self.append(&log, append.clone()).await, pauses.next()) {
                 (Err(error), Some(pause)) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(*pause).await;
                 }
@@ -85,6 +86,28 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Appends a batch. Meanwhile it refuses submissions that find no room; all other calls wait for the next batch.
+    async fn append(&mut self, log: &Log, append: Append) -> Result<Head, StoreError> {
+        let mut appending = pin!(log.store().append(append));
+        // Another replica may have made room.
+        let Some(mut mail) = self.mail.take_if(|_| self.replica.is_none()) else {
+            return appending.await;
+        };
+        let done = loop {
+            tokio::select! {
+                biased;
+                done = appending.as_mut() => break done,
+                call = mail.next_call() => {
+                    if let Some(call) = self.refuse_if_full(call) {
+                        mail.hold(call);
+                    }
+                }
+            }
+        };
+        self.mail = Some(mail);
+        done
     }
 
     /// Encodes a batch for the store.

@@ -23,6 +23,7 @@ pub struct Context {
     pub(crate) timeout_at: Option<Timestamp>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lanes: Arc<[LaneName]>,
+    pub(crate) trace: Option<Arc<str>>,
     pub(crate) stop: StopSignal,
     pub(crate) handle: Handle,
     /// A call of a tool that runs directly, outside any task, cannot be a parent.
@@ -58,6 +59,11 @@ impl Context {
     /// The lanes that the task named, the home lane first.
     pub fn lanes(&self) -> &[LaneName] {
         &self.lanes
+    }
+
+    /// The trace that the task belongs to.
+    pub fn trace(&self) -> Option<&str> {
+        self.trace.as_deref()
     }
 
     /// Tells when to stop: at a cancellation, a timeout, a shutdown. A handler that goes on is dropped after a

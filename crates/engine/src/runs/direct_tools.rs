@@ -46,6 +46,7 @@ fn outside(handle: &Handle) -> Context {
         timeout_at: None,
         deadline: None,
         lanes: Arc::new([]),
+        trace: None,
         stop: StopSignal::default(),
         handle: handle.clone(),
         is_task: false,
