@@ -1,4 +1,4 @@
-//! Asking an agent, and how its line stands.
+//! Requests to agents, and the queues of agents.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,100 +7,100 @@ use utoipa::ToSchema;
 use crate::time::At;
 use crate::words::PriorityRequest;
 
-/// Somebody for whom a token speaks.
+/// A person on whose behalf a token sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRef {
-    /// Who.
+    /// The id of the person.
     #[schema(min_length = 1, max_length = 128)]
     pub id: String,
-    /// Their address.
+    /// The email address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 320)]
     pub email: Option<String>,
 }
 
-/// One turn of a conversation, or one stateless task, to ask of an agent.
+/// A request to an agent: a turn of a session, or a stateless task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
-    /// What is asked.
+    /// The message to the agent.
     #[schema(min_length = 1)]
     pub message: String,
-    /// The conversation. Default: the agent's own.
+    /// The session. Default: the agent's own session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
     /// 0 to 9, or `user`, `schedule`, `agent`, `background`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityRequest>,
-    /// How long it may wait; 0: it starts now or is refused.
+    /// The longest time in the queue. With 0 the task starts at once or is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout_ms: Option<u64>,
-    /// How long an attempt may take.
+    /// The longest time of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
-    /// When it is too late to start, counted from acceptance.
+    /// The latest start, counted from acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_ms: Option<u64>,
-    /// Passed on to the agent.
+    /// The server passes it on to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Passed on to the agent.
+    /// The server passes it on to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// For whom a token speaks that may speak for others.
+    /// The person on whose behalf the token sends the request. The token must be allowed to speak for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserRef>,
 }
 
-/// What became of a turn that was waited for.
+/// The answer to a request that waited for the end of its turn.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChatAnswer {
-    /// What the agent answered.
+    /// The agent's answer.
     pub response: Value,
-    /// How it went.
+    /// The course of the turn.
     pub execution: ExecutionSummary,
 }
 
-/// How a turn went.
+/// The course of a turn.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionSummary {
     /// The task.
     pub id: String,
-    /// How it stood when it was accepted: `running` or `queued:N`.
+    /// The state at acceptance: `running` or `queued:N`.
     pub queue_status: String,
-    /// Whether it had to wait.
+    /// Whether the task waited.
     pub was_queued: bool,
-    /// From acceptance to the start of the last attempt.
+    /// The time from acceptance to the start of the last attempt.
     pub wait_ms: u64,
-    /// How long the last attempt took.
+    /// The duration of the last attempt.
     pub run_ms: u64,
-    /// Which attempt that was.
+    /// The number of the last attempt.
     pub attempt: u32,
 }
 
-/// A turn that was accepted and is not waited for.
+/// A turn that was accepted, for a caller that does not wait.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedTurn {
     /// The task.
     pub execution: AcceptedExecution,
-    /// What has become of it: `memory`, `engine`, `disk` or `replicated`.
+    /// How safely the task is stored: `memory`, `engine`, `disk` or `replicated`.
     pub durability: String,
 }
 
-/// How a turn stood when it was accepted.
+/// The state of a turn at acceptance.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedExecution {
     /// The task.
     pub id: String,
-    /// `running`, `queued`, or how it ended already.
+    /// `running`, `queued`, or the end if the task has ended.
     pub status: String,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     pub position: Option<u64>,
-    /// When it will probably start.
+    /// The estimated time until the start.
     pub eta_ms: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ pub struct AcceptedExecution {
 pub struct AgentView {
     /// Its name.
     pub name: String,
-    /// What runs its turns: `command`, `url`, `external` or `echo`.
+    /// What answers its turns: `command`, `url`, `external` or `echo`.
     pub runner: String,
     /// The lane of its turns.
     pub lane: String,
@@ -119,90 +119,90 @@ pub struct AgentView {
     pub lanes: Vec<String>,
     /// Whether a turn runs.
     pub is_busy: bool,
-    /// How many turns run.
+    /// The number of running turns.
     pub running: u32,
-    /// How many wait.
+    /// The number of waiting tasks.
     pub waiting: u32,
-    /// How many may run at once.
+    /// The largest number of tasks that run at once.
     pub max_concurrency: Option<u32>,
-    /// How many may wait.
+    /// The largest number of waiting tasks.
     pub max_queued: u32,
 }
 
-/// How the line of an agent stands.
+/// The queue of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct QueueView {
     /// The agent.
     pub agent_name: String,
     /// Whether a turn runs.
     pub is_busy: bool,
-    /// The turn that has run for longest.
+    /// The longest-running turn.
     pub current_execution: Option<Execution>,
-    /// All that run, the longest first.
+    /// All running turns, the longest-running first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running_executions: Vec<Execution>,
-    /// How many wait.
+    /// The number of waiting tasks.
     pub queue_length: u64,
-    /// Those that wait, in order.
+    /// The waiting turns, in order.
     pub queued_executions: Vec<Execution>,
 }
 
-/// One turn in an agent's line.
+/// A turn in an agent's queue.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Execution {
     /// The task.
     pub id: String,
-    /// Who asked: `user`, `schedule`, `agent`, `background`.
+    /// The source of the task: `user`, `schedule`, `agent` or `background`.
     pub source: String,
-    /// Which agent asked.
+    /// The agent that sent the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_agent: Option<String>,
-    /// Who asked.
+    /// The source of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_user_id: Option<String>,
-    /// Their address.
+    /// The email address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_user_email: Option<String>,
-    /// What was asked.
+    /// The message.
     pub message: String,
-    /// When it was accepted.
+    /// When the task was accepted.
     pub queued_at: At,
     /// When it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,
     /// `queued`, `running` or `retrying`.
     pub status: String,
-    /// Its own priority.
+    /// The priority without boosts.
     pub priority: u8,
-    /// With what waiting and its deadline have added.
+    /// The priority with the boosts of waiting and of the deadline.
     pub effective_priority: u8,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
 }
 
-/// What clearing an agent's line did.
+/// The result of clearing an agent's queue.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClearedQueue {
     /// `cleared`.
     pub status: String,
     /// The agent.
     pub agent: String,
-    /// How many had waited.
+    /// The number of cancelled tasks.
     pub cleared_count: u64,
 }
 
-/// What releasing an agent by force did.
+/// The result of releasing an agent by force.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReleasedQueue {
     /// `released`.
     pub status: String,
     /// The agent.
     pub agent: String,
-    /// Whether something ran.
+    /// Whether a task was running.
     pub was_running: bool,
     /// The tasks that lost their slots.
     pub released: Vec<String>,
-    /// That the old runs may still be going.
+    /// A warning that the old attempts may still run.
     pub warning: String,
 }

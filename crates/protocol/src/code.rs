@@ -1,4 +1,4 @@
-//! The one vocabulary of refusals, the same over HTTP, SSE, WebSocket, MCP and on the command line.
+//! The codes of refusals, the same for HTTP, SSE, WebSocket, MCP and the command line.
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -6,7 +6,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident, $text:literal, $slug:literal, $title:literal, $status:literal, $retryable:literal;)*) => {
-        /// Why something was refused, or did not succeed.
+        /// Why a request was refused or a task did not succeed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[non_exhaustive]
         pub enum Code {
@@ -14,35 +14,35 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &[Code] = &[$(Code::$name),*];
 
-            /// The code as it is written on the wire.
+            /// The code on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $text,)* }
             }
 
-            /// The last part of its URN.
+            /// The last part of the URN.
             pub fn slug(self) -> &'static str {
                 match self { $(Code::$name => $slug,)* }
             }
 
-            /// A few words for people.
+            /// A title for people.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
 
-            /// The status of an HTTP answer.
+            /// The status of the HTTP response.
             pub fn status(self) -> u16 {
                 match self { $(Code::$name => $status,)* }
             }
 
-            /// Whether asking again, unchanged, could help.
+            /// Whether the same request may succeed later.
             pub fn is_retryable(self) -> bool {
                 match self { $(Code::$name => $retryable,)* }
             }
 
-            /// The code that is written so.
+            /// The code with this text.
             pub fn from_text(text: &str) -> Option<Code> {
                 match text { $($text => Some(Code::$name),)* _ => None }
             }
@@ -51,49 +51,49 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The line is full, or the caller may not wait.
+    /// The lane is full, or the caller may not wait.
     AtCapacity, "AT_CAPACITY", "at-capacity", "At capacity", 429, true;
-    /// By a rate limit of the caller.
+    /// The caller exceeded its rate limit.
     RateLimited, "RATE_LIMITED", "rate-limited", "Too many requests", 429, true;
-    /// The session has a turn, and its mode is `reject`.
+    /// The session is busy and its mode is `reject`.
     SessionBusy, "SESSION_BUSY", "session-busy", "Session busy", 409, true;
-    /// An old fence: the attempt lost its lease.
+    /// The fence is old: the attempt lost its lease.
     StaleLease, "STALE_LEASE", "stale-lease", "Stale lease", 409, false;
-    /// The same key with another body.
+    /// The key was used with another body.
     IdempotencyConflict, "IDEMPOTENCY_CONFLICT", "idempotency-conflict", "Idempotency conflict", 422, false;
-    /// It would wait for a slot that is held until it has ended.
+    /// The task would wait for a slot that is held until the task itself ends.
     WouldDeadlock, "WOULD_DEADLOCK", "would-deadlock", "Would deadlock", 409, false;
     /// Too many tasks would wait for each other.
     ChainTooDeep, "CHAIN_TOO_DEEP", "chain-too-deep", "Chain too deep", 409, false;
-    /// It cannot start in time.
+    /// The task cannot start before its deadline.
     DeadlineUnmeetable, "DEADLINE_UNMEETABLE", "deadline-unmeetable", "Deadline cannot be met", 503, true;
-    /// No new work is taken.
+    /// The server or the lane takes no new work.
     Draining, "DRAINING", "draining", "Draining", 503, true;
     /// The store cannot be reached.
     StoreUnavailable, "STORE_UNAVAILABLE", "store-unavailable", "Store unavailable", 503, true;
-    /// It waited for longer than it was allowed to.
+    /// The task waited longer than allowed.
     WaitTimeout, "WAIT_TIMEOUT", "wait-timeout", "Waited too long", 504, true;
-    /// Its deadline passed while it waited.
+    /// The deadline passed while the task waited.
     Expired, "EXPIRED", "expired", "Deadline passed", 504, false;
-    /// The run took too long.
+    /// The attempt took too long.
     RunTimedOut, "RUN_TIMED_OUT", "run-timed-out", "Run timed out", 504, true;
-    /// The run did not succeed.
+    /// The attempt failed.
     RunFailed, "RUN_FAILED", "run-failed", "Run failed", 502, false;
-    /// Whoever ran it is gone.
+    /// The owner of the attempt is gone.
     Lost, "LOST", "lost", "Lost", 502, true;
-    /// It was cancelled.
+    /// The task was cancelled.
     Cancelled, "CANCELLED", "cancelled", "Cancelled", 409, false;
-    /// The request makes no sense.
+    /// The request is malformed.
     Invalid, "INVALID", "invalid", "Invalid request", 400, false;
-    /// No token, or not one that is known.
+    /// The token is missing or unknown.
     Unauthorized, "UNAUTHORIZED", "unauthorized", "Unauthorized", 401, false;
-    /// The token may not do that.
+    /// The token lacks the scope.
     Forbidden, "FORBIDDEN", "forbidden", "Forbidden", 403, false;
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound, "NOT_FOUND", "not-found", "Not found", 404, false;
     /// The request is too large.
     TooLarge, "TOO_LARGE", "too-large", "Too large", 413, false;
-    /// The server is at fault.
+    /// The server has a bug.
     Internal, "INTERNAL", "internal", "Internal error", 500, false;
 }
 

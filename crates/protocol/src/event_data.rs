@@ -6,386 +6,271 @@ use utoipa::ToSchema;
 
 use crate::time::At;
 
-/// A task was accepted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct AcceptedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Its kind.
-    pub kind: String,
-    /// The lanes that it named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lanes: Option<Vec<String>>,
-    /// Its own priority.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
+macro_rules! event_data {
+    ($shared:tt $($(#[$doc:meta])* $name:ident { $($fields:tt)* })*) => {
+        $(event_data!(@one $shared [$(#[$doc])*] $name { $($fields)* });)*
+    };
+    (@one { $($shared:tt)* } [$(#[$doc:meta])*] $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+        pub struct $name {
+            $($shared)*
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+    };
 }
 
-/// Where a task stands in line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct PlaceEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Its place in the line of its home lane, counted from one.
-    pub position: Option<u64>,
-    /// When it will probably start.
-    pub eta_ms: Option<u64>,
+// The events of tasks.
+event_data! {
+    {
+        /// The task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub task_id: Option<String>,
+        /// When the event happened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub at: Option<At>,
+    }
+
+    /// A task was accepted.
+    AcceptedEvent {
+        /// The kind.
+        kind: String,
+        /// The lanes, the home lane first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lanes: Option<Vec<String>>,
+        /// The priority without boosts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<u8>,
+    }
+
+    /// The position of a waiting task.
+    PlaceEvent {
+        /// The position in the home lane, counted from one.
+        position: Option<u64>,
+        /// The estimated time until the start.
+        eta_ms: Option<u64>,
+    }
+
+    /// A task has waited for a while.
+    NoticeEvent {
+        /// How long the task has waited.
+        waited_ms: u64,
+        /// The number of tasks before it.
+        ahead: u64,
+    }
+
+    /// An attempt starts.
+    StartedEvent {
+        /// The number of the attempt, counted from one.
+        attempt: u32,
+        /// The fence.
+        fence: u64,
+        /// The worker that has the task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>)]
+        worker: Option<Option<String>>,
+    }
+
+    /// More of the text that an attempt produces.
+    DeltaEvent {
+        /// The text.
+        text: String,
+    }
+
+    /// The progress that an attempt reports, or what a request to cancel found.
+    ProgressEvent {
+        /// The report.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<Value>,
+        /// What a request to cancel found, on a WebSocket.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cancel: Option<String>,
+    }
+
+    /// The priority of a task has changed.
+    BoostedEvent {
+        /// The number of levels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        levels: Option<u8>,
+        /// The new priority without boosts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<u8>,
+        /// The cause: `waiting`, `deadline` or `caller`.
+        by: String,
+    }
+
+    /// An attempt is over and another follows.
+    RetryingEvent {
+        /// The attempt that is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        /// The error.
+        error: String,
+        /// The delay before the next attempt.
+        delay_ms: u64,
+    }
+
+    /// A task succeeded.
+    CompletedEvent {
+        /// The result.
+        result: Value,
+    }
+
+    /// A task failed.
+    FailedEvent {
+        /// The error.
+        error: String,
+        /// `RUN_FAILED`, or `LOST` if its owner died.
+        code: String,
+    }
+
+    /// A task ended by the clock.
+    EndedEvent {
+        /// The cause: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`.
+        code: String,
+    }
+
+    /// A task was cancelled.
+    CancelledEvent {
+        /// The reason.
+        reason: String,
+        /// `CANCELLED`.
+        code: String,
+    }
+
+    /// An event of a task.
+    TaskEvent {}
+
+    /// A task waits for a worker.
+    ExternalPendingEvent {
+        /// The kind.
+        kind: String,
+        /// The home lane.
+        lane: String,
+    }
+
+    /// A worker has finished a task.
+    ExternalCompletedEvent {
+        /// Whether the attempt succeeded.
+        success: bool,
+    }
+
+    /// A task failed for good.
+    DeadLetteredEvent {
+        /// The error.
+        error: String,
+        /// The number of attempts.
+        attempts: u32,
+    }
+
+    /// A schedule fired.
+    ScheduleFiredEvent {
+        /// The name of the schedule.
+        schedule: String,
+        /// The moment of the firing.
+        due_at: String,
+        /// `running`, or `failed` if the task was refused.
+        status: String,
+        /// Why the task was refused.
+        error: Option<String>,
+    }
 }
 
-/// A task has waited for a while.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct NoticeEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// How long.
-    pub waited_ms: u64,
-    /// How many tasks are ahead of it.
-    pub ahead: u64,
-}
+// The events of lanes, sessions, groups and settings.
+event_data! {
+    {
+        /// When the event happened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub at: Option<At>,
+    }
 
-/// An attempt starts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct StartedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Which attempt, counted from one.
-    pub attempt: u32,
-    /// Its fence.
-    pub fence: u64,
-    /// The worker that has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub worker: Option<Option<String>>,
-}
+    /// The numbers of a lane have changed.
+    ChangedEvent {
+        /// The lane.
+        lane: String,
+        /// The number of running tasks.
+        running: u32,
+        /// The number of tasks that wait in the lane.
+        waiting: u64,
+        /// The largest number of tasks that run at once; `null` if there is no limit.
+        max_concurrent: Option<u32>,
+    }
 
-/// More of the text that an attempt produces.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct DeltaEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The text.
-    pub text: String,
-}
+    /// A lane is under pressure.
+    PressureEvent {
+        /// The lane.
+        lane: String,
+        /// The number of tasks that wait in the lane.
+        waiting: u64,
+    }
 
-/// The progress that an attempt reports, or what a request to cancel found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ProgressEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Value>,
-    /// What a request to cancel found, on a WebSocket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel: Option<String>,
-}
+    /// An event of a lane.
+    LaneEvent {
+        /// The lane.
+        lane: String,
+    }
 
-/// The priority of a task has changed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct BoostedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// By how many levels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub levels: Option<u8>,
-    /// Its own priority now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// Why: `waiting`, `deadline` or `caller`.
-    pub by: String,
-}
+    /// The number of waiting tasks in a lane exceeds a threshold.
+    AlertEvent {
+        /// The lane.
+        lane: String,
+        /// `warning` or `critical`.
+        level: String,
+        /// The number of tasks that wait in the lane.
+        waiting: u64,
+    }
 
-/// An attempt is over and another follows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RetryingEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The attempt that is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u32>,
-    /// What went wrong.
-    pub error: String,
-    /// How long the task rests before it waits again.
-    pub delay_ms: u64,
-}
+    /// The turn of a session takes messages.
+    TurnEvent {
+        /// The key of the session.
+        session: String,
+        /// The ids of the messages.
+        messages: Vec<String>,
+    }
 
-/// A task succeeded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct CompletedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// What it produced.
-    pub result: Value,
-}
+    /// A message to a session was accepted or has ended.
+    MessageEvent {
+        /// The key of the session.
+        session: String,
+        /// The message.
+        message_id: String,
+        /// The outcome.
+        outcome: String,
+        /// Whether the sender should see typing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        typing: Option<bool>,
+        /// The turn that answered it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task_id: Option<String>,
+        /// The rule, reason or error of the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+    }
 
-/// A task failed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct FailedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// What went wrong.
-    pub error: String,
-    /// `RUN_FAILED`, or `LOST` if its owner died.
-    pub code: String,
-}
+    /// A task of a group was accepted or has ended.
+    GroupEvent {
+        /// The group.
+        group: String,
+        /// The number of tasks that have ended, failed ones included.
+        done: u64,
+        /// The number of tasks.
+        total: u64,
+        /// The number of tasks that ended without completing.
+        failed: u64,
+    }
 
-/// A task ended by the clock.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct EndedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Why: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`.
-    pub code: String,
-}
-
-/// A task was cancelled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct CancelledEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Why.
-    pub reason: String,
-    /// `CANCELLED`.
-    pub code: String,
-}
-
-/// An event of a task.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TaskEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-}
-
-/// The numbers of a lane have changed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ChangedEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The lane.
-    pub lane: String,
-    /// How many tasks run in it.
-    pub running: u32,
-    /// How many tasks wait in it.
-    pub waiting: u64,
-    /// How many may run in it; none: any number.
-    pub max_concurrent: Option<u32>,
-}
-
-/// A lane is under pressure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct PressureEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The lane.
-    pub lane: String,
-    /// How many tasks wait in it.
-    pub waiting: u64,
-}
-
-/// An event of a lane.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LaneEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The lane.
-    pub lane: String,
-}
-
-/// The line of a lane has grown over a threshold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct AlertEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The lane.
-    pub lane: String,
-    /// `warning` or `critical`.
-    pub level: String,
-    /// How many tasks wait in it.
-    pub waiting: u64,
-}
-
-/// A task waits for a worker.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ExternalPendingEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Its kind.
-    pub kind: String,
-    /// Its home lane.
-    pub lane: String,
-}
-
-/// A worker has finished a task.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ExternalCompletedEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// Whether it succeeded.
-    pub success: bool,
-}
-
-/// A task failed for good.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct DeadLetteredEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// What went wrong.
-    pub error: String,
-    /// How many attempts it had.
-    pub attempts: u32,
-}
-
-/// The turn of a session takes up messages.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TurnEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The key of the session.
-    pub session: String,
-    /// The ids of the messages.
-    pub messages: Vec<String>,
-}
-
-/// A message to a session was accepted or has come to its end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct MessageEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The key of the session.
-    pub session: String,
-    /// The message.
-    pub message_id: String,
-    /// What became of it.
-    pub outcome: String,
-    /// An answer is on its way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub typing: Option<bool>,
-    /// The turn that answered it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// More about its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// A schedule fired.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ScheduleFiredEvent {
-    /// The task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The name of the schedule.
-    pub schedule: String,
-    /// For which moment.
-    pub due_at: String,
-    /// `running`, or `failed` if the task was refused.
-    pub status: String,
-    /// Why it was refused.
-    pub error: Option<String>,
-}
-
-/// A task of a group was accepted or has ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct GroupEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The group.
-    pub group: String,
-    /// How many of its tasks have ended, failed ones counted.
-    pub done: u64,
-    /// How many tasks it has.
-    pub total: u64,
-    /// How many ended otherwise than completed.
-    pub failed: u64,
-}
-
-/// Settings changed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ConfiguredEvent {
-    /// When.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<At>,
-    /// The names and patterns of the lanes.
-    pub lanes: Vec<String>,
+    /// Settings changed.
+    ConfiguredEvent {
+        /// The names and patterns of the lanes.
+        lanes: Vec<String>,
+    }
 }
 
 /// Events are missing here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapEvent {
-    /// How many; `null` if the server does not know.
+    /// The number of missing events; `null` if the server does not know.
     pub missed: Option<u64>,
 }

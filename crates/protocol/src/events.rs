@@ -1,4 +1,4 @@
-//! Events as clients see them, the same over SSE and WebSocket.
+//! The client events, the same over SSE and WebSocket.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,12 +22,12 @@ macro_rules! events {
         }
 
         impl EventName {
-            /// As it is written.
+            /// The text on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(EventName::$name => $text,)* }
             }
 
-            /// The event that is written so.
+            /// The event with this text.
             pub fn from_text(text: &str) -> Option<EventName> {
                 match text { $($text => Some(EventName::$name),)* _ => None }
             }
@@ -59,9 +59,9 @@ macro_rules! events {
 events! {
     /// A task was accepted.
     Accepted(AcceptedEvent) = "accepted",
-    /// A task waits in line.
+    /// A task waits.
     Queued(PlaceEvent) = "queued",
-    /// The place of a waiting task has changed.
+    /// The position of a waiting task has changed.
     Position(PlaceEvent) = "position",
     /// A task has waited for a while.
     Notice(NoticeEvent) = "notice",
@@ -97,7 +97,7 @@ events! {
     Pressure(PressureEvent) = "pressure",
     /// Nothing waits in a lane that was under pressure.
     Idle(LaneEvent) = "idle",
-    /// The line of a lane has grown over a threshold.
+    /// The number of waiting tasks in a lane exceeds a threshold.
     Alert(AlertEvent) = "alert",
     /// A lane was paused.
     Paused(LaneEvent) = "paused",
@@ -113,7 +113,7 @@ events! {
     ExternalTaskCompleted(ExternalCompletedEvent) = "external_task_completed",
     /// A task failed for good and is kept as a dead letter.
     DeadLettered(DeadLetteredEvent) = "dead_lettered",
-    /// A message to a session was accepted or has come to its end.
+    /// A message to a session was accepted or has ended.
     Message(MessageEvent) = "message",
     /// A schedule fired.
     ScheduleFired(ScheduleFiredEvent) = "schedule_fired",

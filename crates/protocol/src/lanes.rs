@@ -8,50 +8,50 @@ use utoipa::ToSchema;
 
 use crate::time::At;
 
-/// How a lane stands.
+/// The state of a lane.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LaneNumbers {
     /// Its name.
     pub lane: String,
-    /// The block or pattern that speaks for it, under which it is counted.
+    /// The block or pattern with its settings. Metrics count the lane under this label.
     pub label: String,
-    /// How many of its slots are taken.
+    /// The number of taken slots.
     pub running: u32,
-    /// How many tasks wait.
+    /// The number of waiting tasks.
     pub waiting: u32,
-    /// How many wait for their next attempt's time.
+    /// The number of tasks that wait for the time of their next attempt.
     pub retrying: u32,
-    /// How many slots it has.
+    /// The number of slots.
     pub max_concurrency: Option<u32>,
-    /// How many may wait.
+    /// The largest number of waiting tasks.
     pub max_queued: u32,
-    /// Nothing starts.
+    /// Whether the lane starts no tasks.
     pub paused: bool,
-    /// Nothing new is accepted.
+    /// Whether the lane accepts no tasks.
     pub draining: bool,
-    /// The worst alert about its line that is not over: `warning` or `critical`.
+    /// The alert in force: `warning` or `critical`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alert: Option<String>,
-    /// Everything that is set, by name.
+    /// All settings, by name.
     pub settings: BTreeMap<String, Value>,
-    /// What the lanes of its block have seen together.
+    /// The counters of all lanes with this label.
     pub counters: LaneCounters,
-    /// From joining the line to each start.
+    /// The waiting times before each start.
     pub wait: Percentiles,
-    /// Of each attempt.
+    /// The durations of attempts.
     pub run: Percentiles,
 }
 
-/// What lanes have seen.
+/// The counters of lanes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LaneCounters {
     /// Tasks accepted.
     pub accepted: u64,
     /// Attempts started.
     pub started: u64,
-    /// Attempts that were followed by another.
+    /// Attempts that were followed by another attempt.
     pub retried: u64,
-    /// Tasks that ended well.
+    /// Tasks that completed.
     pub completed: u64,
     /// Tasks that failed or took too long.
     pub failed: u64,
@@ -66,28 +66,28 @@ pub struct LaneCounters {
 /// Durations, in milliseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Percentiles {
-    /// How many were measured.
+    /// The number of measurements.
     pub count: u64,
-    /// Half are not longer.
+    /// The median.
     pub p50_ms: Option<u64>,
-    /// 90 % are not longer.
+    /// The 90th percentile.
     pub p90_ms: Option<u64>,
-    /// 99 % are not longer.
+    /// The 99th percentile.
     pub p99_ms: Option<u64>,
 }
 
-/// How everything stands.
+/// The state of the server.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
-    /// How many tasks run.
+    /// The number of running tasks.
     pub running: u32,
-    /// How many wait.
+    /// The number of waiting tasks.
     pub waiting: u32,
-    /// How many may run at once; `null`: any number.
+    /// The largest number of tasks that run at once; `null` if there is no limit.
     pub max_concurrent: Option<u32>,
     /// `Agent: 2/3`, or `Agent: 3/3 (2 queued)`.
     pub line: String,
-    /// How many tasks could not be done and are kept.
+    /// The number of dead letters.
     #[serde(default)]
     pub dead_letters: u64,
 }
@@ -95,17 +95,17 @@ pub struct StatusView {
 /// Points of a chart.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HistoryPoints {
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// Of which lane.
+    /// The lane.
     pub lane: String,
-    /// How far back: `5m`, `1h` or `24h`.
+    /// The range: `5m`, `1h` or `24h`.
     pub range: String,
-    /// How far points are apart; the newest may be nearer.
+    /// The time between two points. The newest point may come sooner.
     pub step_ms: u64,
     /// The points, the oldest first.
     pub points: Vec<HistoryPoint>,
-    /// Of `refused`: the points of each code by itself.
+    /// For the metric `refused`: the points of each code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_code: BTreeMap<String, Vec<HistoryPoint>>,
 }
@@ -115,7 +115,7 @@ pub struct HistoryPoints {
 pub struct HistoryPoint {
     /// When.
     pub at: At,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
@@ -124,11 +124,11 @@ pub struct HistoryPoint {
 pub struct Health {
     /// `ok`.
     pub status: String,
-    /// How many tasks run.
+    /// The number of running tasks.
     pub running: u32,
-    /// How many wait.
+    /// The number of waiting tasks.
     pub waiting: u32,
-    /// How many may run at once; `null`: any number.
+    /// The largest number of tasks that run at once; `null` if there is no limit.
     pub limit: Option<u32>,
 }
 
@@ -139,22 +139,22 @@ pub struct Readiness {
     pub status: String,
 }
 
-/// What holds, and where each value comes from.
+/// The configuration in force, and where each value comes from.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConfigView {
     /// Every value.
     pub values: Vec<ConfigValue>,
 }
 
-/// One value that holds.
+/// A value in force.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ConfigValue {
-    /// The block, as people write it; empty at the top.
+    /// The block, as in the file; empty at the top level.
     pub block: String,
     /// The key.
     pub key: String,
     /// The value, without secrets.
     pub value: String,
-    /// Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`.
+    /// The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`.
     pub source: String,
 }

@@ -1,11 +1,11 @@
-//! What clients of Laneway see: the bodies of requests and answers, the codes of refusals, the names of events.
+//! What clients of Laneway see: bodies of requests and answers, codes of refusals, names of events.
 //!
-//! Names and shapes here are a contract: they grow, and nothing is renamed or dropped. The types are not those of the
+//! Names and shapes here are a contract: fields may be added, and none is renamed or removed. The types are not those of the
 //! scheduler, so that either can change without the other.
 //!
 //! | question | file |
 //! |---|---|
-//! | what is refused, and how is that said? | `code.rs`, `problem.rs` |
+//! | codes and refusals | `code.rs`, `problem.rs` |
 //! | asking an agent | `agents.rs` |
 //! | tasks, groups, batches, slots | `tasks.rs` |
 //! | workers | `workers.rs` |
@@ -42,7 +42,7 @@ pub use lanes::{
     Readiness, StatusView,
 };
 pub use laneway_core::Backoff;
-pub use mcp::{AgentBusy, ChatWithAgent, OfAgent, OfAll, OfTask, StillGoing};
+pub use mcp::{AgentArguments, AgentBusy, ChatWithAgent, NoArguments, StillGoing, TaskArguments};
 pub use operations::{
     AuditEntry, CreatedToken, Me, NewSchedule, NewToken, ScheduleChange, ScheduleRun, ScheduleView, Scope,
     TokenView,

@@ -1,4 +1,4 @@
-//! The tools of MCP: what they take, and what they answer where HTTP has no such answer.
+//! The arguments of MCP tools, and the answers that HTTP does not have.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,74 +6,74 @@ use utoipa::ToSchema;
 use crate::agents::AcceptedExecution;
 use crate::problem::Problem;
 
-/// What `chat_with_agent` takes.
+/// The arguments of `chat_with_agent`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChatWithAgent {
     /// The agent to ask; `list_agents` names all.
     #[schema(min_length = 1)]
     pub agent_name: String,
-    /// What to ask.
+    /// The message to the agent.
     #[schema(min_length = 1)]
     pub message: String,
-    /// The conversation, whose turns run one after another. Default: the agent's own.
+    /// The session, whose turns run one after another. Default: the agent's own session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100, nullable = false)]
     pub session: Option<String>,
-    /// A stateless task that runs beside all others, and no turn of a conversation. Default: false.
+    /// Runs a stateless task in parallel to all others instead of a turn of a session. Default: false.
     #[serde(default)]
     pub parallel: bool,
 }
 
-/// What tools take that are about a task.
+/// The arguments of tools for one task.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OfTask {
+pub struct TaskArguments {
     /// The task's id.
     pub task_id: String,
 }
 
-/// What tools take that are about an agent.
+/// The arguments of tools for one agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OfAgent {
+pub struct AgentArguments {
     /// The agent; `list_agents` names all.
     pub agent_name: String,
 }
 
-/// What tools take that are about everything.
+/// The arguments of tools without arguments.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OfAll {}
+pub struct NoArguments {}
 
-/// What `chat_with_agent` answers when the agent has not answered in time: the task goes on.
+/// The answer of `chat_with_agent` if the agent takes long. The task continues.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StillGoing {
     /// `still_going`.
     pub status: String,
-    /// The task, to ask `get_task` for.
+    /// The task, for `get_task`.
     pub task_id: String,
-    /// The agent that was asked.
+    /// The agent.
     pub agent: String,
-    /// How the task stands.
+    /// The state of the task.
     pub execution: AcceptedExecution,
     /// What to do next.
     pub message: String,
 }
 
-/// What `chat_with_agent` answers when the agent's line is full.
+/// The answer of `chat_with_agent` if the agent's lane is full.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AgentBusy {
     /// `agent_busy`.
     pub status: String,
-    /// The agent that was asked.
+    /// The agent.
     pub agent: String,
     /// `queue_full`.
     pub queue_status: String,
-    /// When to come back.
+    /// The time until the next try.
     pub retry_after_seconds: u64,
     /// What to do next.
     pub message: String,
-    /// The refusal as every transport tells it.
+    /// The refusal in the form of all transports.
     pub details: Problem,
 }

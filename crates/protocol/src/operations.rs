@@ -10,11 +10,11 @@ use crate::time::At;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything.
     Read,
-    /// Ask agents, submit tasks, and end the token's own.
+    /// Send requests to agents, submit tasks, and cancel the token's own tasks.
     Submit,
-    /// Claim, heartbeat, complete; take slots.
+    /// Claim, renew and complete tasks, and take slots.
     Worker,
     /// Everything.
     Admin,
@@ -24,7 +24,7 @@ impl Scope {
     /// Every scope.
     pub const ALL: [Scope; 4] = [Scope::Read, Scope::Submit, Scope::Worker, Scope::Admin];
 
-    /// As it is written.
+    /// The text on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Scope::Read => "read",
@@ -35,17 +35,17 @@ impl Scope {
     }
 }
 
-/// A token to make.
+/// A token to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// Who uses it: stands in the audit log and in the tasks that it asks for.
+    /// The user of the token. The audit log and the tasks of the token name it.
     #[schema(min_length = 1, max_length = 128)]
     pub subject: String,
-    /// What it may do.
+    /// The scopes.
     #[schema(min_items = 1)]
     pub scopes: Vec<Scope>,
-    /// Whether it may say for whom it asks.
+    /// Whether the token may send requests on behalf of other people.
     #[serde(default)]
     pub speaks_for_others: bool,
 }
@@ -53,88 +53,88 @@ pub struct NewToken {
 /// A token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
-    /// The part before the dot.
+    /// The part of the token before the dot.
     pub id: String,
-    /// Who uses it.
+    /// The user of the token.
     pub subject: String,
-    /// What it may do.
+    /// The scopes.
     pub scopes: Vec<Scope>,
-    /// Whether it may say for whom it asks.
+    /// Whether the token may send requests on behalf of other people.
     pub speaks_for_others: bool,
-    /// When it was made.
+    /// When the token was created.
     pub created_at: At,
 }
 
-/// Who asks, as the server sees it.
+/// The caller, as the server sees it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Me {
-    /// Who uses the token; `local` where there are no tokens.
+    /// The user of the token; `local` if the server has no tokens.
     pub subject: String,
-    /// What the caller may do, everything that a wider scope brings included.
+    /// The scopes of the caller, with those that a wider scope includes.
     pub scopes: Vec<Scope>,
 }
 
-/// A token that was just made.
+/// A new token.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
-    /// The token: `id.secret`. It is told this once; only a hash of the secret is kept.
+    /// The token: `id.secret`. Only this answer holds it; the server keeps a hash of the secret.
     pub token: String,
-    /// All else about it.
+    /// The other fields.
     #[serde(flatten)]
     pub view: TokenView,
 }
 
-/// A schedule to make.
+/// A schedule to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSchedule {
     /// Its name.
     #[schema(min_length = 1, max_length = 128)]
     pub name: String,
-    /// When: five or six fields of cron, or `@daily` and the like.
+    /// Five or six fields of cron, or a word such as `@daily`.
     pub cron: String,
-    /// In which time zone. Default `UTC`.
+    /// The time zone. Default `UTC`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Who is asked.
+    /// The agent.
     pub agent: String,
-    /// What is asked.
+    /// The message to the agent.
     #[schema(min_length = 1)]
     pub message: String,
-    /// In which conversation. Default: the agent's own.
+    /// The session. Default: the agent's own session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
-    /// Whether it fires. Default true.
+    /// Whether the schedule fires. Default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// What happens about firings that were missed while the server was down: `skip` (the default) or `one`.
+    /// What follows firings that were missed while the server was down: `skip` (the default) or `one`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<String>,
 }
 
-/// A change of a schedule; what is left out stays.
+/// A change of a schedule. Fields that the body leaves out stay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleChange {
     /// When.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// In which time zone.
+    /// The time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Who is asked.
+    /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What is asked.
+    /// The message to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub message: Option<String>,
-    /// In which conversation.
+    /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
-    /// Whether it fires.
+    /// Whether the schedule fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// `skip` or `one`.
@@ -149,23 +149,23 @@ pub struct ScheduleView {
     pub name: String,
     /// When.
     pub cron: String,
-    /// When, in words.
+    /// The times in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// In which time zone.
+    /// The time zone.
     pub timezone: String,
-    /// Who is asked.
+    /// The agent.
     pub agent: String,
-    /// What is asked.
+    /// The message to the agent.
     pub message: String,
-    /// In which conversation.
+    /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Whether it fires.
+    /// Whether the schedule fires.
     pub enabled: bool,
     /// `skip` or `one`.
     pub catch_up: String,
-    /// Whether it comes from the configuration file or from the API.
+    /// The origin: `file` or `api`.
     pub origin: String,
     /// The next firings.
     pub next_runs: Vec<At>,
@@ -177,18 +177,18 @@ pub struct ScheduleView {
 /// One firing of a schedule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleRun {
-    /// For which moment.
+    /// The moment of the firing.
     pub due_at: String,
     /// When it fired.
     pub fired_at: String,
-    /// By the clock, to make up for missed ones, or because somebody asked: `clock`, `catch_up`, `manual`.
+    /// The cause: `clock`, `catch_up` for missed firings, or `manual`.
     pub trigger: String,
-    /// `running`, how the task ended, or `failed` when it was refused.
+    /// `running`, the end of the task, or `failed` if it was refused.
     pub status: String,
     /// The task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// Why it was refused or did not succeed.
+    /// Why the task was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -196,23 +196,23 @@ pub struct ScheduleRun {
 /// One line of the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Counted from one.
+    /// The number, counted from one.
     pub id: u64,
     /// When.
     pub at: String,
-    /// Who.
+    /// The id of the person.
     pub actor: String,
-    /// What sort of thing: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config`, `server`.
+    /// What was changed: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config` or `server`.
     pub event_type: String,
-    /// What was done: `clear_queue`, `force_release`, …
+    /// What was done, such as `clear_queue` or `force_release`.
     pub action: String,
     /// `info`, `warning` or `critical`.
     pub severity: String,
-    /// To what.
+    /// The name of what was changed.
     pub target: String,
-    /// More about it.
+    /// Details.
     pub details: Value,
-    /// The hash of the line before.
+    /// The hash of the previous line.
     pub prev: String,
     /// The hash of this line.
     pub hash: String,

@@ -5,70 +5,70 @@ use utoipa::ToSchema;
 
 use crate::code::Code;
 
-/// Why something was refused or did not succeed, and what to do next.
+/// Why a request was refused or a task failed, and what to do next.
 ///
-/// `reason`, `taskId`, `error`, `agent` and `message` say the same things under names that clients of other servers
+/// `reason`, `taskId`, `error`, `agent` and `message` repeat other fields under names that clients of other servers
 /// know.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// `urn:laneway:problem:<slug>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// A few words, the same for every refusal with this code.
+    /// A title, the same for every refusal with this code.
     pub title: String,
     /// The status of the HTTP answer.
     pub status: u16,
-    /// What sort of refusal it is.
+    /// The code of the refusal.
     pub code: Code,
-    /// Whether asking again, unchanged, could help.
+    /// Whether the same request may succeed later.
     pub retryable: bool,
     /// One sentence about this refusal.
     pub detail: String,
-    /// When to come back, in whole seconds, rounded up.
+    /// The time until the next try, in whole seconds, rounded up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// When to come back, in milliseconds.
+    /// The time until the next try, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The task that this is about.
+    /// The task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The task that has held a slot of the lane for longest.
+    /// The longest-running task in the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_task_id: Option<String>,
     /// The lane that refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
-    /// How many of its slots are taken.
+    /// The number of taken slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
-    /// How many it has.
+    /// The number of slots of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// How many tasks wait in it.
+    /// The number of tasks that wait in the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_length: Option<u32>,
-    /// How many may.
+    /// The largest number of tasks that may wait in the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_queued: Option<u32>,
-    /// `setup` before it ran, `run` after.
+    /// `setup` before the task ran, `run` after.
     pub phase: String,
     /// The code, or why a task was cancelled.
     pub reason: String,
-    /// As `task_id`.
+    /// The same as `task_id`.
     #[serde(rename = "taskId", skip_serializing_if = "Option::is_none")]
     pub task_id_camel: Option<String>,
-    /// The title, in the words of the refusal.
+    /// The title of this refusal.
     pub error: String,
-    /// The agent that was asked.
+    /// The agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// As `detail`.
+    /// The same as `detail`.
     pub message: String,
 }
 
 impl Problem {
-    /// A refusal before anything ran.
+    /// A refusal before the task ran.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         let detail = detail.into();
         Problem {
@@ -96,7 +96,7 @@ impl Problem {
         }
     }
 
-    /// Says when to come back.
+    /// Sets the time until the next try.
     #[must_use]
     pub fn retry_after_ms(mut self, millis: u64) -> Problem {
         self.retry_after = Some(millis.div_ceil(1000));
@@ -104,7 +104,7 @@ impl Problem {
         self
     }
 
-    /// Says which task this is about.
+    /// Sets the task.
     #[must_use]
     pub fn task(mut self, task: impl Into<String>) -> Problem {
         let task = task.into();
@@ -113,14 +113,14 @@ impl Problem {
         self
     }
 
-    /// Says that it ran.
+    /// Sets the phase `run`.
     #[must_use]
     pub fn of_the_run(mut self) -> Problem {
         self.phase = "run".to_owned();
         self
     }
 
-    /// Says it in another sentence.
+    /// Sets the sentence.
     #[must_use]
     pub fn detailed(mut self, detail: impl Into<String>) -> Problem {
         self.detail = detail.into();

@@ -12,108 +12,108 @@ use crate::time::At;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageRequest {
-    /// Who answers.
+    /// The agent that answers.
     pub agent: String,
-    /// What is said.
+    /// The text.
     #[schema(min_length = 1)]
     pub text: String,
-    /// The channel's own id of the message: the same one twice is one message.
+    /// The channel's own id of the message. The server accepts each id once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Where it came from.
+    /// The channel that the message came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// Where the answer goes.
+    /// The recipient of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// By which account.
+    /// The account on the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// In which thread.
+    /// The thread on the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// Who said it.
+    /// The id of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
-    /// As people know them.
+    /// The name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
-    /// What the sender may do.
+    /// The permissions of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
-    /// What happens if the session is busy.
+    /// The mode: what happens if the session is busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How long it must have been quiet.
+    /// How long the session must be quiet before the turn starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debounce_ms: Option<u64>,
-    /// How many messages may wait.
+    /// The largest number of waiting messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
-    /// Which go when there are more.
+    /// Which messages the server drops if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
-    /// After how long the turn starts although it is not quiet.
+    /// The longest wait for a quiet session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u64>,
-    /// It is worth nothing later: dropped when the session is busy.
+    /// Whether the server drops the message if the session is busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<bool>,
-    /// The turn that it means to steer.
+    /// The turn that the message steers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
-    /// What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`.
+    /// What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<String>,
 }
 
-/// Something to say to a running turn.
+/// A text for a running turn.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SteerRequest {
-    /// What.
+    /// The text.
     #[schema(min_length = 1)]
     pub text: String,
 }
 
-/// What became of a message when it was sent.
+/// The outcome of sending a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageAnswer {
-    /// The message; of a `duplicate`, the one that was taken.
+    /// The message; for a `duplicate`, the accepted one.
     pub id: String,
     /// `started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`.
     pub outcome: String,
-    /// The turn that it started, was put into, or interrupted.
+    /// The turn that the message started, steers or interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// Its place in the session's line, counted from one.
+    /// The position among the waiting messages, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// Whether the sender should see typing.
     pub typing: bool,
-    /// What a directive answers; of a `duplicate`, what was answered then.
+    /// The answer to a directive; for a `duplicate`, the answer to the accepted message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
 }
 
-/// A message that waits.
+/// A message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MessageView {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// When it was accepted.
+    /// When the task was accepted.
     pub at: At,
-    /// Who answers.
+    /// The agent that answers.
     pub agent: String,
-    /// Where it came from.
+    /// The channel that the message came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// The name to show.
+    /// The name of the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
-    /// Why it was set aside.
+    /// Why the message was parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -121,99 +121,99 @@ pub struct MessageView {
 /// A session.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionSummary {
-    /// The conversation's key.
+    /// The key of the session.
     pub key: String,
-    /// Whether a turn was accepted and has not ended.
+    /// Whether the session has a turn.
     pub is_busy: bool,
-    /// Whether the people in it should see typing.
+    /// Whether the people in the session should see typing.
     pub typing: bool,
     /// How messages are queued, each value with where it came from.
     pub settings: BTreeMap<String, Value>,
     /// The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into
     /// it, whether it `takes_steering`, and what was `said` in all of these.
     pub current_turn: Option<Value>,
-    /// The messages that wait, in order.
+    /// The waiting messages, in order.
     pub messages: Vec<MessageView>,
-    /// How many messages were dropped that the next turn will tell of.
+    /// The number of dropped messages that the next turn will mention.
     pub dropped: u64,
-    /// Nothing is tried again before.
+    /// The earliest time of the next try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
-    /// The messages that were set aside, the oldest first: they can be sent again or thrown away.
+    /// The parked messages, the oldest first. They can be sent again or deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<MessageView>,
 }
 
-/// How the tool lanes of a session stand.
+/// The tool lanes of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SessionStats {
-    /// How many calls wait.
+    /// The number of waiting calls.
     pub total_pending: u32,
-    /// How many run.
+    /// The number of running calls.
     pub total_active: u32,
-    /// How many of those that wait, wait for a worker.
+    /// The number of calls that wait for a worker.
     pub external_pending: u32,
-    /// By tool lane.
+    /// The tool lanes, by name.
     pub lanes: BTreeMap<String, ToolLaneStats>,
-    /// How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered.
+    /// The settings for messages, each with its origin. A session without messages has them too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
 }
 
-/// How one tool lane of a session stands; the counts are those of all sessions under the same settings.
+/// A tool lane of a session. The counters are those of all sessions with the same settings.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ToolLaneStats {
-    /// How many calls wait.
+    /// The number of waiting calls.
     pub pending: u32,
-    /// How many run.
+    /// The number of running calls.
     pub active: u32,
-    /// How many ended well.
+    /// The number of calls that completed.
     pub completed: u64,
-    /// How many did not.
+    /// The number of calls that failed.
     pub failed: u64,
-    /// How many may run at once.
+    /// The largest number of tasks that run at once.
     pub max_concurrency: Option<u32>,
     /// `internal`, `external` or `hybrid`.
     pub handler_mode: String,
 }
 
-/// How messages of one session are queued; what is left out stays.
+/// A change of the settings of a session. Fields that the body leaves out stay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
-    /// What happens to messages while it is busy.
+    /// The mode: what happens to messages while the session is busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How long it must have been quiet.
+    /// How long the session must be quiet before the turn starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debounce_ms: Option<u64>,
-    /// After how long a turn starts although it is not quiet.
+    /// The longest wait for a quiet session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u64>,
-    /// How many messages may wait.
+    /// The largest number of waiting messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
-    /// Which go when there are more.
+    /// Which messages the server drops if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
 }
 
-/// What became of a message.
+/// The state of a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The message.
     pub id: String,
     /// `waiting`, `steering`, `in_turn`, `delivered`, `steered`, `dropped`, `cancelled` or `set_aside`.
     pub status: String,
-    /// Whether that is its end, which never changes. One that was `steered` has not ended before its turn has.
+    /// Whether the message has ended. A `steered` message ends with its turn.
     pub ended: bool,
-    /// In which turn.
+    /// The turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// By which rule, for which reason, with which error.
+    /// The rule, reason or error of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
 }

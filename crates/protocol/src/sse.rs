@@ -3,11 +3,11 @@
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name; empty if the stream gives it none.
+    /// Its name; empty if the stream names none.
     pub name: String,
     /// Its data, with line feeds between its lines; `None`: only a name came.
     pub data: Option<String>,
-    /// Its id.
+    /// The id.
     pub id: Option<String>,
 }
 
@@ -15,7 +15,7 @@ pub struct SseEvent {
 #[derive(Debug, PartialEq, Eq)]
 pub struct EventTooLong;
 
-/// Cuts a stream of bytes into events, as the HTML standard describes: unknown fields and comments are ignored.
+/// Splits a stream of bytes into events as the HTML standard says. Ignores comments and unknown fields.
 #[derive(Debug)]
 pub struct SseReader {
     event_bytes_max: usize,

@@ -11,80 +11,80 @@ use crate::words::PriorityRequest;
 /// One page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Page<T: ToSchema> {
-    /// What is on it.
+    /// The items.
     pub items: Vec<T>,
-    /// Ask again with this for the next page; `null`: there is none.
+    /// The cursor of the next page; `null` on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// What follows a failure.
+/// The retries after a failure.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRequest {
     /// `none`, `fixed` or `exponential` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// How many attempts may follow the first. Default 3.
+    /// The largest number of retries. Default 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Exponential: before the first retry; it doubles each time. Default 100.
+    /// Exponential: the delay before the first retry, which doubles each time. Default 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_delay_ms: Option<u64>,
-    /// Fixed: before each retry. Default 1000.
+    /// Fixed: the delay before each retry. Default 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed_delay_ms: Option<u64>,
-    /// No delay is longer. Default 30 000.
+    /// The longest delay. Default 30 000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_ms: Option<u64>,
-    /// Spreads each delay over its upper half. Default false.
+    /// Chooses each delay at random from its upper half. Default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
 }
 
-/// A task to ask for.
+/// A task to submit.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
-    /// What sort of work it is: decides who runs it.
+    /// The kind of the task, which decides its handler.
     #[schema(min_length = 1, max_length = 128)]
     pub kind: String,
-    /// The lanes it needs; the first is its home lane. None: `main`, or `external` for a kind that nothing here runs.
+    /// The lanes of the task, the home lane first. Default: `main`, or `external` if the server has no handler for the kind.
     #[serde(default)]
     pub lanes: Vec<String>,
-    /// What whoever runs it gets.
+    /// The input of the handler or worker.
     #[serde(default)]
     pub payload: Value,
     /// 0 to 9, or the name of a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<PriorityRequest>,
-    /// Who asked: `user`, `schedule`, `agent`, `background`.
+    /// The source of the task: `user`, `schedule`, `agent` or `background`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// With whom it shares turns.
+    /// The key for fair sharing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fair_key: Option<String>,
-    /// The running task that asks.
+    /// The running task that submits this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// A label that tasks which belong together share.
+    /// The label of tasks that belong together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 128)]
     pub group: Option<String>,
-    /// How long it may wait; 0: it starts now or is refused.
+    /// The longest time in the queue. With 0 the task starts at once or is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_timeout_ms: Option<u64>,
-    /// How long an attempt may take.
+    /// The longest time of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
-    /// When it is too late to start, counted from acceptance.
+    /// The latest start, counted from acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_ms: Option<u64>,
-    /// How long it must wait before it may start.
+    /// The delay before the task may start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_after_ms: Option<u64>,
-    /// What follows a failure.
+    /// The retries after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryRequest>,
 }
@@ -92,126 +92,126 @@ pub struct TaskRequest {
 /// A task that was accepted.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedTask {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// `running`, `queued`, or how it ended already.
+    /// `running`, `queued`, or the end if the task has ended.
     pub status: String,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     pub position: Option<u64>,
-    /// When it will probably start.
+    /// The estimated time until the start.
     pub eta_ms: Option<u64>,
-    /// What has become of it: `memory`, `engine`, `disk` or `replicated`.
+    /// How safely the task is stored: `memory`, `engine`, `disk` or `replicated`.
     pub durability: String,
-    /// An earlier request under the same key had brought it.
+    /// Whether an earlier request with the same key submitted the task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
 
-/// A task, live or over.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+/// A task, live or ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct TaskView {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// `queued`, `running`, `retrying`, or how it ended.
+    /// `queued`, `running`, `retrying`, or the end.
     pub status: String,
-    /// What sort of work it is.
+    /// The kind.
     pub kind: String,
-    /// The lanes that it named, the home lane first.
+    /// The lanes, the home lane first.
     pub lanes: Vec<String>,
-    /// The conversation that it is a turn of.
+    /// The session of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no
+    /// The input of the handler or worker. The history keeps it if an attempt ended the task and it is no
     /// longer than 16 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// What it produced.
+    /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it produced nothing.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why it was cancelled.
+    /// The reason of a cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who asked.
+    /// The source of the request.
     pub source: String,
-    /// Its own priority.
+    /// The priority without boosts.
     pub priority: u8,
-    /// With what waiting and its deadline have added.
+    /// The priority with the boosts of waiting and of the deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_priority: Option<u8>,
-    /// How many attempts have started.
+    /// The number of attempts that have started.
     pub attempts: u32,
-    /// The newest of them, the last one included, in order. Lists leave it out.
+    /// The newest attempts, in order. Lists leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempt_list: Vec<AttemptView>,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
-    /// Its place among all that wait in the lane that was asked for, counted from one.
+    /// The position among the tasks that wait in the requested lane, counted from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane_position: Option<u64>,
-    /// When it will probably start.
+    /// The estimated time until the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_ms: Option<u64>,
-    /// When it was accepted.
+    /// When the task was accepted.
     pub submitted_at: At,
-    /// When its last attempt started.
+    /// When the last attempt started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,
-    /// When it ended.
+    /// When the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<At>,
-    /// When its lease lapses.
+    /// When the lease lapses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<At>,
-    /// When it has waited too long.
+    /// When the wait times out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_until: Option<At>,
-    /// When it is too late to start.
+    /// The latest start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<At>,
-    /// How long an attempt may take.
+    /// The longest time of one attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Which worker has it, or had it last.
+    /// The worker that has the task or had it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// Its label.
+    /// The label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The task that asked for it.
+    /// The task that submitted this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Whether it was told to stop.
+    /// Whether the attempt has a stop signal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
-    /// Whose token asked.
+    /// The token that submitted the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The trace that it belongs to.
+    /// The trace of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
 /// One attempt at a task.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct AttemptView {
-    /// Which one, counted from one.
+    /// The number, counted from one.
     pub number: u32,
-    /// `running`, `failed` when another followed it, or how it ended the task.
+    /// `running`, `failed` if another attempt followed, or the end of the task.
     pub outcome: String,
-    /// When it started, where that is known.
+    /// When the attempt started, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,
-    /// When it was over.
+    /// When the attempt ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<At>,
-    /// The worker that had it.
+    /// The worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// What went wrong.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -224,7 +224,7 @@ pub struct TaskChange {
     pub priority: PriorityRequest,
 }
 
-/// What a cancellation found.
+/// The result of a cancellation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelAnswer {
     /// The task.
@@ -233,40 +233,40 @@ pub struct CancelAnswer {
     pub status: String,
 }
 
-/// Which waiting tasks to cancel: those that fit everything that is given; at least one thing must be.
+/// Which waiting tasks to cancel: those that match all fields. At least one field must be set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelManyRequest {
-    /// They name this lane.
+    /// Tasks that name this lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
-    /// They are turns of this conversation.
+    /// Turns of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// They are of this kind.
+    /// Tasks of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// They carry this label.
+    /// Tasks with this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// This task asked for them.
+    /// Tasks that this task submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Only counts them: nothing is cancelled.
+    /// Only counts the tasks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub dry_run: bool,
 }
 
-/// A flag that is not set is not sent.
+/// Leaves out a flag that is not set.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it a reference")]
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// How many tasks were cancelled.
+/// The number of cancelled tasks.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CancelManyAnswer {
-    /// So many; of a dry run, so many would be.
+    /// The number of tasks; for a dry run, the number that would be cancelled.
     pub cancelled: u64,
 }
 
@@ -277,26 +277,26 @@ pub struct ExplainView {
     pub id: String,
     /// `queued`, `running`, `retrying`.
     pub status: String,
-    /// Its place in line, counted from one.
+    /// The position in the home lane, counted from one.
     pub position: Option<u64>,
-    /// When it will probably start.
+    /// The estimated time until the start.
     pub eta_ms: Option<u64>,
-    /// What holds it up, the most certain first.
+    /// The blockers, the most certain first.
     pub blockers: Vec<BlockerView>,
 }
 
-/// One thing that holds a task up.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+/// One reason why a task waits.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct BlockerView {
     /// `not_yet`, `after`, `backing_off`, `paused`, `rate_limited`, `session_busy`, `lane_full`, `reserved`,
     /// `unclaimed`, `behind`.
     pub kind: String,
-    /// In one sentence.
+    /// The reason in one sentence.
     pub detail: String,
     /// The lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
-    /// The tasks in the way.
+    /// The tasks that hold the slots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
     /// Since when.
@@ -305,19 +305,19 @@ pub struct BlockerView {
     /// Until when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<At>,
-    /// How many.
+    /// The number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
-/// How tasks with one label stand.
+/// The tasks with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupView {
-    /// How many have ended, failed ones counted.
+    /// The number of tasks that have ended, failed ones included.
     pub done: u64,
-    /// How many there are.
+    /// The number of tasks.
     pub total: u64,
-    /// How many ended otherwise than completed.
+    /// The number of tasks that ended without completing.
     pub failed: u64,
 }
 
@@ -325,7 +325,7 @@ pub struct GroupView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
-    /// The conversation.
+    /// The session.
     #[schema(min_length = 1, max_length = 100)]
     pub session: String,
     /// The calls, in the order in which the model made them.
@@ -348,43 +348,43 @@ pub struct BatchCall {
     pub payload: Value,
 }
 
-/// What came of the calls, in their order.
+/// The results of the calls, in their order.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchAnswer {
-    /// One for each call.
+    /// One result for each call.
     pub results: Vec<BatchResult>,
 }
 
-/// What came of one call.
+/// The result of one call.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchResult {
     /// The tool.
     pub tool: String,
-    /// Whether it was done.
+    /// Whether the call completed.
     pub success: bool,
-    /// What it produced.
+    /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it produced nothing.
+    /// The error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
 
-/// A slot of each of some lanes, for work of the caller's own.
+/// A slot in each lane, for work of the caller's own.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlotRequest {
     /// The lanes; the first is the home lane.
     #[schema(min_items = 1)]
     pub lanes: Vec<String>,
-    /// The conversation.
+    /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 100)]
     pub session: Option<String>,
-    /// How long to wait; 0: now or never. Default: as the home lane says.
+    /// The longest wait; with 0 the server answers at once. Default: the setting of the home lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// How long without a sign of life. Default: as the home lane says.
+    /// The lease without a heartbeat. Default: the setting of the home lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub lease_ms: Option<u64>,
@@ -393,13 +393,13 @@ pub struct SlotRequest {
     pub priority: Option<PriorityRequest>,
 }
 
-/// A slot that is the caller's until its lease lapses.
+/// A slot that the caller holds until the lease lapses.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SlotAnswer {
-    /// The task that holds it: for its heartbeat and its completion.
+    /// The task that holds the slot, for heartbeats and completion.
     pub id: String,
-    /// To be shown with them.
+    /// The fence, for heartbeats and completion.
     pub fence: u64,
-    /// When it lapses without a sign of life.
+    /// When the lease lapses without a heartbeat.
     pub lease_until: At,
 }

@@ -9,7 +9,7 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat, schema::KnownF
 use utoipa::{PartialSchema, ToSchema};
 
 /// A moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At(pub Timestamp);
 
 impl From<Timestamp> for At {
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for At {
     }
 }
 
-/// A text that is not a moment as the server writes them.
+/// A text that is not a moment in the server's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a moment is written as 2026-11-15T12:03:15.042Z")]
 pub struct NotAMoment;

@@ -1,11 +1,11 @@
-//! The words of the wire for what the scheduler knows as values.
+//! The words of the wire for values of the scheduler.
 
 use laneway_core::{CancelReason, End, Handler, Source, TaskStatus};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A priority: 0 to 9, or the name of a source, whose priority is meant.
+/// A priority: 0 to 9, or the name of a source, which stands for its priority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PriorityRequest {
@@ -16,7 +16,7 @@ pub enum PriorityRequest {
 }
 
 impl PriorityRequest {
-    /// The number, if it is one from 0 to 9 or a word that is known.
+    /// The number, if it is from 0 to 9 or the word is known.
     pub fn level(&self) -> Option<u8> {
         match self {
             PriorityRequest::Level(level) => {
@@ -40,7 +40,7 @@ impl PartialSchema for PriorityRequest {
 
 impl ToSchema for PriorityRequest {}
 
-/// Who asked, as a word.
+/// The word for a source.
 pub fn source_word(source: Source) -> &'static str {
     match source {
         Source::User => "user",
@@ -50,7 +50,7 @@ pub fn source_word(source: Source) -> &'static str {
     }
 }
 
-/// Who asked, from a word.
+/// The source of a word.
 pub fn source_from(word: &str) -> Option<Source> {
     match word {
         "user" => Some(Source::User),
@@ -61,7 +61,7 @@ pub fn source_from(word: &str) -> Option<Source> {
     }
 }
 
-/// What a live task does, as a word.
+/// The word for the status of a live task.
 pub fn status_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Queued => "queued",
@@ -70,7 +70,7 @@ pub fn status_word(status: TaskStatus) -> &'static str {
     }
 }
 
-/// How a task ended, as a word.
+/// The word for the end of a task.
 pub fn end_word(end: &End) -> &'static str {
     match end {
         End::Completed => "completed",
@@ -83,7 +83,7 @@ pub fn end_word(end: &End) -> &'static str {
     }
 }
 
-/// Why a task was cancelled, as a word.
+/// The word for the reason of a cancellation.
 pub fn cancel_reason(reason: CancelReason) -> &'static str {
     match reason {
         CancelReason::Caller => "caller",
@@ -95,7 +95,7 @@ pub fn cancel_reason(reason: CancelReason) -> &'static str {
     }
 }
 
-/// Who executes the tasks of a lane, as a word.
+/// The word for what executes the tasks of a lane.
 pub fn handler_word(handler: Handler) -> &'static str {
     match handler {
         Handler::Internal => "internal",

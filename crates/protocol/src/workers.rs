@@ -6,33 +6,33 @@ use utoipa::ToSchema;
 
 use crate::time::At;
 
-/// What a worker asks for.
+/// A worker's request for tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
-    /// Who asks.
+    /// The name of the worker.
     #[schema(min_length = 1, max_length = 128)]
     pub worker: String,
-    /// From which home lanes: names or patterns. At least one, unless `ids` are given.
+    /// The home lanes: names or patterns. At least one, unless `ids` are set.
     #[serde(default)]
     pub lanes: Vec<String>,
-    /// These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without
+    /// Only those of these tasks that may run now, regardless of the order. At most 1000; without
     /// `lanes`, `kinds` and `max`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 1000)]
     pub ids: Vec<String>,
-    /// Of which kinds. Default: any.
+    /// The kinds. Default: any.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// At most so many. Default 1, at most 1000.
+    /// The largest number of tasks. Default 1, at most 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub max: Option<u32>,
-    /// How long to wait for work. Default 0, at most 60 000.
+    /// The longest wait for a task. Default 0, at most 60 000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60_000)]
     pub wait_ms: Option<u64>,
-    /// For how long without a sign of life. Default: as the lane says.
+    /// The lease without a heartbeat. Default: the setting of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub lease_ms: Option<u64>,
@@ -45,111 +45,111 @@ impl ClaimBody {
     }
 }
 
-/// What a worker got.
+/// The tasks that a worker claimed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimAnswer {
-    /// The tasks that are the worker's now.
+    /// The claimed tasks.
     pub tasks: Vec<ClaimedTask>,
 }
 
-/// A task that is a worker's until its lease lapses.
+/// A task that a worker holds until the lease lapses.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedTask {
-    /// Which task.
+    /// The task.
     pub id: String,
-    /// The conversation.
+    /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Its home lane.
     pub lane: String,
-    /// What sort of work it is.
+    /// The kind.
     pub kind: String,
-    /// What to do.
+    /// The payload.
     pub payload: Value,
-    /// Which attempt, counted from one.
+    /// The number of the attempt, counted from one.
     pub attempt: u32,
-    /// To be shown with everything that the worker reports.
+    /// The fence, for every report of the worker.
     pub fence: u64,
-    /// When it lapses without a sign of life.
+    /// When the lease lapses without a heartbeat.
     pub lease_until: At,
     /// How long the attempt may take.
     pub timeout_ms: Option<u64>,
-    /// How much of that is left.
+    /// The time that is left.
     pub remaining_ms: Option<u64>,
-    /// The trace that it belongs to.
+    /// The trace of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
 
-/// A sign of life.
+/// A heartbeat.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
-    /// Which attempt.
+    /// The fence of the attempt.
     pub fence: u64,
-    /// How far it is; told to whoever watches.
+    /// The progress, for clients that watch the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Value>,
-    /// Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation.
+    /// Whether the turn takes steering from now on. Only for turns of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes_steering: Option<bool>,
-    /// The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that
-    /// a lost answer loses nothing. Without it what is handed over counts as taken.
+    /// The ids of messages in `steering` that the attempt has taken, or an empty list. Other messages stay on offer, so that
+    /// a lost answer loses nothing. Without this field all messages in the answer count as taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steered: Option<Vec<String>>,
 }
 
-/// What a sign of life is answered with.
+/// The answer to a heartbeat.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatAnswer {
     /// When the lease lapses now.
     pub lease_until: At,
-    /// Whether to stop.
+    /// Whether the worker must stop.
     pub cancel_requested: bool,
-    /// What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not.
+    /// The texts of steering messages since the last heartbeat. For a worker that sends `steered`, all that it has not taken.
     pub steer: Vec<String>,
-    /// The same with the messages' ids.
+    /// The same messages with their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<SteeringView>,
 }
 
-/// Something that was said to a run.
+/// A message that steers a turn.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SteeringView {
-    /// The message, to be named when the run has taken it.
+    /// The id of the message, for `steered`.
     pub id: String,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// Who said it, as people know them.
+    /// The name of the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
 }
 
-/// How an attempt went.
+/// The end of an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteBody {
-    /// Which attempt.
+    /// The fence of the attempt.
     pub fence: u64,
-    /// Whether it succeeded.
+    /// Whether the attempt succeeded.
     pub success: bool,
-    /// What it produced.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Why it did not succeed.
+    /// The error of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether another attempt could help. Default true.
+    /// Whether a retry may help. Default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retryable: Option<bool>,
-    /// The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a
+    /// The ids of messages that the attempt has taken and not sent with a heartbeat. Messages that it never names wait for a
     /// turn of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<String>,
 }
 
 impl CompleteBody {
-    /// A success of which nothing else is said.
+    /// A success without a result.
     pub fn success(fence: u64) -> CompleteBody {
         CompleteBody { fence, success: true, result: None, error: None, retryable: None, steered: Vec::new() }
     }
@@ -158,94 +158,94 @@ impl CompleteBody {
 /// A task that waits for a worker.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExternalTask {
-    /// Which task.
+    /// The task.
     pub id: String,
-    /// The conversation.
+    /// The session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Its home lane.
     pub lane: String,
-    /// What sort of work it is.
+    /// The kind.
     pub kind: String,
-    /// What to do.
+    /// The payload.
     pub payload: Value,
-    /// How long an attempt may take.
+    /// The longest time of one attempt.
     pub timeout_ms: Option<u64>,
-    /// How long it may still wait.
+    /// The time until the wait times out.
     pub remaining_ms: Option<u64>,
-    /// Which attempt comes next, counted from one.
+    /// The number of the next attempt, counted from one.
     pub attempt: u32,
 }
 
-/// A worker that has work.
+/// A worker that holds tasks.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerView {
-    /// Who.
+    /// The id of the person.
     pub worker: String,
-    /// What it has.
+    /// The tasks of the worker.
     pub tasks: Vec<String>,
-    /// When the first of its leases lapses.
+    /// When its first lease lapses.
     pub lease_until: At,
-    /// When it was last heard of.
+    /// The last heartbeat.
     pub last_heartbeat: At,
-    /// Its leases, one for each task.
+    /// The leases, one for each task.
     pub leases: Vec<LeaseView>,
 }
 
-/// What a worker has of one task.
+/// The lease of a worker on one task.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeaseView {
-    /// Which task.
+    /// The task.
     pub task: String,
-    /// What sort of work it is.
+    /// The kind.
     pub kind: String,
-    /// Since when the worker has it.
+    /// When the worker claimed the task.
     pub started_at: At,
-    /// When the worker last said that it is at it.
+    /// The last heartbeat for this task.
     pub last_heartbeat: At,
     /// When the lease lapses.
     pub lease_until: At,
 }
 
-/// A task that could not be done.
+/// A dead letter: a task that failed for good.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetterView {
     /// The task.
     pub id: String,
     /// Its home lane.
     pub lane: String,
-    /// What sort of work it was.
+    /// The kind.
     pub kind: String,
-    /// What was to be done.
+    /// The payload.
     pub payload: Value,
-    /// What went wrong last.
+    /// The last error.
     pub error: String,
-    /// How many attempts there were.
+    /// The number of attempts.
     pub attempts: u32,
-    /// When it died.
+    /// When the task failed for good.
     pub at: At,
 }
 
-/// Which dead letters are meant: those that fit everything that is given; at least one thing must be.
+/// Which dead letters: those that match all fields. At least one field must be set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LettersSelector {
-    /// Of tasks with this home lane.
+    /// Tasks with this home lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
-    /// Of this kind.
+    /// Tasks of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Only counts them: nothing becomes of them.
+    /// Only counts the dead letters.
     #[serde(default, skip_serializing_if = "crate::tasks::is_false")]
     pub dry_run: bool,
 }
 
-/// What became of dead letters.
+/// The result for dead letters.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RedriveAnswer {
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// The new tasks, where some were made.
+    /// The new tasks of a redrive.
     pub tasks: Vec<String>,
 }

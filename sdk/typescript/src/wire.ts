@@ -2,49 +2,49 @@
 
 /** A task was accepted. */
 export interface AcceptedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Its kind. */
+  /** The kind. */
   kind: string;
-  /** The lanes that it named. */
+  /** The lanes, the home lane first. */
   lanes?: string[] | null;
-  /** Its own priority. */
+  /** The priority without boosts. */
   priority?: number | null;
   /** The task. */
   task_id?: string | null;
 }
 
-/** How a turn stood when it was accepted. */
+/** The state of a turn at acceptance. */
 export interface AcceptedExecution {
-  /** When it will probably start. */
+  /** The estimated time until the start. */
   eta_ms?: number | null;
   /** The task. */
   id: string;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
-  /** `running`, `queued`, or how it ended already. */
+  /** `running`, `queued`, or the end if the task has ended. */
   status: string;
 }
 
 /** A task that was accepted. */
 export interface AcceptedTask {
-  /** What has become of it: `memory`, `engine`, `disk` or `replicated`. */
+  /** How safely the task is stored: `memory`, `engine`, `disk` or `replicated`. */
   durability: string;
-  /** When it will probably start. */
+  /** The estimated time until the start. */
   eta_ms?: number | null;
-  /** Its id. */
+  /** The id. */
   id: string;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
-  /** An earlier request under the same key had brought it. */
+  /** Whether an earlier request with the same key submitted the task. */
   replayed?: boolean;
-  /** `running`, `queued`, or how it ended already. */
+  /** `running`, `queued`, or the end if the task has ended. */
   status: string;
 }
 
-/** A turn that was accepted and is not waited for. */
+/** A turn that was accepted, for a caller that does not wait. */
 export interface AcceptedTurn {
-  /** What has become of it: `memory`, `engine`, `disk` or `replicated`. */
+  /** How safely the task is stored: `memory`, `engine`, `disk` or `replicated`. */
   durability: string;
   /** The task. */
   execution: AcceptedExecution;
@@ -58,31 +58,31 @@ export interface AgentView {
   lane: string;
   /** Further lanes that its turns need. */
   lanes: string[];
-  /** How many may run at once. */
+  /** The largest number of tasks that run at once. */
   max_concurrency?: number | null;
-  /** How many may wait. */
+  /** The largest number of waiting tasks. */
   max_queued: number;
   /** Its name. */
   name: string;
-  /** What runs its turns: `command`, `url`, `external` or `echo`. */
+  /** What answers its turns: `command`, `url`, `external` or `echo`. */
   runner: string;
-  /** How many turns run. */
+  /** The number of running turns. */
   running: number;
   /** The lane of its stateless tasks. */
   task_lane: string;
-  /** How many wait. */
+  /** The number of waiting tasks. */
   waiting: number;
 }
 
-/** The line of a lane has grown over a threshold. */
+/** The number of waiting tasks in a lane exceeds a threshold. */
 export interface AlertEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The lane. */
   lane: string;
   /** `warning` or `critical`. */
   level: string;
-  /** How many tasks wait in it. */
+  /** The number of tasks that wait in the lane. */
   waiting: number;
 }
 
@@ -90,47 +90,47 @@ export type At = string;
 
 /** One attempt at a task. */
 export interface AttemptView {
-  /** When it was over. */
+  /** When the attempt ended. */
   ended_at?: At | null;
-  /** What went wrong. */
+  /** The error. */
   error?: string | null;
-  /** Which one, counted from one. */
+  /** The number, counted from one. */
   number: number;
-  /** `running`, `failed` when another followed it, or how it ended the task. */
+  /** `running`, `failed` if another attempt followed, or the end of the task. */
   outcome: string;
-  /** When it started, where that is known. */
+  /** When the attempt started, if known. */
   started_at?: At | null;
-  /** The worker that had it. */
+  /** The worker. */
   worker?: string | null;
 }
 
 /** One line of the audit log. */
 export interface AuditEntry {
-  /** What was done: `clear_queue`, `force_release`, … */
+  /** What was done, such as `clear_queue` or `force_release`. */
   action: string;
-  /** Who. */
+  /** The id of the person. */
   actor: string;
   /** When. */
   at: string;
-  /** More about it. */
+  /** Details. */
   details: unknown;
-  /** What sort of thing: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config`, `server`. */
+  /** What was changed: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config` or `server`. */
   event_type: string;
   /** The hash of this line. */
   hash: string;
-  /** Counted from one. */
+  /** The number, counted from one. */
   id: number;
-  /** The hash of the line before. */
+  /** The hash of the previous line. */
   prev: string;
   /** `info`, `warning` or `critical`. */
   severity: string;
-  /** To what. */
+  /** The name of what was changed. */
   target: string;
 }
 
-/** What came of the calls, in their order. */
+/** The results of the calls, in their order. */
 export interface BatchAnswer {
-  /** One for each call. */
+  /** One result for each call. */
   results: BatchResult[];
 }
 
@@ -148,27 +148,27 @@ export interface BatchRequest {
   calls: BatchCall[];
   /** The label of all calls. */
   group?: string | null;
-  /** The conversation. */
+  /** The session. */
   session: string;
 }
 
-/** What came of one call. */
+/** The result of one call. */
 export interface BatchResult {
-  /** Why it produced nothing. */
+  /** The error. */
   error?: Problem | null;
-  /** What it produced. */
+  /** The result. */
   result?: unknown;
-  /** Whether it was done. */
+  /** Whether the call completed. */
   success: boolean;
   /** The tool. */
   tool: string;
 }
 
-/** One thing that holds a task up. */
+/** One reason why a task waits. */
 export interface BlockerView {
-  /** How many. */
+  /** The number. */
   count?: number | null;
-  /** In one sentence. */
+  /** The reason in one sentence. */
   detail: string;
   /** `not_yet`, `after`, `backing_off`, `paused`, `rate_limited`, `session_busy`, `lane_full`, `reserved`, `unclaimed`, `behind`. */
   kind: string;
@@ -176,7 +176,7 @@ export interface BlockerView {
   lane?: string | null;
   /** Since when. */
   since?: At | null;
-  /** The tasks in the way. */
+  /** The tasks that hold the slots. */
   tasks?: string[];
   /** Until when. */
   until?: At | null;
@@ -184,19 +184,19 @@ export interface BlockerView {
 
 /** The priority of a task has changed. */
 export interface BoostedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Why: `waiting`, `deadline` or `caller`. */
+  /** The cause: `waiting`, `deadline` or `caller`. */
   by: string;
-  /** By how many levels. */
+  /** The number of levels. */
   levels?: number | null;
-  /** Its own priority now. */
+  /** The new priority without boosts. */
   priority?: number | null;
   /** The task. */
   task_id?: string | null;
 }
 
-/** What a cancellation found. */
+/** The result of a cancellation. */
 export interface CancelAnswer {
   /** The task. */
   id: string;
@@ -204,35 +204,35 @@ export interface CancelAnswer {
   status: string;
 }
 
-/** How many tasks were cancelled. */
+/** The number of cancelled tasks. */
 export interface CancelManyAnswer {
-  /** So many; of a dry run, so many would be. */
+  /** The number of tasks; for a dry run, the number that would be cancelled. */
   cancelled: number;
 }
 
-/** Which waiting tasks to cancel: those that fit everything that is given; at least one thing must be. */
+/** Which waiting tasks to cancel: those that match all fields. At least one field must be set. */
 export interface CancelManyRequest {
-  /** Only counts them: nothing is cancelled. */
+  /** Only counts the tasks. */
   dry_run?: boolean;
-  /** They carry this label. */
+  /** Tasks with this label. */
   group?: string | null;
-  /** They are of this kind. */
+  /** Tasks of this kind. */
   kind?: string | null;
-  /** They name this lane. */
+  /** Tasks that name this lane. */
   lane?: string | null;
-  /** This task asked for them. */
+  /** Tasks that this task submitted. */
   parent?: string | null;
-  /** They are turns of this conversation. */
+  /** Turns of this session. */
   session?: string | null;
 }
 
 /** A task was cancelled. */
 export interface CancelledEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** `CANCELLED`. */
   code: string;
-  /** Why. */
+  /** The reason. */
   reason: string;
   /** The task. */
   task_id?: string | null;
@@ -240,103 +240,103 @@ export interface CancelledEvent {
 
 /** The numbers of a lane have changed. */
 export interface ChangedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The lane. */
   lane: string;
-  /** How many may run in it; none: any number. */
+  /** The largest number of tasks that run at once; `null` if there is no limit. */
   max_concurrent?: number | null;
-  /** How many tasks run in it. */
+  /** The number of running tasks. */
   running: number;
-  /** How many tasks wait in it. */
+  /** The number of tasks that wait in the lane. */
   waiting: number;
 }
 
-/** What became of a turn that was waited for. */
+/** The answer to a request that waited for the end of its turn. */
 export interface ChatAnswer {
-  /** How it went. */
+  /** The course of the turn. */
   execution: ExecutionSummary;
-  /** What the agent answered. */
+  /** The agent's answer. */
   response: unknown;
 }
 
-/** One turn of a conversation, or one stateless task, to ask of an agent. */
+/** A request to an agent: a turn of a session, or a stateless task. */
 export interface ChatRequest {
-  /** When it is too late to start, counted from acceptance. */
+  /** The latest start, counted from acceptance. */
   deadline_ms?: number | null;
-  /** What is asked. */
+  /** The message to the agent. */
   message: string;
-  /** Passed on to the agent. */
+  /** The server passes it on to the agent. */
   metadata?: unknown;
-  /** Passed on to the agent. */
+  /** The server passes it on to the agent. */
   model?: string | null;
   /** 0 to 9, or `user`, `schedule`, `agent`, `background`. */
   priority?: PriorityRequest | null;
-  /** The conversation. Default: the agent's own. */
+  /** The session. Default: the agent's own session. */
   session?: string | null;
-  /** How long an attempt may take. */
+  /** The longest time of one attempt. */
   timeout_ms?: number | null;
-  /** For whom a token speaks that may speak for others. */
+  /** The person on whose behalf the token sends the request. The token must be allowed to speak for others. */
   user?: UserRef | null;
-  /** How long it may wait; 0: it starts now or is refused. */
+  /** The longest time in the queue. With 0 the task starts at once or is refused. */
   wait_timeout_ms?: number | null;
 }
 
-/** What a worker got. */
+/** The tasks that a worker claimed. */
 export interface ClaimAnswer {
-  /** The tasks that are the worker's now. */
+  /** The claimed tasks. */
   tasks: ClaimedTask[];
 }
 
-/** What a worker asks for. */
+/** A worker's request for tasks. */
 export interface ClaimBody {
-  /** These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without `lanes`, `kinds` and `max`. */
+  /** Only those of these tasks that may run now, regardless of the order. At most 1000; without `lanes`, `kinds` and `max`. */
   ids?: string[];
-  /** Of which kinds. Default: any. */
+  /** The kinds. Default: any. */
   kinds?: string[];
-  /** From which home lanes: names or patterns. At least one, unless `ids` are given. */
+  /** The home lanes: names or patterns. At least one, unless `ids` are set. */
   lanes?: string[];
-  /** For how long without a sign of life. Default: as the lane says. */
+  /** The lease without a heartbeat. Default: the setting of the lane. */
   lease_ms?: number | null;
-  /** At most so many. Default 1, at most 1000. */
+  /** The largest number of tasks. Default 1, at most 1000. */
   max?: number | null;
-  /** How long to wait for work. Default 0, at most 60 000. */
+  /** The longest wait for a task. Default 0, at most 60 000. */
   wait_ms?: number | null;
-  /** Who asks. */
+  /** The name of the worker. */
   worker: string;
 }
 
-/** A task that is a worker's until its lease lapses. */
+/** A task that a worker holds until the lease lapses. */
 export interface ClaimedTask {
-  /** Which attempt, counted from one. */
+  /** The number of the attempt, counted from one. */
   attempt: number;
-  /** To be shown with everything that the worker reports. */
+  /** The fence, for every report of the worker. */
   fence: number;
-  /** Which task. */
+  /** The task. */
   id: string;
-  /** What sort of work it is. */
+  /** The kind. */
   kind: string;
   /** Its home lane. */
   lane: string;
-  /** When it lapses without a sign of life. */
+  /** When the lease lapses without a heartbeat. */
   lease_until: At;
-  /** What to do. */
+  /** The payload. */
   payload: unknown;
-  /** How much of that is left. */
+  /** The time that is left. */
   remaining_ms?: number | null;
-  /** The conversation. */
+  /** The session. */
   session?: string | null;
   /** How long the attempt may take. */
   timeout_ms?: number | null;
-  /** The trace that it belongs to. */
+  /** The trace of the task. */
   traceparent?: string | null;
 }
 
-/** What clearing an agent's line did. */
+/** The result of clearing an agent's queue. */
 export interface ClearedQueue {
   /** The agent. */
   agent: string;
-  /** How many had waited. */
+  /** The number of cancelled tasks. */
   cleared_count: number;
   /** `cleared`. */
   status: string;
@@ -347,45 +347,45 @@ export type ClientEvent = { data: AcceptedEvent; event: "accepted" } | { data: P
 
 export type Code = string;
 
-/** How an attempt went. */
+/** The end of an attempt. */
 export interface CompleteBody {
-  /** Why it did not succeed. */
+  /** The error of a failure. */
   error?: string | null;
-  /** Which attempt. */
+  /** The fence of the attempt. */
   fence: number;
-  /** What it produced. */
+  /** The result. */
   result?: unknown;
-  /** Whether another attempt could help. Default true. */
+  /** Whether a retry may help. Default true. */
   retryable?: boolean | null;
-  /** The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a turn of their own. */
+  /** The ids of messages that the attempt has taken and not sent with a heartbeat. Messages that it never names wait for a turn of their own. */
   steered?: string[];
-  /** Whether it succeeded. */
+  /** Whether the attempt succeeded. */
   success: boolean;
 }
 
 /** A task succeeded. */
 export interface CompletedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** What it produced. */
+  /** The result. */
   result: unknown;
   /** The task. */
   task_id?: string | null;
 }
 
-/** One value that holds. */
+/** A value in force. */
 export interface ConfigValue {
-  /** The block, as people write it; empty at the top. */
+  /** The block, as in the file; empty at the top level. */
   block: string;
   /** The key. */
   key: string;
-  /** Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`. */
+  /** The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`. */
   source: string;
   /** The value, without secrets. */
   value: string;
 }
 
-/** What holds, and where each value comes from. */
+/** The configuration in force, and where each value comes from. */
 export interface ConfigView {
   /** Every value. */
   values: ConfigValue[];
@@ -393,53 +393,53 @@ export interface ConfigView {
 
 /** Settings changed. */
 export interface ConfiguredEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The names and patterns of the lanes. */
   lanes: string[];
 }
 
-/** A token that was just made. */
+/** A new token. */
 export interface CreatedToken {
-  /** When it was made. */
+  /** When the token was created. */
   created_at: At;
-  /** The part before the dot. */
+  /** The part of the token before the dot. */
   id: string;
-  /** What it may do. */
+  /** The scopes. */
   scopes: Scope[];
-  /** Whether it may say for whom it asks. */
+  /** Whether the token may send requests on behalf of other people. */
   speaks_for_others: boolean;
-  /** Who uses it. */
+  /** The user of the token. */
   subject: string;
-  /** The token: `id.secret`. It is told this once; only a hash of the secret is kept. */
+  /** The token: `id.secret`. Only this answer holds it; the server keeps a hash of the secret. */
   token: string;
 }
 
-/** A task that could not be done. */
+/** A dead letter: a task that failed for good. */
 export interface DeadLetterView {
-  /** When it died. */
+  /** When the task failed for good. */
   at: At;
-  /** How many attempts there were. */
+  /** The number of attempts. */
   attempts: number;
-  /** What went wrong last. */
+  /** The last error. */
   error: string;
   /** The task. */
   id: string;
-  /** What sort of work it was. */
+  /** The kind. */
   kind: string;
   /** Its home lane. */
   lane: string;
-  /** What was to be done. */
+  /** The payload. */
   payload: unknown;
 }
 
 /** A task failed for good. */
 export interface DeadLetteredEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** How many attempts it had. */
+  /** The number of attempts. */
   attempts: number;
-  /** What went wrong. */
+  /** The error. */
   error: string;
   /** The task. */
   task_id?: string | null;
@@ -447,7 +447,7 @@ export interface DeadLetteredEvent {
 
 /** More of the text that an attempt produces. */
 export interface DeltaEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The task. */
   task_id?: string | null;
@@ -457,35 +457,35 @@ export interface DeltaEvent {
 
 /** A task ended by the clock. */
 export interface EndedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Why: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`. */
+  /** The cause: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`. */
   code: string;
   /** The task. */
   task_id?: string | null;
 }
 
-/** One turn in an agent's line. */
+/** A turn in an agent's queue. */
 export interface Execution {
-  /** With what waiting and its deadline have added. */
+  /** The priority with the boosts of waiting and of the deadline. */
   effective_priority: number;
   /** The task. */
   id: string;
-  /** What was asked. */
+  /** The message. */
   message: string;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
-  /** Its own priority. */
+  /** The priority without boosts. */
   priority: number;
-  /** When it was accepted. */
+  /** When the task was accepted. */
   queued_at: At;
-  /** Who asked: `user`, `schedule`, `agent`, `background`. */
+  /** The source of the task: `user`, `schedule`, `agent` or `background`. */
   source: string;
-  /** Which agent asked. */
+  /** The agent that sent the request. */
   source_agent?: string | null;
-  /** Their address. */
+  /** The email address. */
   source_user_email?: string | null;
-  /** Who asked. */
+  /** The source of the request. */
   source_user_id?: string | null;
   /** When it started. */
   started_at?: At | null;
@@ -493,31 +493,31 @@ export interface Execution {
   status: string;
 }
 
-/** How a turn went. */
+/** The course of a turn. */
 export interface ExecutionSummary {
-  /** Which attempt that was. */
+  /** The number of the last attempt. */
   attempt: number;
   /** The task. */
   id: string;
-  /** How it stood when it was accepted: `running` or `queued:N`. */
+  /** The state at acceptance: `running` or `queued:N`. */
   queue_status: string;
-  /** How long the last attempt took. */
+  /** The duration of the last attempt. */
   run_ms: number;
-  /** From acceptance to the start of the last attempt. */
+  /** The time from acceptance to the start of the last attempt. */
   wait_ms: number;
-  /** Whether it had to wait. */
+  /** Whether the task waited. */
   was_queued: boolean;
 }
 
 /** Why a task waits. */
 export interface ExplainView {
-  /** What holds it up, the most certain first. */
+  /** The blockers, the most certain first. */
   blockers: BlockerView[];
-  /** When it will probably start. */
+  /** The estimated time until the start. */
   eta_ms?: number | null;
   /** The task. */
   id: string;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
   /** `queued`, `running`, `retrying`. */
   status: string;
@@ -525,9 +525,9 @@ export interface ExplainView {
 
 /** A worker has finished a task. */
 export interface ExternalCompletedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Whether it succeeded. */
+  /** Whether the attempt succeeded. */
   success: boolean;
   /** The task. */
   task_id?: string | null;
@@ -535,11 +535,11 @@ export interface ExternalCompletedEvent {
 
 /** A task waits for a worker. */
 export interface ExternalPendingEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Its kind. */
+  /** The kind. */
   kind: string;
-  /** Its home lane. */
+  /** The home lane. */
   lane: string;
   /** The task. */
   task_id?: string | null;
@@ -547,31 +547,31 @@ export interface ExternalPendingEvent {
 
 /** A task that waits for a worker. */
 export interface ExternalTask {
-  /** Which attempt comes next, counted from one. */
+  /** The number of the next attempt, counted from one. */
   attempt: number;
-  /** Which task. */
+  /** The task. */
   id: string;
-  /** What sort of work it is. */
+  /** The kind. */
   kind: string;
   /** Its home lane. */
   lane: string;
-  /** What to do. */
+  /** The payload. */
   payload: unknown;
-  /** How long it may still wait. */
+  /** The time until the wait times out. */
   remaining_ms?: number | null;
-  /** The conversation. */
+  /** The session. */
   session?: string | null;
-  /** How long an attempt may take. */
+  /** The longest time of one attempt. */
   timeout_ms?: number | null;
 }
 
 /** A task failed. */
 export interface FailedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** `RUN_FAILED`, or `LOST` if its owner died. */
   code: string;
-  /** What went wrong. */
+  /** The error. */
   error: string;
   /** The task. */
   task_id?: string | null;
@@ -579,67 +579,67 @@ export interface FailedEvent {
 
 /** Events are missing here. */
 export interface GapEvent {
-  /** How many; `null` if the server does not know. */
+  /** The number of missing events; `null` if the server does not know. */
   missed?: number | null;
 }
 
 /** A task of a group was accepted or has ended. */
 export interface GroupEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** How many of its tasks have ended, failed ones counted. */
+  /** The number of tasks that have ended, failed ones included. */
   done: number;
-  /** How many ended otherwise than completed. */
+  /** The number of tasks that ended without completing. */
   failed: number;
   /** The group. */
   group: string;
-  /** How many tasks it has. */
+  /** The number of tasks. */
   total: number;
 }
 
-/** How tasks with one label stand. */
+/** The tasks with one label. */
 export interface GroupView {
-  /** How many have ended, failed ones counted. */
+  /** The number of tasks that have ended, failed ones included. */
   done: number;
-  /** How many ended otherwise than completed. */
+  /** The number of tasks that ended without completing. */
   failed: number;
-  /** How many there are. */
+  /** The number of tasks. */
   total: number;
 }
 
 /** Whether the server is alive. */
 export interface Health {
-  /** How many may run at once; `null`: any number. */
+  /** The largest number of tasks that run at once; `null` if there is no limit. */
   limit?: number | null;
-  /** How many tasks run. */
+  /** The number of running tasks. */
   running: number;
   /** `ok`. */
   status: string;
-  /** How many wait. */
+  /** The number of waiting tasks. */
   waiting: number;
 }
 
-/** What a sign of life is answered with. */
+/** The answer to a heartbeat. */
 export interface HeartbeatAnswer {
-  /** Whether to stop. */
+  /** Whether the worker must stop. */
   cancel_requested: boolean;
   /** When the lease lapses now. */
   lease_until: At;
-  /** What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not. */
+  /** The texts of steering messages since the last heartbeat. For a worker that sends `steered`, all that it has not taken. */
   steer: string[];
-  /** The same with the messages' ids. */
+  /** The same messages with their ids. */
   steering?: SteeringView[];
 }
 
-/** A sign of life. */
+/** A heartbeat. */
 export interface HeartbeatBody {
-  /** Which attempt. */
+  /** The fence of the attempt. */
   fence: number;
-  /** How far it is; told to whoever watches. */
+  /** The progress, for clients that watch the task. */
   progress?: unknown;
-  /** The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that a lost answer loses nothing. Without it what is handed over counts as taken. */
+  /** The ids of messages in `steering` that the attempt has taken, or an empty list. Other messages stay on offer, so that a lost answer loses nothing. Without this field all messages in the answer count as taken. */
   steered?: string[] | null;
-  /** Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation. */
+  /** Whether the turn takes steering from now on. Only for turns of a session. */
   takes_steering?: boolean | null;
 }
 
@@ -647,39 +647,39 @@ export interface HeartbeatBody {
 export interface HistoryPoint {
   /** When. */
   at: At;
-  /** How much. */
+  /** The value. */
   value: number;
 }
 
 /** Points of a chart. */
 export interface HistoryPoints {
-  /** Of `refused`: the points of each code by itself. */
+  /** For the metric `refused`: the points of each code. */
   by_code?: Record<string, HistoryPoint[]>;
-  /** Of which lane. */
+  /** The lane. */
   lane: string;
-  /** What was measured. */
+  /** The metric. */
   metric: string;
   /** The points, the oldest first. */
   points: HistoryPoint[];
-  /** How far back: `5m`, `1h` or `24h`. */
+  /** The range: `5m`, `1h` or `24h`. */
   range: string;
-  /** How far points are apart; the newest may be nearer. */
+  /** The time between two points. The newest point may come sooner. */
   step_ms: number;
 }
 
-/** What lanes have seen. */
+/** The counters of lanes. */
 export interface LaneCounters {
   /** Tasks accepted. */
   accepted: number;
   /** Tasks that were cancelled. */
   cancelled: number;
-  /** Tasks that ended well. */
+  /** Tasks that completed. */
   completed: number;
   /** Tasks that failed or took too long. */
   failed: number;
   /** Tasks whose lease lapsed and that did not run again. */
   lost: number;
-  /** Attempts that were followed by another. */
+  /** Attempts that were followed by another attempt. */
   retried: number;
   /** Attempts started. */
   started: number;
@@ -689,165 +689,165 @@ export interface LaneCounters {
 
 /** An event of a lane. */
 export interface LaneEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The lane. */
   lane: string;
 }
 
-/** How a lane stands. */
+/** The state of a lane. */
 export interface LaneNumbers {
-  /** The worst alert about its line that is not over: `warning` or `critical`. */
+  /** The alert in force: `warning` or `critical`. */
   alert?: string | null;
-  /** What the lanes of its block have seen together. */
+  /** The counters of all lanes with this label. */
   counters: LaneCounters;
-  /** Nothing new is accepted. */
+  /** Whether the lane accepts no tasks. */
   draining: boolean;
-  /** The block or pattern that speaks for it, under which it is counted. */
+  /** The block or pattern with its settings. Metrics count the lane under this label. */
   label: string;
   /** Its name. */
   lane: string;
-  /** How many slots it has. */
+  /** The number of slots. */
   max_concurrency?: number | null;
-  /** How many may wait. */
+  /** The largest number of waiting tasks. */
   max_queued: number;
-  /** Nothing starts. */
+  /** Whether the lane starts no tasks. */
   paused: boolean;
-  /** How many wait for their next attempt's time. */
+  /** The number of tasks that wait for the time of their next attempt. */
   retrying: number;
-  /** Of each attempt. */
+  /** The durations of attempts. */
   run: Percentiles;
-  /** How many of its slots are taken. */
+  /** The number of taken slots. */
   running: number;
-  /** Everything that is set, by name. */
+  /** All settings, by name. */
   settings: Record<string, unknown>;
-  /** From joining the line to each start. */
+  /** The waiting times before each start. */
   wait: Percentiles;
-  /** How many tasks wait. */
+  /** The number of waiting tasks. */
   waiting: number;
 }
 
-/** What a worker has of one task. */
+/** The lease of a worker on one task. */
 export interface LeaseView {
-  /** What sort of work it is. */
+  /** The kind. */
   kind: string;
-  /** When the worker last said that it is at it. */
+  /** The last heartbeat for this task. */
   last_heartbeat: At;
   /** When the lease lapses. */
   lease_until: At;
-  /** Since when the worker has it. */
+  /** When the worker claimed the task. */
   started_at: At;
-  /** Which task. */
+  /** The task. */
   task: string;
 }
 
-/** Which dead letters are meant: those that fit everything that is given; at least one thing must be. */
+/** Which dead letters: those that match all fields. At least one field must be set. */
 export interface LettersSelector {
-  /** Only counts them: nothing becomes of them. */
+  /** Only counts the dead letters. */
   dry_run?: boolean;
-  /** Of this kind. */
+  /** Tasks of this kind. */
   kind?: string | null;
-  /** Of tasks with this home lane. */
+  /** Tasks with this home lane. */
   lane?: string | null;
 }
 
-/** Who asks, as the server sees it. */
+/** The caller, as the server sees it. */
 export interface Me {
-  /** What the caller may do, everything that a wider scope brings included. */
+  /** The scopes of the caller, with those that a wider scope includes. */
   scopes: Scope[];
-  /** Who uses the token; `local` where there are no tokens. */
+  /** The user of the token; `local` if the server has no tokens. */
   subject: string;
 }
 
-/** What became of a message when it was sent. */
+/** The outcome of sending a message. */
 export interface MessageAnswer {
-  /** The message; of a `duplicate`, the one that was taken. */
+  /** The message; for a `duplicate`, the accepted one. */
   id: string;
   /** `started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`. */
   outcome: string;
-  /** Its place in the session's line, counted from one. */
+  /** The position among the waiting messages, counted from one. */
   position?: number | null;
-  /** What a directive answers; of a `duplicate`, what was answered then. */
+  /** The answer to a directive; for a `duplicate`, the answer to the accepted message. */
   reply?: string | null;
-  /** The turn that it started, was put into, or interrupted. */
+  /** The turn that the message started, steers or interrupted. */
   task_id?: string | null;
   /** Whether the sender should see typing. */
   typing: boolean;
 }
 
-/** A message to a session was accepted or has come to its end. */
+/** A message to a session was accepted or has ended. */
 export interface MessageEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** More about its end. */
+  /** The rule, reason or error of the end. */
   detail?: string | null;
   /** The message. */
   message_id: string;
-  /** What became of it. */
+  /** The outcome. */
   outcome: string;
   /** The key of the session. */
   session: string;
   /** The turn that answered it. */
   task_id?: string | null;
-  /** An answer is on its way. */
+  /** Whether the sender should see typing. */
   typing?: boolean | null;
 }
 
 /** A message to a session. */
 export interface MessageRequest {
-  /** By which account. */
+  /** The account on the channel. */
   account?: string | null;
-  /** Who answers. */
+  /** The agent that answers. */
   agent: string;
-  /** How many messages may wait. */
+  /** The largest number of waiting messages. */
   cap?: number | null;
-  /** Where it came from. */
+  /** The channel that the message came from. */
   channel?: string | null;
-  /** How long it must have been quiet. */
+  /** How long the session must be quiet before the turn starts. */
   debounce_ms?: number | null;
-  /** Which go when there are more. */
+  /** Which messages the server drops if there are more. */
   drop?: string | null;
-  /** It is worth nothing later: dropped when the session is busy. */
+  /** Whether the server drops the message if the session is busy. */
   heartbeat?: boolean | null;
-  /** After how long the turn starts although it is not quiet. */
+  /** The longest wait for a quiet session. */
   max_wait_ms?: number | null;
-  /** The channel's own id of the message: the same one twice is one message. */
+  /** The channel's own id of the message. The server accepts each id once. */
   message_id?: string | null;
-  /** What happens if the session is busy. */
+  /** The mode: what happens if the session is busy. */
   mode?: string | null;
-  /** What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`. */
+  /** What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`. */
   otherwise?: string | null;
-  /** What the sender may do. */
+  /** The permissions of the sender. */
   permissions?: string[] | null;
-  /** Who said it. */
+  /** The id of the sender. */
   sender?: string | null;
-  /** As people know them. */
+  /** The name of the sender. */
   sender_name?: string | null;
-  /** What is said. */
+  /** The text. */
   text: string;
-  /** In which thread. */
+  /** The thread on the channel. */
   thread?: string | null;
-  /** Where the answer goes. */
+  /** The recipient of the answer. */
   to?: string | null;
-  /** The turn that it means to steer. */
+  /** The turn that the message steers. */
   turn_id?: string | null;
 }
 
-/** A message that waits. */
+/** A message. */
 export interface MessageView {
-  /** Who answers. */
+  /** The agent that answers. */
   agent: string;
-  /** When it was accepted. */
+  /** When the task was accepted. */
   at: At;
-  /** Where it came from. */
+  /** The channel that the message came from. */
   channel?: string | null;
-  /** Why it was set aside. */
+  /** Why the message was parked. */
   error?: string | null;
-  /** Its id. */
+  /** The id. */
   id: string;
-  /** The name to show. */
+  /** The name of the sender. */
   sender_name?: string | null;
-  /** What is said. */
+  /** The text. */
   text: string;
 }
 
@@ -857,67 +857,67 @@ export interface MoveRequest {
   before?: string | null;
 }
 
-/** A schedule to make. */
+/** A schedule to create. */
 export interface NewSchedule {
-  /** Who is asked. */
+  /** The agent. */
   agent: string;
-  /** What happens about firings that were missed while the server was down: `skip` (the default) or `one`. */
+  /** What follows firings that were missed while the server was down: `skip` (the default) or `one`. */
   catch_up?: string | null;
-  /** When: five or six fields of cron, or `@daily` and the like. */
+  /** Five or six fields of cron, or a word such as `@daily`. */
   cron: string;
-  /** Whether it fires. Default true. */
+  /** Whether the schedule fires. Default true. */
   enabled?: boolean | null;
-  /** What is asked. */
+  /** The message to the agent. */
   message: string;
   /** Its name. */
   name: string;
-  /** In which conversation. Default: the agent's own. */
+  /** The session. Default: the agent's own session. */
   session?: string | null;
-  /** In which time zone. Default `UTC`. */
+  /** The time zone. Default `UTC`. */
   timezone?: string | null;
 }
 
-/** A token to make. */
+/** A token to create. */
 export interface NewToken {
-  /** What it may do. */
+  /** The scopes. */
   scopes: Scope[];
-  /** Whether it may say for whom it asks. */
+  /** Whether the token may send requests on behalf of other people. */
   speaks_for_others?: boolean;
-  /** Who uses it: stands in the audit log and in the tasks that it asks for. */
+  /** The user of the token. The audit log and the tasks of the token name it. */
   subject: string;
 }
 
 /** A task has waited for a while. */
 export interface NoticeEvent {
-  /** How many tasks are ahead of it. */
+  /** The number of tasks before it. */
   ahead: number;
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The task. */
   task_id?: string | null;
-  /** How long. */
+  /** How long the task has waited. */
   waited_ms: number;
 }
 
 /** Durations, in milliseconds. */
 export interface Percentiles {
-  /** How many were measured. */
+  /** The number of measurements. */
   count: number;
-  /** Half are not longer. */
+  /** The median. */
   p50_ms?: number | null;
-  /** 90 % are not longer. */
+  /** The 90th percentile. */
   p90_ms?: number | null;
-  /** 99 % are not longer. */
+  /** The 99th percentile. */
   p99_ms?: number | null;
 }
 
-/** Where a task stands in line. */
+/** The position of a waiting task. */
 export interface PlaceEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** When it will probably start. */
+  /** The estimated time until the start. */
   eta_ms?: number | null;
-  /** Its place in the line of its home lane, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
   /** The task. */
   task_id?: string | null;
@@ -925,57 +925,57 @@ export interface PlaceEvent {
 
 /** A lane is under pressure. */
 export interface PressureEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The lane. */
   lane: string;
-  /** How many tasks wait in it. */
+  /** The number of tasks that wait in the lane. */
   waiting: number;
 }
 
 export type PriorityRequest = number | "user" | "schedule" | "agent" | "background";
 
-/** Why something was refused or did not succeed, and what to do next. `reason`, `taskId`, `error`, `agent` and `message` say the same things under names that clients of other servers know. */
+/** Why a request was refused or a task failed, and what to do next. `reason`, `taskId`, `error`, `agent` and `message` repeat other fields under names that clients of other servers know. */
 export interface Problem {
-  /** The agent that was asked. */
+  /** The agent. */
   agent?: string | null;
-  /** What sort of refusal it is. */
+  /** The code of the refusal. */
   code: Code;
-  /** The task that has held a slot of the lane for longest. */
+  /** The longest-running task in the lane. */
   current_task_id?: string | null;
   /** One sentence about this refusal. */
   detail: string;
-  /** The title, in the words of the refusal. */
+  /** The title of this refusal. */
   error: string;
   /** The lane that refused. */
   lane?: string | null;
-  /** How many it has. */
+  /** The number of slots of the lane. */
   max_concurrency?: number | null;
-  /** How many may. */
+  /** The largest number of tasks that may wait in the lane. */
   max_queued?: number | null;
-  /** As `detail`. */
+  /** The same as `detail`. */
   message: string;
-  /** `setup` before it ran, `run` after. */
+  /** `setup` before the task ran, `run` after. */
   phase: string;
-  /** How many tasks wait in it. */
+  /** The number of tasks that wait in the lane. */
   queue_length?: number | null;
   /** The code, or why a task was cancelled. */
   reason: string;
-  /** When to come back, in whole seconds, rounded up. */
+  /** The time until the next try, in whole seconds, rounded up. */
   retry_after?: number | null;
-  /** When to come back, in milliseconds. */
+  /** The time until the next try, in milliseconds. */
   retry_after_ms?: number | null;
-  /** Whether asking again, unchanged, could help. */
+  /** Whether the same request may succeed later. */
   retryable: boolean;
-  /** How many of its slots are taken. */
+  /** The number of taken slots. */
   running?: number | null;
   /** The status of the HTTP answer. */
   status: number;
-  /** As `task_id`. */
+  /** The same as `task_id`. */
   taskId?: string | null;
-  /** The task that this is about. */
+  /** The task. */
   task_id?: string | null;
-  /** A few words, the same for every refusal with this code. */
+  /** A title, the same for every refusal with this code. */
   title: string;
   /** `urn:laneway:problem:<slug>`. */
   type: string;
@@ -983,7 +983,7 @@ export interface Problem {
 
 /** The progress that an attempt reports, or what a request to cancel found. */
 export interface ProgressEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** What a request to cancel found, on a WebSocket. */
   cancel?: string | null;
@@ -993,19 +993,19 @@ export interface ProgressEvent {
   task_id?: string | null;
 }
 
-/** How the line of an agent stands. */
+/** The queue of an agent. */
 export interface QueueView {
   /** The agent. */
   agent_name: string;
-  /** The turn that has run for longest. */
+  /** The longest-running turn. */
   current_execution?: Execution | null;
   /** Whether a turn runs. */
   is_busy: boolean;
-  /** How many wait. */
+  /** The number of waiting tasks. */
   queue_length: number;
-  /** Those that wait, in order. */
+  /** The waiting turns, in order. */
   queued_executions: Execution[];
-  /** All that run, the longest first. */
+  /** All running turns, the longest-running first. */
   running_executions?: Execution[];
 }
 
@@ -1015,31 +1015,31 @@ export interface Readiness {
   status: string;
 }
 
-/** What became of a message. */
+/** The state of a message. */
 export interface Receipt {
-  /** By which rule, for which reason, with which error. */
+  /** The rule, reason or error of the end. */
   detail?: string | null;
-  /** Whether that is its end, which never changes. One that was `steered` has not ended before its turn has. */
+  /** Whether the message has ended. A `steered` message ends with its turn. */
   ended: boolean;
   /** The message. */
   id: string;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
   /** `waiting`, `steering`, `in_turn`, `delivered`, `steered`, `dropped`, `cancelled` or `set_aside`. */
   status: string;
-  /** In which turn. */
+  /** The turn. */
   task_id?: string | null;
 }
 
-/** What became of dead letters. */
+/** The result for dead letters. */
 export interface RedriveAnswer {
-  /** How many. */
+  /** The number. */
   count: number;
-  /** The new tasks, where some were made. */
+  /** The new tasks of a redrive. */
   tasks: string[];
 }
 
-/** What releasing an agent by force did. */
+/** The result of releasing an agent by force. */
 export interface ReleasedQueue {
   /** The agent. */
   agent: string;
@@ -1047,23 +1047,23 @@ export interface ReleasedQueue {
   released: string[];
   /** `released`. */
   status: string;
-  /** That the old runs may still be going. */
+  /** A warning that the old attempts may still run. */
   warning: string;
-  /** Whether something ran. */
+  /** Whether a task was running. */
   was_running: boolean;
 }
 
-/** What follows a failure. */
+/** The retries after a failure. */
 export interface RetryRequest {
-  /** Fixed: before each retry. Default 1000. */
+  /** Fixed: the delay before each retry. Default 1000. */
   fixed_delay_ms?: number | null;
-  /** Exponential: before the first retry; it doubles each time. Default 100. */
+  /** Exponential: the delay before the first retry, which doubles each time. Default 100. */
   initial_delay_ms?: number | null;
-  /** Spreads each delay over its upper half. Default false. */
+  /** Chooses each delay at random from its upper half. Default false. */
   jitter?: boolean | null;
-  /** No delay is longer. Default 30 000. */
+  /** The longest delay. Default 30 000. */
   max_delay_ms?: number | null;
-  /** How many attempts may follow the first. Default 3. */
+  /** The largest number of retries. Default 3. */
   max_retries?: number | null;
   /** `none`, `fixed` or `exponential` (the default). */
   strategy?: string | null;
@@ -1071,43 +1071,43 @@ export interface RetryRequest {
 
 /** An attempt is over and another follows. */
 export interface RetryingEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The attempt that is over. */
   attempt?: number | null;
-  /** How long the task rests before it waits again. */
+  /** The delay before the next attempt. */
   delay_ms: number;
-  /** What went wrong. */
+  /** The error. */
   error: string;
   /** The task. */
   task_id?: string | null;
 }
 
-/** A change of a schedule; what is left out stays. */
+/** A change of a schedule. Fields that the body leaves out stay. */
 export interface ScheduleChange {
-  /** Who is asked. */
+  /** The agent. */
   agent?: string | null;
   /** `skip` or `one`. */
   catch_up?: string | null;
   /** When. */
   cron?: string | null;
-  /** Whether it fires. */
+  /** Whether the schedule fires. */
   enabled?: boolean | null;
-  /** What is asked. */
+  /** The message to the agent. */
   message?: string | null;
-  /** In which conversation. */
+  /** The session. */
   session?: string | null;
-  /** In which time zone. */
+  /** The time zone. */
   timezone?: string | null;
 }
 
 /** A schedule fired. */
 export interface ScheduleFiredEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** For which moment. */
+  /** The moment of the firing. */
   due_at: string;
-  /** Why it was refused. */
+  /** Why the task was refused. */
   error?: string | null;
   /** The name of the schedule. */
   schedule: string;
@@ -1119,76 +1119,76 @@ export interface ScheduleFiredEvent {
 
 /** One firing of a schedule. */
 export interface ScheduleRun {
-  /** For which moment. */
+  /** The moment of the firing. */
   due_at: string;
-  /** Why it was refused or did not succeed. */
+  /** Why the task was refused or failed. */
   error?: string | null;
   /** When it fired. */
   fired_at: string;
-  /** `running`, how the task ended, or `failed` when it was refused. */
+  /** `running`, the end of the task, or `failed` if it was refused. */
   status: string;
   /** The task. */
   task_id?: string | null;
-  /** By the clock, to make up for missed ones, or because somebody asked: `clock`, `catch_up`, `manual`. */
+  /** The cause: `clock`, `catch_up` for missed firings, or `manual`. */
   trigger: string;
 }
 
 /** A schedule. */
 export interface ScheduleView {
-  /** Who is asked. */
+  /** The agent. */
   agent: string;
   /** `skip` or `one`. */
   catch_up: string;
   /** When. */
   cron: string;
-  /** Whether it fires. */
+  /** Whether the schedule fires. */
   enabled: boolean;
   /** The last firing. */
   last_run?: ScheduleRun | null;
-  /** What is asked. */
+  /** The message to the agent. */
   message: string;
   /** Its name. */
   name: string;
   /** The next firings. */
   next_runs: At[];
-  /** Whether it comes from the configuration file or from the API. */
+  /** The origin: `file` or `api`. */
   origin: string;
-  /** In which conversation. */
+  /** The session. */
   session?: string | null;
-  /** In which time zone. */
+  /** The time zone. */
   timezone: string;
-  /** When, in words. */
+  /** The times in words. */
   words?: string | null;
 }
 
 /** What a token may do. */
 export type Scope = "read" | "submit" | "worker" | "admin";
 
-/** How messages of one session are queued; what is left out stays. */
+/** A change of the settings of a session. Fields that the body leaves out stay. */
 export interface SessionChange {
-  /** How many messages may wait. */
+  /** The largest number of waiting messages. */
   cap?: number | null;
-  /** How long it must have been quiet. */
+  /** How long the session must be quiet before the turn starts. */
   debounce_ms?: number | null;
-  /** Which go when there are more. */
+  /** Which messages the server drops if there are more. */
   drop?: string | null;
-  /** After how long a turn starts although it is not quiet. */
+  /** The longest wait for a quiet session. */
   max_wait_ms?: number | null;
-  /** What happens to messages while it is busy. */
+  /** The mode: what happens to messages while the session is busy. */
   mode?: string | null;
 }
 
-/** How the tool lanes of a session stand. */
+/** The tool lanes of a session. */
 export interface SessionStats {
-  /** How many of those that wait, wait for a worker. */
+  /** The number of calls that wait for a worker. */
   external_pending: number;
-  /** By tool lane. */
+  /** The tool lanes, by name. */
   lanes: Record<string, ToolLaneStats>;
-  /** How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered. */
+  /** The settings for messages, each with its origin. A session without messages has them too. */
   settings?: Record<string, unknown>;
-  /** How many run. */
+  /** The number of running calls. */
   total_active: number;
-  /** How many calls wait. */
+  /** The number of waiting calls. */
   total_pending: number;
 }
 
@@ -1196,89 +1196,89 @@ export interface SessionStats {
 export interface SessionSummary {
   /** The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these. */
   current_turn?: unknown;
-  /** How many messages were dropped that the next turn will tell of. */
+  /** The number of dropped messages that the next turn will mention. */
   dropped: number;
-  /** Whether a turn was accepted and has not ended. */
+  /** Whether the session has a turn. */
   is_busy: boolean;
-  /** The conversation's key. */
+  /** The key of the session. */
   key: string;
-  /** The messages that wait, in order. */
+  /** The waiting messages, in order. */
   messages: MessageView[];
-  /** Nothing is tried again before. */
+  /** The earliest time of the next try. */
   retry_at?: At | null;
-  /** The messages that were set aside, the oldest first: they can be sent again or thrown away. */
+  /** The parked messages, the oldest first. They can be sent again or deleted. */
   set_aside?: MessageView[];
   /** How messages are queued, each value with where it came from. */
   settings: Record<string, unknown>;
-  /** Whether the people in it should see typing. */
+  /** Whether the people in the session should see typing. */
   typing: boolean;
 }
 
-/** A slot that is the caller's until its lease lapses. */
+/** A slot that the caller holds until the lease lapses. */
 export interface SlotAnswer {
-  /** To be shown with them. */
+  /** The fence, for heartbeats and completion. */
   fence: number;
-  /** The task that holds it: for its heartbeat and its completion. */
+  /** The task that holds the slot, for heartbeats and completion. */
   id: string;
-  /** When it lapses without a sign of life. */
+  /** When the lease lapses without a heartbeat. */
   lease_until: At;
 }
 
-/** A slot of each of some lanes, for work of the caller's own. */
+/** A slot in each lane, for work of the caller's own. */
 export interface SlotRequest {
   /** The lanes; the first is the home lane. */
   lanes: string[];
-  /** How long without a sign of life. Default: as the home lane says. */
+  /** The lease without a heartbeat. Default: the setting of the home lane. */
   lease_ms?: number | null;
   /** 0 to 9, or the name of a source. */
   priority?: PriorityRequest | null;
-  /** The conversation. */
+  /** The session. */
   session?: string | null;
-  /** How long to wait; 0: now or never. Default: as the home lane says. */
+  /** The longest wait; with 0 the server answers at once. Default: the setting of the home lane. */
   wait_ms?: number | null;
 }
 
 /** An attempt starts. */
 export interface StartedEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
-  /** Which attempt, counted from one. */
+  /** The number of the attempt, counted from one. */
   attempt: number;
-  /** Its fence. */
+  /** The fence. */
   fence: number;
   /** The task. */
   task_id?: string | null;
-  /** The worker that has it. */
+  /** The worker that has the task. */
   worker?: string | null;
 }
 
-/** How everything stands. */
+/** The state of the server. */
 export interface StatusView {
-  /** How many tasks could not be done and are kept. */
+  /** The number of dead letters. */
   dead_letters?: number;
   /** `Agent: 2/3`, or `Agent: 3/3 (2 queued)`. */
   line: string;
-  /** How many may run at once; `null`: any number. */
+  /** The largest number of tasks that run at once; `null` if there is no limit. */
   max_concurrent?: number | null;
-  /** How many tasks run. */
+  /** The number of running tasks. */
   running: number;
-  /** How many wait. */
+  /** The number of waiting tasks. */
   waiting: number;
 }
 
-/** Something to say to a running turn. */
+/** A text for a running turn. */
 export interface SteerRequest {
-  /** What. */
+  /** The text. */
   text: string;
 }
 
-/** Something that was said to a run. */
+/** A message that steers a turn. */
 export interface SteeringView {
-  /** The message, to be named when the run has taken it. */
+  /** The id of the message, for `steered`. */
   id: string;
-  /** Who said it, as people know them. */
+  /** The name of the sender. */
   sender_name?: string | null;
-  /** What was said. */
+  /** The text. */
   text: string;
 }
 
@@ -1290,139 +1290,139 @@ export interface TaskChange {
 
 /** An event of a task. */
 export interface TaskEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The task. */
   task_id?: string | null;
 }
 
-/** A task to ask for. */
+/** A task to submit. */
 export interface TaskRequest {
-  /** When it is too late to start, counted from acceptance. */
+  /** The latest start, counted from acceptance. */
   deadline_ms?: number | null;
-  /** With whom it shares turns. */
+  /** The key for fair sharing. */
   fair_key?: string | null;
-  /** A label that tasks which belong together share. */
+  /** The label of tasks that belong together. */
   group?: string | null;
-  /** What sort of work it is: decides who runs it. */
+  /** The kind of the task, which decides its handler. */
   kind: string;
-  /** The lanes it needs; the first is its home lane. None: `main`, or `external` for a kind that nothing here runs. */
+  /** The lanes of the task, the home lane first. Default: `main`, or `external` if the server has no handler for the kind. */
   lanes?: string[];
-  /** The running task that asks. */
+  /** The running task that submits this one. */
   parent?: string | null;
-  /** What whoever runs it gets. */
+  /** The input of the handler or worker. */
   payload?: unknown;
   /** 0 to 9, or the name of a source. */
   priority?: PriorityRequest | null;
-  /** What follows a failure. */
+  /** The retries after a failure. */
   retry?: RetryRequest | null;
-  /** How long it must wait before it may start. */
+  /** The delay before the task may start. */
   run_after_ms?: number | null;
-  /** Who asked: `user`, `schedule`, `agent`, `background`. */
+  /** The source of the task: `user`, `schedule`, `agent` or `background`. */
   source?: string | null;
-  /** How long an attempt may take. */
+  /** The longest time of one attempt. */
   timeout_ms?: number | null;
-  /** How long it may wait; 0: it starts now or is refused. */
+  /** The longest time in the queue. With 0 the task starts at once or is refused. */
   wait_timeout_ms?: number | null;
 }
 
-/** A task, live or over. */
+/** A task, live or ended. */
 export interface TaskView {
-  /** The newest of them, the last one included, in order. Lists leave it out. */
+  /** The newest attempts, in order. Lists leave them out. */
   attempt_list?: AttemptView[];
-  /** How many attempts have started. */
+  /** The number of attempts that have started. */
   attempts: number;
-  /** Whether it was told to stop. */
+  /** Whether the attempt has a stop signal. */
   cancel_requested?: boolean;
-  /** When it is too late to start. */
+  /** The latest start. */
   deadline_at?: At | null;
-  /** With what waiting and its deadline have added. */
+  /** The priority with the boosts of waiting and of the deadline. */
   effective_priority?: number | null;
-  /** When it ended. */
+  /** When the task ended. */
   ended_at?: At | null;
-  /** Why it produced nothing. */
+  /** The error. */
   error?: string | null;
-  /** When it will probably start. */
+  /** The estimated time until the start. */
   eta_ms?: number | null;
-  /** Its label. */
+  /** The label. */
   group?: string | null;
-  /** Its id. */
+  /** The id. */
   id: string;
-  /** What sort of work it is. */
+  /** The kind. */
   kind: string;
-  /** Its place among all that wait in the lane that was asked for, counted from one. */
+  /** The position among the tasks that wait in the requested lane, counted from one. */
   lane_position?: number | null;
-  /** The lanes that it named, the home lane first. */
+  /** The lanes, the home lane first. */
   lanes: string[];
-  /** When its lease lapses. */
+  /** When the lease lapses. */
   lease_until?: At | null;
-  /** Whose token asked. */
+  /** The token that submitted the task. */
   owner?: string | null;
-  /** The task that asked for it. */
+  /** The task that submitted this one. */
   parent?: string | null;
-  /** What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no longer than 16 KiB. */
+  /** The input of the handler or worker. The history keeps it if an attempt ended the task and it is no longer than 16 KiB. */
   payload?: unknown;
-  /** Its place in line, counted from one. */
+  /** The position in the home lane, counted from one. */
   position?: number | null;
-  /** Its own priority. */
+  /** The priority without boosts. */
   priority: number;
-  /** Why it was cancelled. */
+  /** The reason of a cancellation. */
   reason?: string | null;
-  /** What it produced. */
+  /** The result. */
   result?: unknown;
-  /** The conversation that it is a turn of. */
+  /** The session of a turn. */
   session?: string | null;
-  /** Who asked. */
+  /** The source of the request. */
   source: string;
-  /** When its last attempt started. */
+  /** When the last attempt started. */
   started_at?: At | null;
-  /** `queued`, `running`, `retrying`, or how it ended. */
+  /** `queued`, `running`, `retrying`, or the end. */
   status: string;
-  /** When it was accepted. */
+  /** When the task was accepted. */
   submitted_at: At;
-  /** How long an attempt may take. */
+  /** The longest time of one attempt. */
   timeout_ms?: number | null;
-  /** The trace that it belongs to. */
+  /** The trace of the task. */
   traceparent?: string | null;
-  /** When it has waited too long. */
+  /** When the wait times out. */
   wait_until?: At | null;
-  /** Which worker has it, or had it last. */
+  /** The worker that has the task or had it last. */
   worker?: string | null;
 }
 
 /** A token, without its secret. */
 export interface TokenView {
-  /** When it was made. */
+  /** When the token was created. */
   created_at: At;
-  /** The part before the dot. */
+  /** The part of the token before the dot. */
   id: string;
-  /** What it may do. */
+  /** The scopes. */
   scopes: Scope[];
-  /** Whether it may say for whom it asks. */
+  /** Whether the token may send requests on behalf of other people. */
   speaks_for_others: boolean;
-  /** Who uses it. */
+  /** The user of the token. */
   subject: string;
 }
 
-/** How one tool lane of a session stands; the counts are those of all sessions under the same settings. */
+/** A tool lane of a session. The counters are those of all sessions with the same settings. */
 export interface ToolLaneStats {
-  /** How many run. */
+  /** The number of running calls. */
   active: number;
-  /** How many ended well. */
+  /** The number of calls that completed. */
   completed: number;
-  /** How many did not. */
+  /** The number of calls that failed. */
   failed: number;
   /** `internal`, `external` or `hybrid`. */
   handler_mode: string;
-  /** How many may run at once. */
+  /** The largest number of tasks that run at once. */
   max_concurrency?: number | null;
-  /** How many calls wait. */
+  /** The number of waiting calls. */
   pending: number;
 }
 
-/** The turn of a session takes up messages. */
+/** The turn of a session takes messages. */
 export interface TurnEvent {
-  /** When. */
+  /** When the event happened. */
   at?: At | null;
   /** The ids of the messages. */
   messages: string[];
@@ -1430,24 +1430,24 @@ export interface TurnEvent {
   session: string;
 }
 
-/** Somebody for whom a token speaks. */
+/** A person on whose behalf a token sends a request. */
 export interface UserRef {
-  /** Their address. */
+  /** The email address. */
   email?: string | null;
-  /** Who. */
+  /** The id of the person. */
   id: string;
 }
 
-/** A worker that has work. */
+/** A worker that holds tasks. */
 export interface WorkerView {
-  /** When it was last heard of. */
+  /** The last heartbeat. */
   last_heartbeat: At;
-  /** When the first of its leases lapses. */
+  /** When its first lease lapses. */
   lease_until: At;
-  /** Its leases, one for each task. */
+  /** The leases, one for each task. */
   leases: LeaseView[];
-  /** What it has. */
+  /** The tasks of the worker. */
   tasks: string[];
-  /** Who. */
+  /** The id of the person. */
   worker: string;
 }

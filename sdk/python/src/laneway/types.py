@@ -22,29 +22,29 @@ class AcceptedEvent:
     """A task was accepted."""
 
     kind: str
-    """Its kind."""
+    """The kind."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     lanes: Union[list[str], None] = None
-    """The lanes that it named."""
+    """The lanes, the home lane first."""
     priority: Union[int, None] = None
-    """Its own priority."""
+    """The priority without boosts."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 @dataclass(frozen=True)
 class AcceptedExecution:
-    """How a turn stood when it was accepted."""
+    """The state of a turn at acceptance."""
 
     id: str
     """The task."""
     status: str
-    """`running`, `queued`, or how it ended already."""
+    """`running`, `queued`, or the end if the task has ended."""
     eta_ms: Union[int, None] = None
-    """When it will probably start."""
+    """The estimated time until the start."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,25 @@ class AcceptedTask:
     """A task that was accepted."""
 
     durability: str
-    """What has become of it: `memory`, `engine`, `disk` or `replicated`."""
+    """How safely the task is stored: `memory`, `engine`, `disk` or `replicated`."""
     id: str
-    """Its id."""
+    """The id."""
     status: str
-    """`running`, `queued`, or how it ended already."""
+    """`running`, `queued`, or the end if the task has ended."""
     eta_ms: Union[int, None] = None
-    """When it will probably start."""
+    """The estimated time until the start."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
     replayed: Union[bool, None] = None
-    """An earlier request under the same key had brought it."""
+    """Whether an earlier request with the same key submitted the task."""
 
 
 @dataclass(frozen=True)
 class AcceptedTurn:
-    """A turn that was accepted and is not waited for."""
+    """A turn that was accepted, for a caller that does not wait."""
 
     durability: str
-    """What has become of it: `memory`, `engine`, `disk` or `replicated`."""
+    """How safely the task is stored: `memory`, `engine`, `disk` or `replicated`."""
     execution: AcceptedExecution
     """The task."""
 
@@ -86,33 +86,33 @@ class AgentView:
     lanes: list[str]
     """Further lanes that its turns need."""
     max_queued: int
-    """How many may wait."""
+    """The largest number of waiting tasks."""
     name: str
     """Its name."""
     runner: str
-    """What runs its turns: `command`, `url`, `external` or `echo`."""
+    """What answers its turns: `command`, `url`, `external` or `echo`."""
     running: int
-    """How many turns run."""
+    """The number of running turns."""
     task_lane: str
     """The lane of its stateless tasks."""
     waiting: int
-    """How many wait."""
+    """The number of waiting tasks."""
     max_concurrency: Union[int, None] = None
-    """How many may run at once."""
+    """The largest number of tasks that run at once."""
 
 
 @dataclass(frozen=True)
 class AlertEvent:
-    """The line of a lane has grown over a threshold."""
+    """The number of waiting tasks in a lane exceeds a threshold."""
 
     lane: str
     """The lane."""
     level: str
     """`warning` or `critical`."""
     waiting: int
-    """How many tasks wait in it."""
+    """The number of tasks that wait in the lane."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,17 @@ class AttemptView:
     """One attempt at a task."""
 
     number: int
-    """Which one, counted from one."""
+    """The number, counted from one."""
     outcome: str
-    """`running`, `failed` when another followed it, or how it ended the task."""
+    """`running`, `failed` if another attempt followed, or the end of the task."""
     ended_at: Union[At, None] = None
-    """When it was over."""
+    """When the attempt ended."""
     error: Union[str, None] = None
-    """What went wrong."""
+    """The error."""
     started_at: Union[At, None] = None
-    """When it started, where that is known."""
+    """When the attempt started, if known."""
     worker: Union[str, None] = None
-    """The worker that had it."""
+    """The worker."""
 
 
 @dataclass(frozen=True)
@@ -138,33 +138,33 @@ class AuditEntry:
     """One line of the audit log."""
 
     action: str
-    """What was done: `clear_queue`, `force_release`, …"""
+    """What was done, such as `clear_queue` or `force_release`."""
     actor: str
-    """Who."""
+    """The id of the person."""
     at: str
     """When."""
     details: Any
-    """More about it."""
+    """Details."""
     event_type: str
-    """What sort of thing: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config`, `server`."""
+    """What was changed: `agent_queue`, `lane`, `token`, `schedule`, `task`, `dead_letter`, `config` or `server`."""
     hash: str
     """The hash of this line."""
     id: int
-    """Counted from one."""
+    """The number, counted from one."""
     prev: str
-    """The hash of the line before."""
+    """The hash of the previous line."""
     severity: str
     """`info`, `warning` or `critical`."""
     target: str
-    """To what."""
+    """The name of what was changed."""
 
 
 @dataclass(frozen=True)
 class BatchAnswer:
-    """What came of the calls, in their order."""
+    """The results of the calls, in their order."""
 
     results: list[BatchResult]
-    """One for each call."""
+    """One result for each call."""
 
 
 class _BatchCall(TypedDict):
@@ -183,7 +183,7 @@ class _BatchRequest(TypedDict):
     calls: list[BatchCall]
     """The calls, in the order in which the model made them."""
     session: str
-    """The conversation."""
+    """The session."""
 
 
 class BatchRequest(_BatchRequest, total=False):
@@ -195,34 +195,34 @@ class BatchRequest(_BatchRequest, total=False):
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What came of one call."""
+    """The result of one call."""
 
     success: bool
-    """Whether it was done."""
+    """Whether the call completed."""
     tool: str
     """The tool."""
     error: Union[Problem, None] = None
-    """Why it produced nothing."""
+    """The error."""
     result: Any = None
-    """What it produced."""
+    """The result."""
 
 
 @dataclass(frozen=True)
 class BlockerView:
-    """One thing that holds a task up."""
+    """One reason why a task waits."""
 
     detail: str
-    """In one sentence."""
+    """The reason in one sentence."""
     kind: str
     """`not_yet`, `after`, `backing_off`, `paused`, `rate_limited`, `session_busy`, `lane_full`, `reserved`, `unclaimed`, `behind`."""
     count: Union[int, None] = None
-    """How many."""
+    """The number."""
     lane: Union[str, None] = None
     """The lane."""
     since: Union[At, None] = None
     """Since when."""
     tasks: Union[list[str], None] = None
-    """The tasks in the way."""
+    """The tasks that hold the slots."""
     until: Union[At, None] = None
     """Until when."""
 
@@ -232,20 +232,20 @@ class BoostedEvent:
     """The priority of a task has changed."""
 
     by: str
-    """Why: `waiting`, `deadline` or `caller`."""
+    """The cause: `waiting`, `deadline` or `caller`."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     levels: Union[int, None] = None
-    """By how many levels."""
+    """The number of levels."""
     priority: Union[int, None] = None
-    """Its own priority now."""
+    """The new priority without boosts."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 @dataclass(frozen=True)
 class CancelAnswer:
-    """What a cancellation found."""
+    """The result of a cancellation."""
 
     id: str
     """The task."""
@@ -255,27 +255,27 @@ class CancelAnswer:
 
 @dataclass(frozen=True)
 class CancelManyAnswer:
-    """How many tasks were cancelled."""
+    """The number of cancelled tasks."""
 
     cancelled: int
-    """So many; of a dry run, so many would be."""
+    """The number of tasks; for a dry run, the number that would be cancelled."""
 
 
 class CancelManyRequest(TypedDict, total=False):
-    """Which waiting tasks to cancel: those that fit everything that is given; at least one thing must be."""
+    """Which waiting tasks to cancel: those that match all fields. At least one field must be set."""
 
     dry_run: bool
-    """Only counts them: nothing is cancelled."""
+    """Only counts the tasks."""
     group: Union[str, None]
-    """They carry this label."""
+    """Tasks with this label."""
     kind: Union[str, None]
-    """They are of this kind."""
+    """Tasks of this kind."""
     lane: Union[str, None]
-    """They name this lane."""
+    """Tasks that name this lane."""
     parent: Union[str, None]
-    """This task asked for them."""
+    """Tasks that this task submitted."""
     session: Union[str, None]
-    """They are turns of this conversation."""
+    """Turns of this session."""
 
 
 @dataclass(frozen=True)
@@ -285,9 +285,9 @@ class CancelledEvent:
     code: str
     """`CANCELLED`."""
     reason: str
-    """Why."""
+    """The reason."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -299,139 +299,139 @@ class ChangedEvent:
     lane: str
     """The lane."""
     running: int
-    """How many tasks run in it."""
+    """The number of running tasks."""
     waiting: int
-    """How many tasks wait in it."""
+    """The number of tasks that wait in the lane."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     max_concurrent: Union[int, None] = None
-    """How many may run in it; none: any number."""
+    """The largest number of tasks that run at once; `null` if there is no limit."""
 
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """What became of a turn that was waited for."""
+    """The answer to a request that waited for the end of its turn."""
 
     execution: ExecutionSummary
-    """How it went."""
+    """The course of the turn."""
     response: Any
-    """What the agent answered."""
+    """The agent's answer."""
 
 
 class _ChatRequest(TypedDict):
     message: str
-    """What is asked."""
+    """The message to the agent."""
 
 
 class ChatRequest(_ChatRequest, total=False):
-    """One turn of a conversation, or one stateless task, to ask of an agent."""
+    """A request to an agent: a turn of a session, or a stateless task."""
 
     deadline_ms: Union[int, None]
-    """When it is too late to start, counted from acceptance."""
+    """The latest start, counted from acceptance."""
     metadata: Any
-    """Passed on to the agent."""
+    """The server passes it on to the agent."""
     model: Union[str, None]
-    """Passed on to the agent."""
+    """The server passes it on to the agent."""
     priority: Union[PriorityRequest, None]
     """0 to 9, or `user`, `schedule`, `agent`, `background`."""
     session: Union[str, None]
-    """The conversation. Default: the agent's own."""
+    """The session. Default: the agent's own session."""
     timeout_ms: Union[int, None]
-    """How long an attempt may take."""
+    """The longest time of one attempt."""
     user: Union[UserRef, None]
-    """For whom a token speaks that may speak for others."""
+    """The person on whose behalf the token sends the request. The token must be allowed to speak for others."""
     wait_timeout_ms: Union[int, None]
-    """How long it may wait; 0: it starts now or is refused."""
+    """The longest time in the queue. With 0 the task starts at once or is refused."""
 
 
 @dataclass(frozen=True)
 class ClaimAnswer:
-    """What a worker got."""
+    """The tasks that a worker claimed."""
 
     tasks: list[ClaimedTask]
-    """The tasks that are the worker's now."""
+    """The claimed tasks."""
 
 
 class _ClaimBody(TypedDict):
     worker: str
-    """Who asks."""
+    """The name of the worker."""
 
 
 class ClaimBody(_ClaimBody, total=False):
-    """What a worker asks for."""
+    """A worker's request for tasks."""
 
     ids: list[str]
-    """These tasks and no others, whoever stands before them: those of them that may run now. At most 1000; without `lanes`, `kinds` and `max`."""
+    """Only those of these tasks that may run now, regardless of the order. At most 1000; without `lanes`, `kinds` and `max`."""
     kinds: list[str]
-    """Of which kinds. Default: any."""
+    """The kinds. Default: any."""
     lanes: list[str]
-    """From which home lanes: names or patterns. At least one, unless `ids` are given."""
+    """The home lanes: names or patterns. At least one, unless `ids` are set."""
     lease_ms: Union[int, None]
-    """For how long without a sign of life. Default: as the lane says."""
+    """The lease without a heartbeat. Default: the setting of the lane."""
     max: Union[int, None]
-    """At most so many. Default 1, at most 1000."""
+    """The largest number of tasks. Default 1, at most 1000."""
     wait_ms: Union[int, None]
-    """How long to wait for work. Default 0, at most 60 000."""
+    """The longest wait for a task. Default 0, at most 60 000."""
 
 
 @dataclass(frozen=True)
 class ClaimedTask:
-    """A task that is a worker's until its lease lapses."""
+    """A task that a worker holds until the lease lapses."""
 
     attempt: int
-    """Which attempt, counted from one."""
+    """The number of the attempt, counted from one."""
     fence: int
-    """To be shown with everything that the worker reports."""
+    """The fence, for every report of the worker."""
     id: str
-    """Which task."""
+    """The task."""
     kind: str
-    """What sort of work it is."""
+    """The kind."""
     lane: str
     """Its home lane."""
     lease_until: At
-    """When it lapses without a sign of life."""
+    """When the lease lapses without a heartbeat."""
     payload: Any
-    """What to do."""
+    """The payload."""
     remaining_ms: Union[int, None] = None
-    """How much of that is left."""
+    """The time that is left."""
     session: Union[str, None] = None
-    """The conversation."""
+    """The session."""
     timeout_ms: Union[int, None] = None
     """How long the attempt may take."""
     traceparent: Union[str, None] = None
-    """The trace that it belongs to."""
+    """The trace of the task."""
 
 
 @dataclass(frozen=True)
 class ClearedQueue:
-    """What clearing an agent's line did."""
+    """The result of clearing an agent's queue."""
 
     agent: str
     """The agent."""
     cleared_count: int
-    """How many had waited."""
+    """The number of cancelled tasks."""
     status: str
     """`cleared`."""
 
 
 class _CompleteBody(TypedDict):
     fence: int
-    """Which attempt."""
+    """The fence of the attempt."""
     success: bool
-    """Whether it succeeded."""
+    """Whether the attempt succeeded."""
 
 
 class CompleteBody(_CompleteBody, total=False):
-    """How an attempt went."""
+    """The end of an attempt."""
 
     error: Union[str, None]
-    """Why it did not succeed."""
+    """The error of a failure."""
     result: Any
-    """What it produced."""
+    """The result."""
     retryable: Union[bool, None]
-    """Whether another attempt could help. Default true."""
+    """Whether a retry may help. Default true."""
     steered: list[str]
-    """The ids of messages that the run has taken and not named in a sign of life; those that it never named wait for a turn of their own."""
+    """The ids of messages that the attempt has taken and not sent with a heartbeat. Messages that it never names wait for a turn of their own."""
 
 
 @dataclass(frozen=True)
@@ -439,30 +439,30 @@ class CompletedEvent:
     """A task succeeded."""
 
     result: Any
-    """What it produced."""
+    """The result."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 @dataclass(frozen=True)
 class ConfigValue:
-    """One value that holds."""
+    """A value in force."""
 
     block: str
-    """The block, as people write it; empty at the top."""
+    """The block, as in the file; empty at the top level."""
     key: str
     """The key."""
     source: str
-    """Where it came from: a file and line, a variable, `api`, `default`, or `replica (… says …)`."""
+    """The origin: a file and line, a variable, `api`, `default`, or `replica (… says …)`."""
     value: str
     """The value, without secrets."""
 
 
 @dataclass(frozen=True)
 class ConfigView:
-    """What holds, and where each value comes from."""
+    """The configuration in force, and where each value comes from."""
 
     values: list[ConfigValue]
     """Every value."""
@@ -475,45 +475,45 @@ class ConfiguredEvent:
     lanes: list[str]
     """The names and patterns of the lanes."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 @dataclass(frozen=True)
 class CreatedToken:
-    """A token that was just made."""
+    """A new token."""
 
     created_at: At
-    """When it was made."""
+    """When the token was created."""
     id: str
-    """The part before the dot."""
+    """The part of the token before the dot."""
     scopes: list[Scope]
-    """What it may do."""
+    """The scopes."""
     speaks_for_others: bool
-    """Whether it may say for whom it asks."""
+    """Whether the token may send requests on behalf of other people."""
     subject: str
-    """Who uses it."""
+    """The user of the token."""
     token: str
-    """The token: `id.secret`. It is told this once; only a hash of the secret is kept."""
+    """The token: `id.secret`. Only this answer holds it; the server keeps a hash of the secret."""
 
 
 @dataclass(frozen=True)
 class DeadLetterView:
-    """A task that could not be done."""
+    """A dead letter: a task that failed for good."""
 
     at: At
-    """When it died."""
+    """When the task failed for good."""
     attempts: int
-    """How many attempts there were."""
+    """The number of attempts."""
     error: str
-    """What went wrong last."""
+    """The last error."""
     id: str
     """The task."""
     kind: str
-    """What sort of work it was."""
+    """The kind."""
     lane: str
     """Its home lane."""
     payload: Any
-    """What was to be done."""
+    """The payload."""
 
 
 @dataclass(frozen=True)
@@ -521,11 +521,11 @@ class DeadLetteredEvent:
     """A task failed for good."""
 
     attempts: int
-    """How many attempts it had."""
+    """The number of attempts."""
     error: str
-    """What went wrong."""
+    """The error."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -537,7 +537,7 @@ class DeltaEvent:
     text: str
     """The text."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -547,59 +547,59 @@ class EndedEvent:
     """A task ended by the clock."""
 
     code: str
-    """Why: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`."""
+    """The cause: `RUN_TIMED_OUT`, `WAIT_TIMEOUT` or `EXPIRED`."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """One turn in an agent's line."""
+    """A turn in an agent's queue."""
 
     effective_priority: int
-    """With what waiting and its deadline have added."""
+    """The priority with the boosts of waiting and of the deadline."""
     id: str
     """The task."""
     message: str
-    """What was asked."""
+    """The message."""
     priority: int
-    """Its own priority."""
+    """The priority without boosts."""
     queued_at: At
-    """When it was accepted."""
+    """When the task was accepted."""
     source: str
-    """Who asked: `user`, `schedule`, `agent`, `background`."""
+    """The source of the task: `user`, `schedule`, `agent` or `background`."""
     status: str
     """`queued`, `running` or `retrying`."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
     source_agent: Union[str, None] = None
-    """Which agent asked."""
+    """The agent that sent the request."""
     source_user_email: Union[str, None] = None
-    """Their address."""
+    """The email address."""
     source_user_id: Union[str, None] = None
-    """Who asked."""
+    """The source of the request."""
     started_at: Union[At, None] = None
     """When it started."""
 
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """How a turn went."""
+    """The course of a turn."""
 
     attempt: int
-    """Which attempt that was."""
+    """The number of the last attempt."""
     id: str
     """The task."""
     queue_status: str
-    """How it stood when it was accepted: `running` or `queued:N`."""
+    """The state at acceptance: `running` or `queued:N`."""
     run_ms: int
-    """How long the last attempt took."""
+    """The duration of the last attempt."""
     wait_ms: int
-    """From acceptance to the start of the last attempt."""
+    """The time from acceptance to the start of the last attempt."""
     was_queued: bool
-    """Whether it had to wait."""
+    """Whether the task waited."""
 
 
 @dataclass(frozen=True)
@@ -607,15 +607,15 @@ class ExplainView:
     """Why a task waits."""
 
     blockers: list[BlockerView]
-    """What holds it up, the most certain first."""
+    """The blockers, the most certain first."""
     id: str
     """The task."""
     status: str
     """`queued`, `running`, `retrying`."""
     eta_ms: Union[int, None] = None
-    """When it will probably start."""
+    """The estimated time until the start."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
 
 
 @dataclass(frozen=True)
@@ -623,9 +623,9 @@ class ExternalCompletedEvent:
     """A worker has finished a task."""
 
     success: bool
-    """Whether it succeeded."""
+    """Whether the attempt succeeded."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -635,11 +635,11 @@ class ExternalPendingEvent:
     """A task waits for a worker."""
 
     kind: str
-    """Its kind."""
+    """The kind."""
     lane: str
-    """Its home lane."""
+    """The home lane."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -649,21 +649,21 @@ class ExternalTask:
     """A task that waits for a worker."""
 
     attempt: int
-    """Which attempt comes next, counted from one."""
+    """The number of the next attempt, counted from one."""
     id: str
-    """Which task."""
+    """The task."""
     kind: str
-    """What sort of work it is."""
+    """The kind."""
     lane: str
     """Its home lane."""
     payload: Any
-    """What to do."""
+    """The payload."""
     remaining_ms: Union[int, None] = None
-    """How long it may still wait."""
+    """The time until the wait times out."""
     session: Union[str, None] = None
-    """The conversation."""
+    """The session."""
     timeout_ms: Union[int, None] = None
-    """How long an attempt may take."""
+    """The longest time of one attempt."""
 
 
 @dataclass(frozen=True)
@@ -673,9 +673,9 @@ class FailedEvent:
     code: str
     """`RUN_FAILED`, or `LOST` if its owner died."""
     error: str
-    """What went wrong."""
+    """The error."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -685,7 +685,7 @@ class GapEvent:
     """Events are missing here."""
 
     missed: Union[int, None] = None
-    """How many; `null` if the server does not know."""
+    """The number of missing events; `null` if the server does not know."""
 
 
 @dataclass(frozen=True)
@@ -693,27 +693,27 @@ class GroupEvent:
     """A task of a group was accepted or has ended."""
 
     done: int
-    """How many of its tasks have ended, failed ones counted."""
+    """The number of tasks that have ended, failed ones included."""
     failed: int
-    """How many ended otherwise than completed."""
+    """The number of tasks that ended without completing."""
     group: str
     """The group."""
     total: int
-    """How many tasks it has."""
+    """The number of tasks."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 @dataclass(frozen=True)
 class GroupView:
-    """How tasks with one label stand."""
+    """The tasks with one label."""
 
     done: int
-    """How many have ended, failed ones counted."""
+    """The number of tasks that have ended, failed ones included."""
     failed: int
-    """How many ended otherwise than completed."""
+    """The number of tasks that ended without completing."""
     total: int
-    """How many there are."""
+    """The number of tasks."""
 
 
 @dataclass(frozen=True)
@@ -721,43 +721,43 @@ class Health:
     """Whether the server is alive."""
 
     running: int
-    """How many tasks run."""
+    """The number of running tasks."""
     status: str
     """`ok`."""
     waiting: int
-    """How many wait."""
+    """The number of waiting tasks."""
     limit: Union[int, None] = None
-    """How many may run at once; `null`: any number."""
+    """The largest number of tasks that run at once; `null` if there is no limit."""
 
 
 @dataclass(frozen=True)
 class HeartbeatAnswer:
-    """What a sign of life is answered with."""
+    """The answer to a heartbeat."""
 
     cancel_requested: bool
-    """Whether to stop."""
+    """Whether the worker must stop."""
     lease_until: At
     """When the lease lapses now."""
     steer: list[str]
-    """What was said to the run since the last sign of life; to one that names what it has `steered`, all that it has not."""
+    """The texts of steering messages since the last heartbeat. For a worker that sends `steered`, all that it has not taken."""
     steering: Union[list[SteeringView], None] = None
-    """The same with the messages' ids."""
+    """The same messages with their ids."""
 
 
 class _HeartbeatBody(TypedDict):
     fence: int
-    """Which attempt."""
+    """The fence of the attempt."""
 
 
 class HeartbeatBody(_HeartbeatBody, total=False):
-    """A sign of life."""
+    """A heartbeat."""
 
     progress: Any
-    """How far it is; told to whoever watches."""
+    """The progress, for clients that watch the task."""
     steered: Union[list[str], None]
-    """The ids of messages in `steering` that the run has taken, or an empty list: what is not named stays on offer, so that a lost answer loses nothing. Without it what is handed over counts as taken."""
+    """The ids of messages in `steering` that the attempt has taken, or an empty list. Other messages stay on offer, so that a lost answer loses nothing. Without this field all messages in the answer count as taken."""
     takes_steering: Union[bool, None]
-    """Whether the turn takes steering from now on; without it nothing is handed over. Only of turns of a conversation."""
+    """Whether the turn takes steering from now on. Only for turns of a session."""
 
 
 @dataclass(frozen=True)
@@ -767,7 +767,7 @@ class HistoryPoint:
     at: At
     """When."""
     value: float
-    """How much."""
+    """The value."""
 
 
 @dataclass(frozen=True)
@@ -775,35 +775,35 @@ class HistoryPoints:
     """Points of a chart."""
 
     lane: str
-    """Of which lane."""
+    """The lane."""
     metric: str
-    """What was measured."""
+    """The metric."""
     points: list[HistoryPoint]
     """The points, the oldest first."""
     range: str
-    """How far back: `5m`, `1h` or `24h`."""
+    """The range: `5m`, `1h` or `24h`."""
     step_ms: int
-    """How far points are apart; the newest may be nearer."""
+    """The time between two points. The newest point may come sooner."""
     by_code: Union[dict[str, list[HistoryPoint]], None] = None
-    """Of `refused`: the points of each code by itself."""
+    """For the metric `refused`: the points of each code."""
 
 
 @dataclass(frozen=True)
 class LaneCounters:
-    """What lanes have seen."""
+    """The counters of lanes."""
 
     accepted: int
     """Tasks accepted."""
     cancelled: int
     """Tasks that were cancelled."""
     completed: int
-    """Tasks that ended well."""
+    """Tasks that completed."""
     failed: int
     """Tasks that failed or took too long."""
     lost: int
     """Tasks whose lease lapsed and that did not run again."""
     retried: int
-    """Attempts that were followed by another."""
+    """Attempts that were followed by another attempt."""
     started: int
     """Attempts started."""
     timed_out_waiting: int
@@ -817,180 +817,180 @@ class LaneEvent:
     lane: str
     """The lane."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 @dataclass(frozen=True)
 class LaneNumbers:
-    """How a lane stands."""
+    """The state of a lane."""
 
     counters: LaneCounters
-    """What the lanes of its block have seen together."""
+    """The counters of all lanes with this label."""
     draining: bool
-    """Nothing new is accepted."""
+    """Whether the lane accepts no tasks."""
     label: str
-    """The block or pattern that speaks for it, under which it is counted."""
+    """The block or pattern with its settings. Metrics count the lane under this label."""
     lane: str
     """Its name."""
     max_queued: int
-    """How many may wait."""
+    """The largest number of waiting tasks."""
     paused: bool
-    """Nothing starts."""
+    """Whether the lane starts no tasks."""
     retrying: int
-    """How many wait for their next attempt's time."""
+    """The number of tasks that wait for the time of their next attempt."""
     run: Percentiles
-    """Of each attempt."""
+    """The durations of attempts."""
     running: int
-    """How many of its slots are taken."""
+    """The number of taken slots."""
     settings: dict[str, Any]
-    """Everything that is set, by name."""
+    """All settings, by name."""
     wait: Percentiles
-    """From joining the line to each start."""
+    """The waiting times before each start."""
     waiting: int
-    """How many tasks wait."""
+    """The number of waiting tasks."""
     alert: Union[str, None] = None
-    """The worst alert about its line that is not over: `warning` or `critical`."""
+    """The alert in force: `warning` or `critical`."""
     max_concurrency: Union[int, None] = None
-    """How many slots it has."""
+    """The number of slots."""
 
 
 @dataclass(frozen=True)
 class LeaseView:
-    """What a worker has of one task."""
+    """The lease of a worker on one task."""
 
     kind: str
-    """What sort of work it is."""
+    """The kind."""
     last_heartbeat: At
-    """When the worker last said that it is at it."""
+    """The last heartbeat for this task."""
     lease_until: At
     """When the lease lapses."""
     started_at: At
-    """Since when the worker has it."""
+    """When the worker claimed the task."""
     task: str
-    """Which task."""
+    """The task."""
 
 
 class LettersSelector(TypedDict, total=False):
-    """Which dead letters are meant: those that fit everything that is given; at least one thing must be."""
+    """Which dead letters: those that match all fields. At least one field must be set."""
 
     dry_run: bool
-    """Only counts them: nothing becomes of them."""
+    """Only counts the dead letters."""
     kind: Union[str, None]
-    """Of this kind."""
+    """Tasks of this kind."""
     lane: Union[str, None]
-    """Of tasks with this home lane."""
+    """Tasks with this home lane."""
 
 
 @dataclass(frozen=True)
 class Me:
-    """Who asks, as the server sees it."""
+    """The caller, as the server sees it."""
 
     scopes: list[Scope]
-    """What the caller may do, everything that a wider scope brings included."""
+    """The scopes of the caller, with those that a wider scope includes."""
     subject: str
-    """Who uses the token; `local` where there are no tokens."""
+    """The user of the token; `local` if the server has no tokens."""
 
 
 @dataclass(frozen=True)
 class MessageAnswer:
-    """What became of a message when it was sent."""
+    """The outcome of sending a message."""
 
     id: str
-    """The message; of a `duplicate`, the one that was taken."""
+    """The message; for a `duplicate`, the accepted one."""
     outcome: str
     """`started`, `queued`, `steered`, `steered_and_queued`, `interrupted`, `dropped`, `duplicate` or `directive`."""
     typing: bool
     """Whether the sender should see typing."""
     position: Union[int, None] = None
-    """Its place in the session's line, counted from one."""
+    """The position among the waiting messages, counted from one."""
     reply: Union[str, None] = None
-    """What a directive answers; of a `duplicate`, what was answered then."""
+    """The answer to a directive; for a `duplicate`, the answer to the accepted message."""
     task_id: Union[str, None] = None
-    """The turn that it started, was put into, or interrupted."""
+    """The turn that the message started, steers or interrupted."""
 
 
 @dataclass(frozen=True)
 class MessageEvent:
-    """A message to a session was accepted or has come to its end."""
+    """A message to a session was accepted or has ended."""
 
     message_id: str
     """The message."""
     outcome: str
-    """What became of it."""
+    """The outcome."""
     session: str
     """The key of the session."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     detail: Union[str, None] = None
-    """More about its end."""
+    """The rule, reason or error of the end."""
     task_id: Union[str, None] = None
     """The turn that answered it."""
     typing: Union[bool, None] = None
-    """An answer is on its way."""
+    """Whether the sender should see typing."""
 
 
 class _MessageRequest(TypedDict):
     agent: str
-    """Who answers."""
+    """The agent that answers."""
     text: str
-    """What is said."""
+    """The text."""
 
 
 class MessageRequest(_MessageRequest, total=False):
     """A message to a session."""
 
     account: Union[str, None]
-    """By which account."""
+    """The account on the channel."""
     cap: Union[int, None]
-    """How many messages may wait."""
+    """The largest number of waiting messages."""
     channel: Union[str, None]
-    """Where it came from."""
+    """The channel that the message came from."""
     debounce_ms: Union[int, None]
-    """How long it must have been quiet."""
+    """How long the session must be quiet before the turn starts."""
     drop: Union[str, None]
-    """Which go when there are more."""
+    """Which messages the server drops if there are more."""
     heartbeat: Union[bool, None]
-    """It is worth nothing later: dropped when the session is busy."""
+    """Whether the server drops the message if the session is busy."""
     max_wait_ms: Union[int, None]
-    """After how long the turn starts although it is not quiet."""
+    """The longest wait for a quiet session."""
     message_id: Union[str, None]
-    """The channel's own id of the message: the same one twice is one message."""
+    """The channel's own id of the message. The server accepts each id once."""
     mode: Union[str, None]
-    """What happens if the session is busy."""
+    """The mode: what happens if the session is busy."""
     otherwise: Union[str, None]
-    """What becomes of it if that turn is over or takes no steering: `followup` (the default), `reject` or `drop`."""
+    """What happens if that turn has ended or takes no steering: `followup` (the default), `reject` or `drop`."""
     permissions: Union[list[str], None]
-    """What the sender may do."""
+    """The permissions of the sender."""
     sender: Union[str, None]
-    """Who said it."""
+    """The id of the sender."""
     sender_name: Union[str, None]
-    """As people know them."""
+    """The name of the sender."""
     thread: Union[str, None]
-    """In which thread."""
+    """The thread on the channel."""
     to: Union[str, None]
-    """Where the answer goes."""
+    """The recipient of the answer."""
     turn_id: Union[str, None]
-    """The turn that it means to steer."""
+    """The turn that the message steers."""
 
 
 @dataclass(frozen=True)
 class MessageView:
-    """A message that waits."""
+    """A message."""
 
     agent: str
-    """Who answers."""
+    """The agent that answers."""
     at: At
-    """When it was accepted."""
+    """When the task was accepted."""
     id: str
-    """Its id."""
+    """The id."""
     text: str
-    """What is said."""
+    """The text."""
     channel: Union[str, None] = None
-    """Where it came from."""
+    """The channel that the message came from."""
     error: Union[str, None] = None
-    """Why it was set aside."""
+    """Why the message was parked."""
     sender_name: Union[str, None] = None
-    """The name to show."""
+    """The name of the sender."""
 
 
 class MoveRequest(TypedDict, total=False):
@@ -1002,40 +1002,40 @@ class MoveRequest(TypedDict, total=False):
 
 class _NewSchedule(TypedDict):
     agent: str
-    """Who is asked."""
+    """The agent."""
     cron: str
-    """When: five or six fields of cron, or `@daily` and the like."""
+    """Five or six fields of cron, or a word such as `@daily`."""
     message: str
-    """What is asked."""
+    """The message to the agent."""
     name: str
     """Its name."""
 
 
 class NewSchedule(_NewSchedule, total=False):
-    """A schedule to make."""
+    """A schedule to create."""
 
     catch_up: Union[str, None]
-    """What happens about firings that were missed while the server was down: `skip` (the default) or `one`."""
+    """What follows firings that were missed while the server was down: `skip` (the default) or `one`."""
     enabled: Union[bool, None]
-    """Whether it fires. Default true."""
+    """Whether the schedule fires. Default true."""
     session: Union[str, None]
-    """In which conversation. Default: the agent's own."""
+    """The session. Default: the agent's own session."""
     timezone: Union[str, None]
-    """In which time zone. Default `UTC`."""
+    """The time zone. Default `UTC`."""
 
 
 class _NewToken(TypedDict):
     scopes: list[Scope]
-    """What it may do."""
+    """The scopes."""
     subject: str
-    """Who uses it: stands in the audit log and in the tasks that it asks for."""
+    """The user of the token. The audit log and the tasks of the token name it."""
 
 
 class NewToken(_NewToken, total=False):
-    """A token to make."""
+    """A token to create."""
 
     speaks_for_others: bool
-    """Whether it may say for whom it asks."""
+    """Whether the token may send requests on behalf of other people."""
 
 
 @dataclass(frozen=True)
@@ -1043,11 +1043,11 @@ class NoticeEvent:
     """A task has waited for a while."""
 
     ahead: int
-    """How many tasks are ahead of it."""
+    """The number of tasks before it."""
     waited_ms: int
-    """How long."""
+    """How long the task has waited."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -1057,25 +1057,25 @@ class Percentiles:
     """Durations, in milliseconds."""
 
     count: int
-    """How many were measured."""
+    """The number of measurements."""
     p50_ms: Union[int, None] = None
-    """Half are not longer."""
+    """The median."""
     p90_ms: Union[int, None] = None
-    """90 % are not longer."""
+    """The 90th percentile."""
     p99_ms: Union[int, None] = None
-    """99 % are not longer."""
+    """The 99th percentile."""
 
 
 @dataclass(frozen=True)
 class PlaceEvent:
-    """Where a task stands in line."""
+    """The position of a waiting task."""
 
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     eta_ms: Union[int, None] = None
-    """When it will probably start."""
+    """The estimated time until the start."""
     position: Union[int, None] = None
-    """Its place in the line of its home lane, counted from one."""
+    """The position in the home lane, counted from one."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -1087,57 +1087,57 @@ class PressureEvent:
     lane: str
     """The lane."""
     waiting: int
-    """How many tasks wait in it."""
+    """The number of tasks that wait in the lane."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why something was refused or did not succeed, and what to do next. `reason`, `taskId`, `error`, `agent` and `message` say the same things under names that clients of other servers know."""
+    """Why a request was refused or a task failed, and what to do next. `reason`, `taskId`, `error`, `agent` and `message` repeat other fields under names that clients of other servers know."""
 
     code: Code
-    """What sort of refusal it is."""
+    """The code of the refusal."""
     detail: str
     """One sentence about this refusal."""
     error: str
-    """The title, in the words of the refusal."""
+    """The title of this refusal."""
     message: str
-    """As `detail`."""
+    """The same as `detail`."""
     phase: str
-    """`setup` before it ran, `run` after."""
+    """`setup` before the task ran, `run` after."""
     reason: str
     """The code, or why a task was cancelled."""
     retryable: bool
-    """Whether asking again, unchanged, could help."""
+    """Whether the same request may succeed later."""
     status: int
     """The status of the HTTP answer."""
     title: str
-    """A few words, the same for every refusal with this code."""
+    """A title, the same for every refusal with this code."""
     type: str
     """`urn:laneway:problem:<slug>`."""
     agent: Union[str, None] = None
-    """The agent that was asked."""
+    """The agent."""
     current_task_id: Union[str, None] = None
-    """The task that has held a slot of the lane for longest."""
+    """The longest-running task in the lane."""
     lane: Union[str, None] = None
     """The lane that refused."""
     max_concurrency: Union[int, None] = None
-    """How many it has."""
+    """The number of slots of the lane."""
     max_queued: Union[int, None] = None
-    """How many may."""
+    """The largest number of tasks that may wait in the lane."""
     queue_length: Union[int, None] = None
-    """How many tasks wait in it."""
+    """The number of tasks that wait in the lane."""
     retry_after: Union[int, None] = None
-    """When to come back, in whole seconds, rounded up."""
+    """The time until the next try, in whole seconds, rounded up."""
     retry_after_ms: Union[int, None] = None
-    """When to come back, in milliseconds."""
+    """The time until the next try, in milliseconds."""
     running: Union[int, None] = None
-    """How many of its slots are taken."""
+    """The number of taken slots."""
     taskId: Union[str, None] = None
-    """As `task_id`."""
+    """The same as `task_id`."""
     task_id: Union[str, None] = None
-    """The task that this is about."""
+    """The task."""
 
 
 @dataclass(frozen=True)
@@ -1145,7 +1145,7 @@ class ProgressEvent:
     """The progress that an attempt reports, or what a request to cancel found."""
 
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     cancel: Union[str, None] = None
     """What a request to cancel found, on a WebSocket."""
     progress: Any = None
@@ -1156,20 +1156,20 @@ class ProgressEvent:
 
 @dataclass(frozen=True)
 class QueueView:
-    """How the line of an agent stands."""
+    """The queue of an agent."""
 
     agent_name: str
     """The agent."""
     is_busy: bool
     """Whether a turn runs."""
     queue_length: int
-    """How many wait."""
+    """The number of waiting tasks."""
     queued_executions: list[Execution]
-    """Those that wait, in order."""
+    """The waiting turns, in order."""
     current_execution: Union[Execution, None] = None
-    """The turn that has run for longest."""
+    """The longest-running turn."""
     running_executions: Union[list[Execution], None] = None
-    """All that run, the longest first."""
+    """All running turns, the longest-running first."""
 
 
 @dataclass(frozen=True)
@@ -1182,35 +1182,35 @@ class Readiness:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a message."""
+    """The state of a message."""
 
     ended: bool
-    """Whether that is its end, which never changes. One that was `steered` has not ended before its turn has."""
+    """Whether the message has ended. A `steered` message ends with its turn."""
     id: str
     """The message."""
     status: str
     """`waiting`, `steering`, `in_turn`, `delivered`, `steered`, `dropped`, `cancelled` or `set_aside`."""
     detail: Union[str, None] = None
-    """By which rule, for which reason, with which error."""
+    """The rule, reason or error of the end."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
     task_id: Union[str, None] = None
-    """In which turn."""
+    """The turn."""
 
 
 @dataclass(frozen=True)
 class RedriveAnswer:
-    """What became of dead letters."""
+    """The result for dead letters."""
 
     count: int
-    """How many."""
+    """The number."""
     tasks: list[str]
-    """The new tasks, where some were made."""
+    """The new tasks of a redrive."""
 
 
 @dataclass(frozen=True)
 class ReleasedQueue:
-    """What releasing an agent by force did."""
+    """The result of releasing an agent by force."""
 
     agent: str
     """The agent."""
@@ -1219,24 +1219,24 @@ class ReleasedQueue:
     status: str
     """`released`."""
     warning: str
-    """That the old runs may still be going."""
+    """A warning that the old attempts may still run."""
     was_running: bool
-    """Whether something ran."""
+    """Whether a task was running."""
 
 
 class RetryRequest(TypedDict, total=False):
-    """What follows a failure."""
+    """The retries after a failure."""
 
     fixed_delay_ms: Union[int, None]
-    """Fixed: before each retry. Default 1000."""
+    """Fixed: the delay before each retry. Default 1000."""
     initial_delay_ms: Union[int, None]
-    """Exponential: before the first retry; it doubles each time. Default 100."""
+    """Exponential: the delay before the first retry, which doubles each time. Default 100."""
     jitter: Union[bool, None]
-    """Spreads each delay over its upper half. Default false."""
+    """Chooses each delay at random from its upper half. Default false."""
     max_delay_ms: Union[int, None]
-    """No delay is longer. Default 30 000."""
+    """The longest delay. Default 30 000."""
     max_retries: Union[int, None]
-    """How many attempts may follow the first. Default 3."""
+    """The largest number of retries. Default 3."""
     strategy: Union[str, None]
     """`none`, `fixed` or `exponential` (the default)."""
 
@@ -1246,11 +1246,11 @@ class RetryingEvent:
     """An attempt is over and another follows."""
 
     delay_ms: int
-    """How long the task rests before it waits again."""
+    """The delay before the next attempt."""
     error: str
-    """What went wrong."""
+    """The error."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     attempt: Union[int, None] = None
     """The attempt that is over."""
     task_id: Union[str, None] = None
@@ -1258,22 +1258,22 @@ class RetryingEvent:
 
 
 class ScheduleChange(TypedDict, total=False):
-    """A change of a schedule; what is left out stays."""
+    """A change of a schedule. Fields that the body leaves out stay."""
 
     agent: Union[str, None]
-    """Who is asked."""
+    """The agent."""
     catch_up: Union[str, None]
     """`skip` or `one`."""
     cron: Union[str, None]
     """When."""
     enabled: Union[bool, None]
-    """Whether it fires."""
+    """Whether the schedule fires."""
     message: Union[str, None]
-    """What is asked."""
+    """The message to the agent."""
     session: Union[str, None]
-    """In which conversation."""
+    """The session."""
     timezone: Union[str, None]
-    """In which time zone."""
+    """The time zone."""
 
 
 @dataclass(frozen=True)
@@ -1281,15 +1281,15 @@ class ScheduleFiredEvent:
     """A schedule fired."""
 
     due_at: str
-    """For which moment."""
+    """The moment of the firing."""
     schedule: str
     """The name of the schedule."""
     status: str
     """`running`, or `failed` if the task was refused."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     error: Union[str, None] = None
-    """Why it was refused."""
+    """Why the task was refused."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -1299,15 +1299,15 @@ class ScheduleRun:
     """One firing of a schedule."""
 
     due_at: str
-    """For which moment."""
+    """The moment of the firing."""
     fired_at: str
     """When it fired."""
     status: str
-    """`running`, how the task ended, or `failed` when it was refused."""
+    """`running`, the end of the task, or `failed` if it was refused."""
     trigger: str
-    """By the clock, to make up for missed ones, or because somebody asked: `clock`, `catch_up`, `manual`."""
+    """The cause: `clock`, `catch_up` for missed firings, or `manual`."""
     error: Union[str, None] = None
-    """Why it was refused or did not succeed."""
+    """Why the task was refused or failed."""
     task_id: Union[str, None] = None
     """The task."""
 
@@ -1317,60 +1317,60 @@ class ScheduleView:
     """A schedule."""
 
     agent: str
-    """Who is asked."""
+    """The agent."""
     catch_up: str
     """`skip` or `one`."""
     cron: str
     """When."""
     enabled: bool
-    """Whether it fires."""
+    """Whether the schedule fires."""
     message: str
-    """What is asked."""
+    """The message to the agent."""
     name: str
     """Its name."""
     next_runs: list[At]
     """The next firings."""
     origin: str
-    """Whether it comes from the configuration file or from the API."""
+    """The origin: `file` or `api`."""
     timezone: str
-    """In which time zone."""
+    """The time zone."""
     last_run: Union[ScheduleRun, None] = None
     """The last firing."""
     session: Union[str, None] = None
-    """In which conversation."""
+    """The session."""
     words: Union[str, None] = None
-    """When, in words."""
+    """The times in words."""
 
 
 class SessionChange(TypedDict, total=False):
-    """How messages of one session are queued; what is left out stays."""
+    """A change of the settings of a session. Fields that the body leaves out stay."""
 
     cap: Union[int, None]
-    """How many messages may wait."""
+    """The largest number of waiting messages."""
     debounce_ms: Union[int, None]
-    """How long it must have been quiet."""
+    """How long the session must be quiet before the turn starts."""
     drop: Union[str, None]
-    """Which go when there are more."""
+    """Which messages the server drops if there are more."""
     max_wait_ms: Union[int, None]
-    """After how long a turn starts although it is not quiet."""
+    """The longest wait for a quiet session."""
     mode: Union[str, None]
-    """What happens to messages while it is busy."""
+    """The mode: what happens to messages while the session is busy."""
 
 
 @dataclass(frozen=True)
 class SessionStats:
-    """How the tool lanes of a session stand."""
+    """The tool lanes of a session."""
 
     external_pending: int
-    """How many of those that wait, wait for a worker."""
+    """The number of calls that wait for a worker."""
     lanes: dict[str, ToolLaneStats]
-    """By tool lane."""
+    """The tool lanes, by name."""
     total_active: int
-    """How many run."""
+    """The number of running calls."""
     total_pending: int
-    """How many calls wait."""
+    """The number of waiting calls."""
     settings: Union[dict[str, Any], None] = None
-    """How its messages are queued, each value with where it comes from; also of a session of which nothing is remembered."""
+    """The settings for messages, each with its origin. A session without messages has them too."""
 
 
 @dataclass(frozen=True)
@@ -1378,35 +1378,35 @@ class SessionSummary:
     """A session."""
 
     dropped: int
-    """How many messages were dropped that the next turn will tell of."""
+    """The number of dropped messages that the next turn will mention."""
     is_busy: bool
-    """Whether a turn was accepted and has not ended."""
+    """Whether the session has a turn."""
     key: str
-    """The conversation's key."""
+    """The key of the session."""
     messages: list[MessageView]
-    """The messages that wait, in order."""
+    """The waiting messages, in order."""
     settings: dict[str, Any]
     """How messages are queued, each value with where it came from."""
     typing: bool
-    """Whether the people in it should see typing."""
+    """Whether the people in the session should see typing."""
     current_turn: Any = None
     """The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these."""
     retry_at: Union[At, None] = None
-    """Nothing is tried again before."""
+    """The earliest time of the next try."""
     set_aside: Union[list[MessageView], None] = None
-    """The messages that were set aside, the oldest first: they can be sent again or thrown away."""
+    """The parked messages, the oldest first. They can be sent again or deleted."""
 
 
 @dataclass(frozen=True)
 class SlotAnswer:
-    """A slot that is the caller's until its lease lapses."""
+    """A slot that the caller holds until the lease lapses."""
 
     fence: int
-    """To be shown with them."""
+    """The fence, for heartbeats and completion."""
     id: str
-    """The task that holds it: for its heartbeat and its completion."""
+    """The task that holds the slot, for heartbeats and completion."""
     lease_until: At
-    """When it lapses without a sign of life."""
+    """When the lease lapses without a heartbeat."""
 
 
 class _SlotRequest(TypedDict):
@@ -1415,16 +1415,16 @@ class _SlotRequest(TypedDict):
 
 
 class SlotRequest(_SlotRequest, total=False):
-    """A slot of each of some lanes, for work of the caller's own."""
+    """A slot in each lane, for work of the caller's own."""
 
     lease_ms: Union[int, None]
-    """How long without a sign of life. Default: as the home lane says."""
+    """The lease without a heartbeat. Default: the setting of the home lane."""
     priority: Union[PriorityRequest, None]
     """0 to 9, or the name of a source."""
     session: Union[str, None]
-    """The conversation."""
+    """The session."""
     wait_ms: Union[int, None]
-    """How long to wait; 0: now or never. Default: as the home lane says."""
+    """The longest wait; with 0 the server answers at once. Default: the setting of the home lane."""
 
 
 @dataclass(frozen=True)
@@ -1432,50 +1432,50 @@ class StartedEvent:
     """An attempt starts."""
 
     attempt: int
-    """Which attempt, counted from one."""
+    """The number of the attempt, counted from one."""
     fence: int
-    """Its fence."""
+    """The fence."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
     worker: Union[str, None] = None
-    """The worker that has it."""
+    """The worker that has the task."""
 
 
 @dataclass(frozen=True)
 class StatusView:
-    """How everything stands."""
+    """The state of the server."""
 
     line: str
     """`Agent: 2/3`, or `Agent: 3/3 (2 queued)`."""
     running: int
-    """How many tasks run."""
+    """The number of running tasks."""
     waiting: int
-    """How many wait."""
+    """The number of waiting tasks."""
     dead_letters: Union[int, None] = None
-    """How many tasks could not be done and are kept."""
+    """The number of dead letters."""
     max_concurrent: Union[int, None] = None
-    """How many may run at once; `null`: any number."""
+    """The largest number of tasks that run at once; `null` if there is no limit."""
 
 
 class SteerRequest(TypedDict):
-    """Something to say to a running turn."""
+    """A text for a running turn."""
 
     text: str
-    """What."""
+    """The text."""
 
 
 @dataclass(frozen=True)
 class SteeringView:
-    """Something that was said to a run."""
+    """A message that steers a turn."""
 
     id: str
-    """The message, to be named when the run has taken it."""
+    """The id of the message, for `steered`."""
     text: str
-    """What was said."""
+    """The text."""
     sender_name: Union[str, None] = None
-    """Who said it, as people know them."""
+    """The name of the sender."""
 
 
 class TaskChange(TypedDict):
@@ -1490,109 +1490,109 @@ class TaskEvent:
     """An event of a task."""
 
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
     task_id: Union[str, None] = None
     """The task."""
 
 
 class _TaskRequest(TypedDict):
     kind: str
-    """What sort of work it is: decides who runs it."""
+    """The kind of the task, which decides its handler."""
 
 
 class TaskRequest(_TaskRequest, total=False):
-    """A task to ask for."""
+    """A task to submit."""
 
     deadline_ms: Union[int, None]
-    """When it is too late to start, counted from acceptance."""
+    """The latest start, counted from acceptance."""
     fair_key: Union[str, None]
-    """With whom it shares turns."""
+    """The key for fair sharing."""
     group: Union[str, None]
-    """A label that tasks which belong together share."""
+    """The label of tasks that belong together."""
     lanes: list[str]
-    """The lanes it needs; the first is its home lane. None: `main`, or `external` for a kind that nothing here runs."""
+    """The lanes of the task, the home lane first. Default: `main`, or `external` if the server has no handler for the kind."""
     parent: Union[str, None]
-    """The running task that asks."""
+    """The running task that submits this one."""
     payload: Any
-    """What whoever runs it gets."""
+    """The input of the handler or worker."""
     priority: Union[PriorityRequest, None]
     """0 to 9, or the name of a source."""
     retry: Union[RetryRequest, None]
-    """What follows a failure."""
+    """The retries after a failure."""
     run_after_ms: Union[int, None]
-    """How long it must wait before it may start."""
+    """The delay before the task may start."""
     source: Union[str, None]
-    """Who asked: `user`, `schedule`, `agent`, `background`."""
+    """The source of the task: `user`, `schedule`, `agent` or `background`."""
     timeout_ms: Union[int, None]
-    """How long an attempt may take."""
+    """The longest time of one attempt."""
     wait_timeout_ms: Union[int, None]
-    """How long it may wait; 0: it starts now or is refused."""
+    """The longest time in the queue. With 0 the task starts at once or is refused."""
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """A task, live or over."""
+    """A task, live or ended."""
 
     attempts: int
-    """How many attempts have started."""
+    """The number of attempts that have started."""
     id: str
-    """Its id."""
+    """The id."""
     kind: str
-    """What sort of work it is."""
+    """The kind."""
     lanes: list[str]
-    """The lanes that it named, the home lane first."""
+    """The lanes, the home lane first."""
     priority: int
-    """Its own priority."""
+    """The priority without boosts."""
     source: str
-    """Who asked."""
+    """The source of the request."""
     status: str
-    """`queued`, `running`, `retrying`, or how it ended."""
+    """`queued`, `running`, `retrying`, or the end."""
     submitted_at: At
-    """When it was accepted."""
+    """When the task was accepted."""
     attempt_list: Union[list[AttemptView], None] = None
-    """The newest of them, the last one included, in order. Lists leave it out."""
+    """The newest attempts, in order. Lists leave them out."""
     cancel_requested: Union[bool, None] = None
-    """Whether it was told to stop."""
+    """Whether the attempt has a stop signal."""
     deadline_at: Union[At, None] = None
-    """When it is too late to start."""
+    """The latest start."""
     effective_priority: Union[int, None] = None
-    """With what waiting and its deadline have added."""
+    """The priority with the boosts of waiting and of the deadline."""
     ended_at: Union[At, None] = None
-    """When it ended."""
+    """When the task ended."""
     error: Union[str, None] = None
-    """Why it produced nothing."""
+    """The error."""
     eta_ms: Union[int, None] = None
-    """When it will probably start."""
+    """The estimated time until the start."""
     group: Union[str, None] = None
-    """Its label."""
+    """The label."""
     lane_position: Union[int, None] = None
-    """Its place among all that wait in the lane that was asked for, counted from one."""
+    """The position among the tasks that wait in the requested lane, counted from one."""
     lease_until: Union[At, None] = None
-    """When its lease lapses."""
+    """When the lease lapses."""
     owner: Union[str, None] = None
-    """Whose token asked."""
+    """The token that submitted the task."""
     parent: Union[str, None] = None
-    """The task that asked for it."""
+    """The task that submitted this one."""
     payload: Any = None
-    """What whoever runs it gets: while it is live, and as long as it is remembered once an attempt has ended it, if it is no longer than 16 KiB."""
+    """The input of the handler or worker. The history keeps it if an attempt ended the task and it is no longer than 16 KiB."""
     position: Union[int, None] = None
-    """Its place in line, counted from one."""
+    """The position in the home lane, counted from one."""
     reason: Union[str, None] = None
-    """Why it was cancelled."""
+    """The reason of a cancellation."""
     result: Any = None
-    """What it produced."""
+    """The result."""
     session: Union[str, None] = None
-    """The conversation that it is a turn of."""
+    """The session of a turn."""
     started_at: Union[At, None] = None
-    """When its last attempt started."""
+    """When the last attempt started."""
     timeout_ms: Union[int, None] = None
-    """How long an attempt may take."""
+    """The longest time of one attempt."""
     traceparent: Union[str, None] = None
-    """The trace that it belongs to."""
+    """The trace of the task."""
     wait_until: Union[At, None] = None
-    """When it has waited too long."""
+    """When the wait times out."""
     worker: Union[str, None] = None
-    """Which worker has it, or had it last."""
+    """The worker that has the task or had it last."""
 
 
 @dataclass(frozen=True)
@@ -1600,70 +1600,70 @@ class TokenView:
     """A token, without its secret."""
 
     created_at: At
-    """When it was made."""
+    """When the token was created."""
     id: str
-    """The part before the dot."""
+    """The part of the token before the dot."""
     scopes: list[Scope]
-    """What it may do."""
+    """The scopes."""
     speaks_for_others: bool
-    """Whether it may say for whom it asks."""
+    """Whether the token may send requests on behalf of other people."""
     subject: str
-    """Who uses it."""
+    """The user of the token."""
 
 
 @dataclass(frozen=True)
 class ToolLaneStats:
-    """How one tool lane of a session stands; the counts are those of all sessions under the same settings."""
+    """A tool lane of a session. The counters are those of all sessions with the same settings."""
 
     active: int
-    """How many run."""
+    """The number of running calls."""
     completed: int
-    """How many ended well."""
+    """The number of calls that completed."""
     failed: int
-    """How many did not."""
+    """The number of calls that failed."""
     handler_mode: str
     """`internal`, `external` or `hybrid`."""
     pending: int
-    """How many calls wait."""
+    """The number of waiting calls."""
     max_concurrency: Union[int, None] = None
-    """How many may run at once."""
+    """The largest number of tasks that run at once."""
 
 
 @dataclass(frozen=True)
 class TurnEvent:
-    """The turn of a session takes up messages."""
+    """The turn of a session takes messages."""
 
     messages: list[str]
     """The ids of the messages."""
     session: str
     """The key of the session."""
     at: Union[At, None] = None
-    """When."""
+    """When the event happened."""
 
 
 class _UserRef(TypedDict):
     id: str
-    """Who."""
+    """The id of the person."""
 
 
 class UserRef(_UserRef, total=False):
-    """Somebody for whom a token speaks."""
+    """A person on whose behalf a token sends a request."""
 
     email: Union[str, None]
-    """Their address."""
+    """The email address."""
 
 
 @dataclass(frozen=True)
 class WorkerView:
-    """A worker that has work."""
+    """A worker that holds tasks."""
 
     last_heartbeat: At
-    """When it was last heard of."""
+    """The last heartbeat."""
     lease_until: At
-    """When the first of its leases lapses."""
+    """When its first lease lapses."""
     leases: list[LeaseView]
-    """Its leases, one for each task."""
+    """The leases, one for each task."""
     tasks: list[str]
-    """What it has."""
+    """The tasks of the worker."""
     worker: str
-    """Who."""
+    """The id of the person."""
