@@ -20,7 +20,7 @@ async def test_a_wrong_token_is_refused(way: Way) -> None:
         # This client does not tell why.
         assert set(way.statuses) == {401}
     else:
-        assert "a token is needed" in "".join(str(error) for error in flat(refused.value))
+        assert "the request needs a token" in "".join(str(error) for error in flat(refused.value))
 
 
 def flat(error: BaseException) -> list[BaseException]:

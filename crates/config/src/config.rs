@@ -180,7 +180,7 @@ pub struct KindHandler {
 }
 
 /// Something that is asked of an agent by the clock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Schedule {
     /// Its name.
     pub name: Name,
@@ -203,7 +203,7 @@ pub struct Schedule {
 }
 
 /// What happens about firings that were missed while the server was down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CatchUp {
     /// Nothing.
     Skip,

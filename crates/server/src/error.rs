@@ -28,41 +28,41 @@ pub enum ServerError {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// A schedule of the configuration makes no sense.
+    /// A schedule of the configuration is invalid.
     #[error("{place}: schedule \"{schedule}\": {source}")]
     Schedule {
-        /// Where the configuration says so.
+        /// The place in the configuration.
         place: String,
-        /// Which schedule.
+        /// The name of the schedule.
         schedule: String,
-        /// What is wrong with it.
+        /// The error.
         source: CronError,
     },
-    /// Anybody could use the server.
+    /// Other machines could use the server without a token.
     #[error(
-        "{0} can be reached from elsewhere, and there is no token; make one with `laneway token create`, or listen on \
+        "other machines can reach {0}, and there is no token; create one with `laneway token create`, or listen on \
          127.0.0.1"
     )]
     NoToken(Listen),
-    /// The address of the collector of traces makes no sense.
+    /// The address of the trace collector is invalid.
     #[error(
         "the address for traces (server.otlp or OTEL_EXPORTER_OTLP_ENDPOINT) must be like http://127.0.0.1:4318, not \
          {0}"
     )]
     TracesAddress(String),
-    /// TLS or the resolver of the system cannot be set up.
+    /// The system has no usable TLS or resolver.
     #[error("cannot make an HTTP client: {0}")]
     HttpClient(#[from] reqwest::Error),
-    /// There is no configuration file to read again.
+    /// There is no configuration file to reload.
     #[error("the server was started without a configuration file")]
     NoConfigFile,
-    /// The configuration file makes no sense.
+    /// The configuration file is invalid.
     #[error(transparent)]
     Config(#[from] laneway_config::Errors),
-    /// The configuration file changes what only a restart can change.
+    /// The configuration file changes a setting that needs a restart.
     #[error("listen and store take effect with a restart only; nothing was changed")]
     NeedsRestart,
-    /// The reload took effect, and the audit log could not record it.
+    /// The reload took effect, but the audit log could not record it.
     #[error("{0}")]
     Unrecorded(String),
     /// The engine refused or failed.

@@ -8,10 +8,10 @@
 //! | open, serve, stop, reload | `server.rs`, `reload.rs`, `net/` |
 //! | routes, authentication, limits, errors | `http/` |
 //! | ask an agent, submit a task, send a message, hold a slot | `service/` |
-//! | who runs turns and tasks | `agents/` |
+//! | programs and addresses that run turns and tasks | `agents/` |
 //! | SSE, WebSocket | `events/` |
 //! | tools for models | `mcp/` |
-//! | work by the clock | `schedules/` |
+//! | turns by the clock | `schedules/` |
 //! | metrics, charts, traces | `telemetry/` |
 //! | tokens, audit log, configuration drift | `admin/` |
 

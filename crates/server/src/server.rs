@@ -1,4 +1,4 @@
-//! Opening a server, serving it, stopping it.
+//! Opens, serves and stops a server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio_util::task::TaskTracker;
 use crate::admin::audit::Audit;
 use crate::admin::config_drift::{differences, in_words};
 use crate::admin::tokens::Tokens;
-use crate::agents::handlers::Runners;
-use crate::app::{App, LAST_WORDS};
+use crate::agents::handlers::AgentHandlers;
+use crate::app::{App, LAST_ANSWERS};
 use crate::error::ServerError;
 use crate::events::observer::ServerObserver;
 use crate::events::signal::Signal;
@@ -28,38 +28,38 @@ use crate::schedules::{Schedules, check_schedules};
 use crate::telemetry::charts::Charts;
 use crate::telemetry::otlp::Traces;
 
-/// How many events a client may be behind before it misses some.
+/// How many events a client may lag behind before it misses some.
 const BEHIND_MAX: usize = 512;
-/// The history keeps payloads up to this length.
+/// The longest payload that the history keeps.
 const PAYLOADS_KEPT_MAX: usize = 16 * 1024;
-/// How long a run may take to stop: a little longer than a program's own grace.
+/// How long an attempt may take to stop: a little longer than the grace of a program.
 const STOP_GRACE: Duration = Duration::from_millis(4_800);
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct Parts {
     /// The configuration.
     pub config: Config,
-    /// The file that it came from, to be read again.
+    /// The file of the configuration, for a reload.
     pub config_file: Option<PathBuf>,
-    /// Options of the command line (`--store`), which stand above the environment, also when the file is read again.
+    /// Options of the command line (`--store`), which override the environment, also at a reload.
     pub overrides: Vec<(String, String)>,
-    /// Where the state is kept; `None`: in memory.
+    /// The store of the queue. `None` keeps it in memory.
     pub store: Option<Arc<dyn Store>>,
-    /// Where tokens and the audit log are kept; `None`: in memory.
+    /// The directory of tokens and the audit log. `None` keeps them in memory.
     pub state_dir: Option<PathBuf>,
 }
 
 /// A server that is ready to serve.
 pub struct Server {
     app: Arc<App>,
-    /// What tells a collector of tasks, until all is over.
+    /// Sends traces until the server has stopped.
     exporting: Option<JoinHandle<()>>,
-    /// The directory of the state is ours.
+    /// The lock on the state directory.
     lock: Option<std::fs::File>,
 }
 
-/// How many threads a server should answer with: as many as there are cores, less the one of the thread that writes, where work is
-/// kept on a disk of this machine. That one is waited for by all; where it must wait for a core, fewer are answered.
+/// The number of threads for requests: one per core, and one less for a store on a local disk. All requests wait for the
+/// thread that writes to the disk, so it has a core of its own.
 pub fn threads(store: &StoreLocation) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     match store {
@@ -68,7 +68,7 @@ pub fn threads(store: &StoreLocation) -> usize {
     }
 }
 
-/// The directory of tokens and audit log; `None`: they are kept in memory.
+/// The directory of tokens and the audit log; `None` if they are kept in memory.
 pub fn state_dir(config: &Config) -> Option<PathBuf> {
     match (&config.server.state, &config.store) {
         (Some(dir), _) => Some(dir.clone()),
@@ -88,44 +88,44 @@ pub fn audit_file(state_dir: &std::path::Path) -> PathBuf {
     state_dir.join("audit.jsonl")
 }
 
-/// The settings of all lanes, with what the server adds: the lane for work that nothing here runs, and the bound of tokens.
+/// The settings of all lanes, with those that the server adds: the lane `external` and the bound of tokens.
 pub(crate) fn lane_blocks(config: &Config) -> Vec<Block> {
     let mut blocks = config.lane_blocks();
-    let mut settle = |pattern: &str, usual: &dyn Fn(&mut LaneSettings)| {
-        let said = blocks.iter_mut().find(|block| block.lanes.as_str() == pattern);
-        match (said, Pattern::new(pattern)) {
-            (Some(block), _) => usual(block.settings.get_or_insert_default()),
+    let mut add = |pattern: &str, set: &dyn Fn(&mut LaneSettings)| {
+        let configured = blocks.iter_mut().find(|block| block.lanes.as_str() == pattern);
+        match (configured, Pattern::new(pattern)) {
+            (Some(block), _) => set(block.settings.get_or_insert_default()),
             (None, Ok(lanes)) => {
                 let mut settings = LaneSettings::default();
-                usual(&mut settings);
+                set(&mut settings);
                 blocks.push(Block { lanes, settings: Some(settings) });
             }
             (None, Err(_)) => {}
         }
     };
-    // Lists show this lane also when nothing is in it.
-    settle("external", &|_| {});
+    // Lists show this lane also when it is empty.
+    add("external", &|_| {});
     if let Some(waiting) = config.server.token_waiting {
-        settle("token:*", &|settings| {
+        add("token:*", &|settings| {
             settings.max_queued.get_or_insert(waiting);
         });
     }
     blocks
 }
 
-/// Says which settings held before this server started and hold no longer: the last that starts wins.
-fn tell_replaced(config: &Config, handle: &Handle) {
+/// Logs which settings of the store this server replaces: the replica that starts last wins.
+fn log_replaced(config: &Config, handle: &Handle) {
     let Some(found) = handle.blocks_found() else { return };
     let replaced = differences(&lane_blocks(config), found);
     if !replaced.is_empty() {
         tracing::warn!(
             held = in_words(&replaced),
-            "this server's configuration takes the place of what held before; all servers keep to it from now on"
+            "this server's configuration replaces the settings in the store; all replicas follow it from now on"
         );
     }
 }
 
-/// Without a `queue` block tool calls run one after another, directly.
+/// Without a `queue` block, tool calls run directly, one after another.
 pub(crate) fn tool_calls(config: &Config) -> ToolCalls {
     match &config.tools {
         None => ToolCalls::Direct,
@@ -133,8 +133,8 @@ pub(crate) fn tool_calls(config: &Config) -> ToolCalls {
     }
 }
 
-/// Where traces go, and the task that sends them, if there is somewhere.
-fn traces_to(
+/// The traces, and the task that sends them if a collector is configured.
+fn start_traces(
     config: &Config,
     handle: &Handle,
     is_shared: bool,
@@ -186,32 +186,31 @@ impl Server {
         let live_config = Arc::new(ArcSwap::from_pointee(config));
         let config = live_config.load_full();
         let clock = SteadyClock::start();
-        let runners = Arc::new(Runners::new(Arc::clone(&live_config))?);
+        let handlers = Arc::new(AgentHandlers::new(Arc::clone(&live_config))?);
         let mut options = Options::default();
         options.history_max = u64::from(config.server.history_max);
         options.payloads_kept_max = PAYLOADS_KEPT_MAX;
         options.updates_max = BEHIND_MAX;
         options.stop_grace = STOP_GRACE;
-        // Work whose agent is gone from the configuration fails by itself, and can be run again.
+        // A task whose agent was removed from the configuration fails, and its dead letter can be redriven.
         options.unknown_kinds = UnknownKinds::Fail;
         options.settings = Some(lane_blocks(&config));
-        let options = runners.into_options(options)?;
+        let options = handlers.into_options(options)?;
         let is_shared = store.as_ref().is_some_and(|store| store.is_shared());
         let handle = match store {
             None => Handle::in_memory(options),
             Some(store) => Handle::open(store, options).await?,
         };
-        tell_replaced(&config, &handle);
+        log_replaced(&config, &handle);
         handle.configure(lane_blocks(&config)).await?;
         handle.set_tool_calls(tool_calls(&config));
-        let messages = handle.configure_messages(config.messages.settings()).await;
-        messages?;
+        handle.configure_messages(config.messages.settings()).await?;
         let closing = Signal::default();
-        let (traces, exporting) = traces_to(&config, &handle, is_shared, &closing)?;
+        let (traces, exporting) = start_traces(&config, &handle, is_shared, &closing)?;
         let app = Arc::new(App {
             handle,
             config: live_config,
-            runners,
+            handlers,
             tokens,
             callers: Callers::default(),
             audit,
@@ -226,7 +225,7 @@ impl Server {
             draining: Signal::default(),
             closing,
             config_file,
-            variables: overrides,
+            options: overrides,
         });
         start_background(&app, is_shared);
         Ok(Server { app, exporting, lock })
@@ -237,32 +236,32 @@ impl Server {
         self.app.is_open()
     }
 
-    /// A way to have the configuration file read again.
+    /// Reloads the configuration file.
     pub fn reloader(&self) -> Reloader {
         Reloader::new(Arc::clone(&self.app))
     }
 
-    /// Serves until `stop` is over, then drains: readiness fails first, new work is refused, what runs may end, what
-    /// waits is kept, and streams and sockets are closed last.
+    /// Serves until `stop` completes, then drains: readiness fails, the server refuses new work, running attempts may end,
+    /// and streams and WebSockets close last. The store keeps waiting tasks.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> std::io::Result<()> {
         let address = listener.local_addr()?;
         let Server { app, exporting, lock } = self;
-        app.runners.set_listens(format!("http://{address}"));
+        app.handlers.set_url(format!("http://{address}"));
         tokio::spawn(crate::schedules::run(Arc::clone(&app)));
         let router = crate::http::router::router(Arc::clone(&app));
         let accepting = connections::accept(listener, Arc::clone(&app), router);
         let accepting = tokio::spawn(accepting);
         stop.await;
-        tracing::info!("draining: no new work is taken");
+        tracing::info!("draining: the server takes no new work");
         app.draining.give();
-        app.handle.shutdown(app.limits().drain_grace).await;
+        app.handle.shutdown(Duration::from_millis(app.config().server.drain_grace.0)).await;
         app.closing.give();
         accepting.abort();
         app.connections.close();
         // A client that does not read the last answer in time is disconnected.
-        drop(tokio::time::timeout(LAST_WORDS, app.connections.wait()).await);
+        drop(tokio::time::timeout(LAST_ANSWERS, app.connections.wait()).await);
         if let Some(exporting) = exporting {
-            drop(tokio::time::timeout(LAST_WORDS, exporting).await);
+            drop(tokio::time::timeout(LAST_ANSWERS, exporting).await);
         }
         drop(lock);
         tracing::info!("stopped");
@@ -270,7 +269,7 @@ impl Server {
     }
 }
 
-/// A server without agents has one to try it with.
+/// Adds the agent `echo` to a configuration without agents.
 pub fn with_echo(config: &mut Config) {
     if config.agents.is_empty()
         && let Ok(name) = laneway_core::Name::new("echo")

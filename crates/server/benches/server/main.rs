@@ -1,4 +1,4 @@
-//! What the server costs beside what it stands on: load from one process, the server in another.
+//! Compares the server with axum and with the engine alone: load from one process, the server in another.
 //!
 //! `cargo xtask bench server [memory|disk|looks|watchers]`. Prints a table of ratios with their bounds and ends with a
 //! status that says whether all hold.
@@ -45,8 +45,8 @@ fn main() {
     }
 }
 
-/// How many threads a server, and what it is compared with, has for its tasks. Bounds are for as many as there are cores, which is
-/// how a server runs; how it is with one stands beside that, because it depends less on what else a machine does.
+/// The number of threads of a server and of its reference. Bounds are for one per core, as in production. The table also has
+/// the numbers for one thread, which depend less on other load.
 #[derive(Clone, Copy)]
 enum Threads {
     One,
@@ -121,16 +121,16 @@ struct Table {
 }
 
 impl Table {
-    /// A line about servers of so many threads.
+    /// A row about servers with this number of threads.
     fn of(&mut self, threads: Threads, what: &str, ours: f64, reference: f64, ratio: f64, bound: Bound) {
         match threads {
             Threads::Many => self.row(what, ours, reference, ratio, bound),
-            Threads::One => self.beside(&format!("  one thread: {what}"), ours, reference, ratio),
+            Threads::One => self.unbound(&format!("  one thread: {what}"), ours, reference, ratio),
         }
     }
 
     /// A line without a bound.
-    fn beside(&self, what: &str, ours: f64, reference: f64, ratio: f64) {
+    fn unbound(&self, what: &str, ours: f64, reference: f64, ratio: f64) {
         println!("{what:<58} {ours:>12.1} {reference:>12.1} {ratio:>8.2}");
     }
 

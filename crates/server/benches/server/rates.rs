@@ -89,7 +89,7 @@ pub(crate) async fn memory_rate(table: &mut Table, threads: Threads) {
     let ratio = of(|r| r.0.1.as_secs_f64() / r.1.1.as_secs_f64());
     table.of(threads, "  its 99th percentile, us", p99, reference, ratio, Bound::AtMost(5.0));
     // Where the kernel counts whole ticks this is rough, and says all the same what a request costs the server itself.
-    table.beside("  processor time of one, us", ours_us, constant_us, ours_us / constant_us);
+    table.unbound("  processor time of one, us", ours_us, constant_us, ours_us / constant_us);
 }
 
 pub(crate) async fn disk_rate(table: &mut Table, threads: Threads) {
@@ -106,7 +106,7 @@ pub(crate) async fn disk_rate(table: &mut Table, threads: Threads) {
     table.of(threads, what, rate, reference, ratio, Bound::AtLeast(0.5));
     // What can be had at best: the same cores answer the constant and submit, one after the other.
     let (at_best, ratio) = (of(|r| by_turns(r.1, r.2)), of(|r| by_turns(r.1, r.2) / r.1));
-    table.beside("  the constant and the submission by turns", at_best, reference, ratio);
+    table.unbound("  the constant and the submission by turns", at_best, reference, ratio);
     alone.runtime.shutdown_background();
 }
 

@@ -69,7 +69,7 @@ pub(crate) async fn watchers(table: &mut Table) {
     }
     let each = (other.resident_kb().saturating_sub(before)) as f64 / WATCHERS as f64;
     table.row("memory of a watcher, KB", each, 25.0, each / 25.0, Bound::AtMost(1.0));
-    // Another connection: one that asks nothing for long is cut off, and so many take their time on a busy machine.
+    // A new connection: the server closes idle ones, and this many rounds take long on a busy machine.
     let mut client = Client::connect(other.address).await;
     let (status, _) = client.ask("POST", "/api/tasks/cancel", "{\"kind\": \"index\"}").await;
     assert_eq!(status, 200);

@@ -1,4 +1,4 @@
-//! Who did what: a log that only grows, each line chained to the one before by a hash, so that an edit shows.
+//! The audit log. A hash chains each line to the previous one, so that an edit shows.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,10 +18,10 @@ use crate::error::FileError;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 
-/// How many of the newest entries are listed by the API; the file holds all of them.
+/// The API lists this many of the newest entries. The file holds all of them.
 const LISTED_MAX: usize = 10_000;
 
-/// What comes before the first line.
+/// The hash before the first line.
 const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Why an audit log cannot be used.
@@ -44,11 +44,11 @@ pub enum AuditError {
         /// What is wrong with it.
         damage: AuditDamage,
     },
-    /// The file that says how long the log is makes no sense.
+    /// The file with the length of the log cannot be read.
     #[error("{} cannot be read", .0.display())]
     End(PathBuf),
     /// The log is shorter than it was.
-    #[error("{} has {lines} lines and had {had}: its end was taken out", path.display())]
+    #[error("{} has {lines} lines and had {had}: its last lines were removed", path.display())]
     Cut {
         /// Which log.
         path: PathBuf,
@@ -63,14 +63,14 @@ pub enum AuditError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditDamage {
-    /// It is no entry.
+    /// It is not an entry.
     #[error("cannot be read")]
     Unreadable,
     /// It has the number of another line.
     #[error("has number {0}: a line is missing or too many")]
     Number(u64),
     /// Its hash is not that of the line before.
-    #[error("does not follow the line before it: something was changed or taken out")]
+    #[error("does not follow the line before it: something was changed or removed")]
     Order,
     /// Its own hash does not fit.
     #[error("was changed")]
@@ -83,47 +83,39 @@ pub(crate) struct Audit(Arc<Mutex<Log>>);
 
 struct Log {
     file: Option<File>,
-    /// Where it is said how far the file goes.
+    /// The file with the number and hash of the last line.
     end: PathBuf,
     last: String,
     next: u64,
     listed: VecDeque<AuditEntry>,
 }
 
-/// Something that a caller changed.
-pub(crate) struct AuditRecord {
-    event_type: &'static str,
-    action: &'static str,
-    severity: &'static str,
-    target: String,
-    details: Value,
-}
+/// What was done to what, such as `("lane", "pause")`.
+pub(crate) type AuditAction = (&'static str, &'static str);
 
-impl AuditRecord {
-    /// A change of severity `info`.
-    pub(crate) fn new(
-        event_type: &'static str,
-        action: &'static str,
-        target: impl Into<String>,
-        details: Value,
-    ) -> AuditRecord {
-        AuditRecord { event_type, action, severity: "info", target: target.into(), details }
-    }
-
-    pub(crate) fn severity(self, severity: &'static str) -> AuditRecord {
-        AuditRecord { severity, ..self }
+fn severity((_, verb): AuditAction) -> &'static str {
+    match verb {
+        "force_release" => "critical",
+        "clear_queue" | "create_token" | "remove_token" => "warning",
+        _ => "info",
     }
 }
 
 impl App {
     /// Records what a caller changed. The record is on the disk when this returns.
-    pub(crate) async fn record(&self, caller: &Caller, record: AuditRecord) -> ApiResult<()> {
-        self.audit.record(self.now(), &caller.subject, record).await
+    pub(crate) async fn record(
+        &self,
+        caller: &Caller,
+        action: AuditAction,
+        target: &str,
+        details: Value,
+    ) -> ApiResult<()> {
+        self.audit.record(self.now(), &caller.subject, action, target, details).await
     }
 }
 
 impl Audit {
-    /// The log in a file, which need not be there yet; `None`: it is forgotten with the process.
+    /// The log in a file, which may be missing. `None` keeps it in memory.
     pub(crate) fn open(path: Option<PathBuf>) -> Result<Audit, AuditError> {
         let mut log = Log {
             file: None,
@@ -134,7 +126,7 @@ impl Audit {
         };
         if let Some(path) = path {
             let cannot = FileError::of("open", &path);
-            let good = mend(&path).map_err(&cannot)?;
+            let good = read_whole_lines(&path).map_err(&cannot)?;
             for entry in verify_text(&path, &good)? {
                 log.last.clone_from(&entry.hash);
                 log.next = entry.id + 1;
@@ -150,16 +142,23 @@ impl Audit {
     }
 
     /// Records a change. The record is on the disk when this returns.
-    pub(crate) async fn record(&self, at: Timestamp, actor: &str, record: AuditRecord) -> ApiResult<()> {
+    pub(crate) async fn record(
+        &self,
+        at: Timestamp,
+        actor: &str,
+        action: AuditAction,
+        target: &str,
+        details: Value,
+    ) -> ApiResult<()> {
         let entry = AuditEntry {
             id: 0,
             at: At(at).to_string(),
             actor: actor.to_owned(),
-            event_type: record.event_type.to_owned(),
-            action: record.action.to_owned(),
-            severity: record.severity.to_owned(),
-            target: record.target,
-            details: record.details,
+            event_type: action.0.to_owned(),
+            action: action.1.to_owned(),
+            severity: severity(action).to_owned(),
+            target: target.to_owned(),
+            details,
             prev: String::new(),
             hash: String::new(),
         };
@@ -169,7 +168,10 @@ impl Audit {
             return Ok(());
         }
         tracing::error!("the audit log cannot be written");
-        Err(ApiError::new(Code::StoreUnavailable, "it was done, but the audit log could not be written"))
+        Err(ApiError::new(
+            Code::StoreUnavailable,
+            "the change was made, but the audit log could not be written",
+        ))
     }
 
     /// The newest entries before `before`, the newest first.
@@ -206,9 +208,8 @@ impl Log {
     }
 }
 
-/// The whole lines of the file. A last line without its end was being written when the process died, and nobody was told
-/// that it was there: it goes.
-fn mend(path: &Path) -> std::io::Result<String> {
+/// The whole lines of the file. Removes a last line without its end: the process died before it confirmed that line.
+fn read_whole_lines(path: &Path) -> std::io::Result<String> {
     let Some(text) = files::read(path)? else { return Ok(String::new()) };
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     if whole < text.len() {
@@ -235,14 +236,14 @@ fn hash_of(entry: &AuditEntry) -> String {
         &details,
     ];
     for part in parts {
-        // With its length, so that no two entries run together in the same way.
+        // The length keeps entries apart whose parts join to the same text.
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
     hex(&hasher.finalize())
 }
 
-/// The file that says how far the log goes: how many lines it has had, and the hash of the last of them.
+/// The file with the number of lines that the log has had, and the hash of the last one.
 fn end_of(log: &Path) -> PathBuf {
     log.with_extension("end")
 }
@@ -279,15 +280,14 @@ fn verify_text(path: &Path, text: &str) -> Result<Vec<AuditEntry>, AuditError> {
     Ok(entries)
 }
 
-/// A log that was cut off at a line is a whole chain: only how far it went tells.
+/// A log that was cut off between two lines is a valid chain. Only the file with its end shows the cut.
 fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), AuditError> {
     let end = end_of(path);
-    let said = files::read(&end).map_err(FileError::of("read", &end))?;
-    // A log of an older program has none until something is added.
-    let Some(said) = said else { return Ok(()) };
-    let (count, hash) = said.trim().split_once(' ').unwrap_or_default();
+    let text = files::read(&end).map_err(FileError::of("read", &end))?;
+    let Some(text) = text else { return Ok(()) };
+    let (count, hash) = text.trim().split_once(' ').unwrap_or_default();
     let count: u64 = count.parse().map_err(|_| AuditError::End(end.clone()))?;
-    // The line is written first, so that there may be one more after a crash.
+    // The log writes the line first, so after a crash there may be one more.
     match entries.iter().find(|entry| entry.id == count) {
         Some(entry) if entry.hash == hash => Ok(()),
         Some(_) => Err(AuditError::Line { path: path.to_owned(), line: count, damage: AuditDamage::Changed }),
@@ -299,8 +299,9 @@ fn check_end(path: &Path, entries: &[AuditEntry]) -> Result<(), AuditError> {
 mod tests {
     use super::*;
 
-    fn cleared(target: &str) -> AuditRecord {
-        AuditRecord::new("agent_queue", "clear_queue", target, serde_json::json!({ "cleared_count": 2 }))
+    async fn clear(audit: &Audit, at: u64, target: &str) {
+        let details = serde_json::json!({ "cleared_count": 2 });
+        audit.record(Timestamp(at), "ann", ("agent_queue", "clear_queue"), target, details).await.unwrap();
     }
 
     #[tokio::test]
@@ -309,7 +310,7 @@ mod tests {
         let path = dir.path().join("audit.jsonl");
         let audit = Audit::open(Some(path.clone())).unwrap();
         for target in ["a", "b", "c"] {
-            audit.record(Timestamp(7), "ann", cleared(target)).await.unwrap();
+            clear(&audit, 7, target).await;
         }
         assert_eq!(verify(&path).unwrap(), 3);
         let good = std::fs::read_to_string(&path).unwrap();
@@ -331,7 +332,7 @@ mod tests {
         }
         std::fs::write(&path, format!("{good}{{\"id\":4,\"at")).unwrap();
         let audit = Audit::open(Some(path.clone())).unwrap();
-        audit.record(Timestamp(8), "ann", cleared("d")).await.unwrap();
+        clear(&audit, 8, "d").await;
         assert_eq!(verify(&path).unwrap(), 4);
         assert_eq!(audit.list(Some(4), 2).iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2]);
     }

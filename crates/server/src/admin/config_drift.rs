@@ -1,5 +1,5 @@
-//! Whether this server's configuration is the one that holds. Settings of lanes are part of the state that replicas share,
-//! so one of several files holds at a time: that of whoever started, or read its file again, last.
+//! Compares this server's configuration with the settings in force. Replicas share the settings of lanes, so the file of
+//! the replica that started or reloaded last is in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,21 +15,21 @@ use tokio::sync::Notify;
 use crate::app::App;
 use crate::server::lane_blocks;
 
-/// How many differences are named in one line of the log; the rest is counted.
+/// One log line names this many differences and counts the rest.
 const NAMED_MAX: usize = 20;
 
-/// How often to look without having heard of anything.
+/// How often to compare without a notification.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// One setting that holds and is not what a file says.
+/// One setting in force that differs from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Of which block: `lane "work"`, `messages`.
+    /// The block, such as `lane "work"` or `messages`.
     pub(crate) block: String,
     pub(crate) key: String,
-    /// What the file says, or leaves to the default.
+    /// The value of the file, or the default.
     pub(crate) file: String,
-    /// What holds.
+    /// The value in force.
     pub(crate) holds: String,
 }
 
@@ -40,72 +40,64 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Every setting of every block, as text.
-fn texts<'a>(
-    blocks: impl Iterator<Item = (&'a Pattern, &'a LaneSettings)>,
-) -> BTreeMap<String, Vec<(&'static str, String)>> {
-    let text = |(lanes, settings): (&Pattern, &LaneSettings)| {
-        let name = LaneName::new(lanes.as_str().replace('*', "x")).ok()?;
-        Some((lanes.as_str().to_owned(), setting_texts(&Settings::for_lane(settings, &name))))
-    };
-    blocks.filter_map(text).collect()
-}
+/// Values by block and key.
+type Values = BTreeMap<(String, String), String>;
 
-/// What differs between what a file says and what holds. A block that only one of them has is compared with the defaults.
+/// The differences between a file and the settings in force. A block that only one of them has is compared with the
+/// defaults.
 pub(crate) fn differences(wanted: &[Block], held: &[(Pattern, LaneSettings)]) -> Vec<Difference> {
-    let nothing = LaneSettings::default();
-    let is_wanted = |lanes: &Pattern| wanted.iter().any(|block| block.lanes == *lanes);
-    let is_held = |lanes: &Pattern| held.iter().any(|(own, _)| own == lanes);
-    let spoken = wanted.iter().map(|block| (&block.lanes, block.settings.as_ref().unwrap_or(&nothing)));
-    let silent = held.iter().filter(|(lanes, _)| !is_wanted(lanes)).map(|(lanes, _)| (lanes, &nothing));
-    let file = texts(spoken.chain(silent));
-    let gone = wanted.iter().filter(|block| !is_held(&block.lanes)).map(|block| (&block.lanes, &nothing));
-    let holds = texts(held.iter().map(|(lanes, settings)| (lanes, settings)).chain(gone));
-    let mut found = Vec::new();
-    for (lanes, wanted) in file {
-        let Some(held) = holds.get(&lanes) else { continue };
-        for ((key, file), (_, holds)) in wanted.into_iter().zip(held) {
-            if file != *holds {
-                let block = format!("lane \"{lanes}\"");
-                found.push(Difference { block, key: key.to_owned(), file, holds: holds.clone() });
+    let defaults = LaneSettings::default();
+    let wanted = wanted.iter().map(|block| (&block.lanes, block.settings.as_ref().unwrap_or(&defaults)));
+    let wanted: BTreeMap<&Pattern, &LaneSettings> = wanted.collect();
+    let held: BTreeMap<_, _> = held.iter().map(|(lanes, settings)| (lanes, settings)).collect();
+    let (mut file, mut holds) = (Values::new(), Values::new());
+    for lanes in wanted.keys().chain(held.keys()) {
+        let Ok(name) = LaneName::new(lanes.as_str().replace('*', "x")) else { continue };
+        for (blocks, values) in [(&wanted, &mut file), (&held, &mut holds)] {
+            let settings = blocks.get(lanes).copied().unwrap_or(&defaults);
+            for (key, text) in setting_texts(&Settings::for_lane(settings, &name)) {
+                values.insert((format!("lane \"{lanes}\""), key.to_owned()), text);
             }
         }
     }
-    found
+    compare(&file, &holds)
 }
 
-/// The same of how messages are queued.
-fn message_differences(wanted: &MessageSettings, held: &MessageSettings) -> Vec<Difference> {
-    let texts = |settings: &MessageSettings| {
-        let mut texts = BTreeMap::new();
-        flatten(String::new(), serde_json::to_value(settings).unwrap_or_default(), &mut texts);
-        texts
+fn compare(file: &Values, holds: &Values) -> Vec<Difference> {
+    let keys: BTreeSet<_> = file.keys().chain(holds.keys()).collect();
+    let value = |values: &Values, key: &(String, String)| {
+        values.get(key).cloned().unwrap_or_else(|| "nothing".to_owned())
     };
-    let (file, holds) = (texts(wanted), texts(held));
-    let keys: BTreeSet<&String> = file.keys().chain(holds.keys()).collect();
-    let text = |texts: &BTreeMap<String, String>, key: &String| {
-        texts.get(key).cloned().unwrap_or_else(|| "nothing".to_owned())
-    };
-    let difference = |key: &String| Difference {
-        block: "messages".to_owned(),
-        key: key.clone(),
-        file: text(&file, key),
-        holds: text(&holds, key),
+    let difference = |key: &(String, String)| Difference {
+        block: key.0.clone(),
+        key: key.1.clone(),
+        file: value(file, key),
+        holds: value(holds, key),
     };
     keys.into_iter().filter(|key| file.get(*key) != holds.get(*key)).map(difference).collect()
 }
 
-/// Every value in a tree, by its path; what is not said is left out.
-fn flatten(path: String, value: Value, texts: &mut BTreeMap<String, String>) {
+/// The differences in the settings for messages.
+fn message_differences(wanted: &MessageSettings, held: &MessageSettings) -> Vec<Difference> {
+    let values = |settings: &MessageSettings| {
+        let mut values = Values::new();
+        flatten(String::new(), serde_json::to_value(settings).unwrap_or_default(), &mut values);
+        values
+    };
+    compare(&values(wanted), &values(held))
+}
+
+/// Adds every value of a tree by its path, without nulls.
+fn flatten(path: String, value: Value, values: &mut Values) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = if path.is_empty() { name } else { format!("{path}.{name}") };
-                flatten(path, value, texts);
+                flatten(path, value, values);
             }
         }
-        value => drop(texts.insert(path, value.to_string())),
+        value => drop(values.insert(("messages".to_owned(), path), value.to_string())),
     }
 }
 
@@ -118,7 +110,7 @@ pub(crate) fn in_words(differences: &[Difference]) -> String {
 }
 
 impl App {
-    /// What holds now and is not what this server's file says.
+    /// The settings in force that differ from this server's file.
     pub(crate) async fn differences(&self) -> Result<Vec<Difference>, Error> {
         let config = self.config();
         let held = self.handle.blocks().await?;
@@ -129,32 +121,32 @@ impl App {
     }
 }
 
-/// Says in the log whenever what holds begins to differ from this server's file, differs otherwise, or does no longer,
-/// until the server ends.
+/// Logs every change of the differences until the server ends.
 pub(crate) async fn watch(app: Arc<App>, reconfigured: Arc<Notify>) {
     let mut known = Vec::new();
     loop {
         let looked = app.differences().await;
         if let Err(error @ Error::Broken(_)) = &looked {
-            return tracing::error!(%error, "this server decides nothing any more; what it ran is taken over by others");
+            return tracing::error!(%error, "this server has stopped deciding; other replicas take over its tasks");
         }
-        // A store that is away is not a difference.
+        // An unreachable store is not a difference.
         if let Ok(found) = looked
             && found != known
         {
-            match found.is_empty() {
-                true => tracing::info!("what holds is what this server's configuration says"),
-                false => tracing::warn!(
+            if found.is_empty() {
+                tracing::info!("the settings in force are those of this server's configuration");
+            } else {
+                tracing::warn!(
                     differs = in_words(&found),
-                    "what holds is not what this server's configuration says: another server or a call has changed it; \
-                     all servers keep to what holds"
-                ),
+                    "the settings in force are not those of this server's configuration: another replica or a request has \
+                     changed them; all replicas follow the settings in force"
+                );
             }
             known = found;
         }
         tokio::select! {
             () = reconfigured.notified() => {}
-            // A log that became unreadable makes no event.
+            // An unreadable log sends no event.
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = app.closing.given() => return,
         }
@@ -193,7 +185,7 @@ mod tests {
             &[block("agent:*", "timeout", "5s")],
             "lane \"agent:*\" timeout: 5000ms holds, the file says 600000ms",
         );
-        // A block that says only what holds anyway is no difference.
+        // A block with only default values is no difference.
         check(&[block("work", "weight", "1")], &[], "");
     }
 

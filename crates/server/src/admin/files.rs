@@ -1,4 +1,4 @@
-//! Small files that survive a crash at any moment: written whole under another name, flushed, renamed.
+//! Small files that survive a crash: written under another name, flushed, renamed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{FileError, ServerError};
 
-/// Puts `bytes` in the place of whatever the file held. Readable only by the owner: there may be secrets in it.
+/// Replaces the content of a file. Only its owner may read it, because it may hold secrets.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
@@ -22,7 +22,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// A file to add lines to.
+/// Opens a file to append lines.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
@@ -34,10 +34,10 @@ pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// For how long to wait for a directory that another server has, which may be about to end.
+/// How long to wait for a directory of another server, which may be about to end.
 const LOCKED_MAX: Duration = Duration::from_secs(3);
 
-/// Takes a directory for one server, as long as the file is open. Two that write the same files would lose what the other wrote.
+/// Locks a directory for one server while the returned file is open. Two servers would overwrite each other's files.
 pub(crate) async fn lock(dir: &Path) -> Result<File, ServerError> {
     let path = dir.join("lock");
     let cannot = FileError::of("lock", &path);
@@ -64,7 +64,7 @@ fn owner_only() -> OpenOptions {
     options
 }
 
-/// What the file holds; `None`: there is none.
+/// The content of a file; `None` if there is no file.
 pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

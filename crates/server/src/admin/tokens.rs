@@ -1,7 +1,6 @@
-//! Bearer tokens: `id.secret`, of which only a hash of the secret is kept.
+//! Bearer tokens: `id.secret`. The file holds a hash of the secret.
 //!
-//! They live in a file of their own, so that `laneway token create` works whether the server runs or not; a server that
-//! runs notices within a second.
+//! `laneway token create` writes the same file, also while the server runs. The server notices within a second.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,19 +15,19 @@ use subtle::ConstantTimeEq;
 use crate::admin::files;
 use crate::error::FileError;
 
-/// How many tokens there can be.
+/// The largest number of tokens.
 const TOKENS_MAX: usize = 10_000;
-/// How often to look whether the file has changed.
+/// How often to check whether the file has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Why tokens cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The subject is no name.
+    /// The subject is not a name.
     #[error("subject: {0}")]
     Subject(#[from] laneway_core::NameError),
-    /// A new token may do nothing.
+    /// A new token has no scopes.
     #[error("scopes must name at least one of read, submit, worker, admin")]
     NoScopes,
     /// There are too many tokens.
@@ -37,7 +36,7 @@ pub enum TokenError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file holds no tokens.
+    /// The file is damaged.
     #[error("{} cannot be read as tokens (line {})", path.display(), source.line())]
     Damaged {
         /// Which file.
@@ -74,7 +73,7 @@ struct State {
     looked: Option<Instant>,
 }
 
-/// One token as it is kept.
+/// One token in the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Token {
     id: String,
@@ -88,12 +87,12 @@ struct Token {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct TokenFile {
     version: u32,
     tokens: Vec<Token>,
 }
 
-/// Who is behind a request.
+/// The owner of a valid token.
 #[derive(Clone, Debug)]
 pub(crate) struct Bearer {
     pub(crate) id: String,
@@ -103,7 +102,7 @@ pub(crate) struct Bearer {
 }
 
 impl Tokens {
-    /// The tokens in a file, which need not be there yet; `None`: tokens are forgotten with the process.
+    /// The tokens in a file, which may be missing. `None` keeps them in memory.
     pub fn open(path: Option<PathBuf>) -> Result<Tokens, TokenError> {
         let tokens = Tokens { path, state: Mutex::default() };
         tokens.reload(&mut tokens.lock())?;
@@ -126,8 +125,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// The tokens as they are now. A file that cannot be read leaves them as they were.
-    fn fresh(&self) -> MutexGuard<'_, State> {
+    /// The current tokens. If the file cannot be read, the old tokens stay.
+    fn current(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY)
             && let Err(error) = self.reload(&mut state)
@@ -137,21 +136,21 @@ impl Tokens {
         state
     }
 
-    /// Whether there is none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
-        self.fresh().tokens.is_empty()
+        self.current().tokens.is_empty()
     }
 
     /// Whether there is a token with this id.
     pub(crate) fn holds(&self, id: &str) -> bool {
-        self.fresh().tokens.iter().any(|token| token.id == id)
+        self.current().tokens.iter().any(|token| token.id == id)
     }
 
-    /// Who shows this token. Takes the same time whichever of its secret is wrong.
+    /// The owner of this token. Takes the same time for every wrong secret.
     pub(crate) fn bearer(&self, shown: &str) -> Option<Bearer> {
         let (id, secret) = shown.split_once('.')?;
         let hash = hash(secret);
-        let state = self.fresh();
+        let state = self.current();
         let token = state.tokens.iter().find(|token| token.id == id)?;
         let is_right: bool = token.hash.as_bytes().ct_eq(hash.as_bytes()).into();
         is_right.then(|| Bearer {
@@ -162,7 +161,7 @@ impl Tokens {
         })
     }
 
-    /// Makes a token. Only this answer holds its secret.
+    /// Creates a token. Only this answer holds its secret.
     pub fn create(&self, new: &NewToken, now: Timestamp) -> Result<CreatedToken, TokenError> {
         laneway_core::Name::new(new.subject.as_str())?;
         if new.scopes.is_empty() {
@@ -191,7 +190,7 @@ impl Tokens {
         Ok(CreatedToken { token: format!("{}.{secret}", view.id), view })
     }
 
-    /// Takes a token away; says whether there was one.
+    /// Removes a token. Returns whether it existed.
     pub fn remove(&self, id: &str) -> Result<bool, TokenError> {
         let mut found = false;
         self.change(|tokens| {
@@ -205,7 +204,7 @@ impl Tokens {
 
     /// All tokens, without their secrets.
     pub fn list(&self) -> Vec<TokenView> {
-        self.fresh().tokens.iter().map(Token::view).collect()
+        self.current().tokens.iter().map(Token::view).collect()
     }
 
     fn change(
@@ -217,7 +216,7 @@ impl Tokens {
         let mut tokens = state.tokens.clone();
         change(&mut tokens)?;
         if let Some(path) = &self.path {
-            let kept = Kept { version: 1, tokens: tokens.clone() };
+            let kept = TokenFile { version: 1, tokens: tokens.clone() };
             let text = serde_json::to_vec_pretty(&kept)?;
             files::replace(path, &text).map_err(FileError::of("write", path))?;
             state.changed = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
@@ -242,12 +241,12 @@ impl Token {
 fn load(path: &Path) -> Result<Vec<Token>, TokenError> {
     let text = files::read(path).map_err(FileError::of("read", path))?;
     let Some(text) = text else { return Ok(Vec::new()) };
-    let kept: Kept = serde_json::from_str(&text)
+    let kept: TokenFile = serde_json::from_str(&text)
         .map_err(|source| TokenError::Damaged { path: path.to_owned(), source })?;
-    match kept.version {
-        1 => Ok(kept.tokens),
-        version => Err(TokenError::Version { path: path.to_owned(), version }),
+    if kept.version != 1 {
+        return Err(TokenError::Version { path: path.to_owned(), version: kept.version });
     }
+    Ok(kept.tokens)
 }
 
 fn hash(secret: &str) -> String {

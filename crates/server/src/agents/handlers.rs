@@ -1,17 +1,19 @@
-//! Who runs what: agents and the handlers of kinds, as the configuration names them.
+//! The handlers of agents and kinds, as the configuration names them.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
 use laneway_config::{AgentConfig, Config, Protocol, Runner};
-use laneway_engine::{Context, Failure, Handle, Options};
+use laneway_engine::{Context, Error, Failure, Handle, Options};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agents::program;
 use crate::agents::upstream::Upstream;
 use crate::http::error::ApiResult;
-use crate::service::envelope::{Envelope, Turn};
 use crate::service::parse;
+use crate::service::turn::Turn;
 
 const AGENT: &str = "agent:";
 
@@ -20,7 +22,7 @@ pub(crate) fn agent_kind(agent: &str) -> String {
     format!("{AGENT}{agent}")
 }
 
-/// An agent as the core knows it. One that wants no further lane names its own, which its turns need anyway.
+/// An agent as the core knows it. An agent with an empty list of lanes names its own lane, which its turns need anyway.
 pub(crate) fn core_agent(agent: &AgentConfig) -> ApiResult<laneway_core::Agent> {
     let name = agent.name.as_str();
     let lanes = match agent.lanes.as_deref() {
@@ -31,163 +33,134 @@ pub(crate) fn core_agent(agent: &AgentConfig) -> ApiResult<laneway_core::Agent> 
     Ok(laneway_core::Agent { name: agent.name.clone(), kind: parse::kind(agent_kind(name))?, lanes })
 }
 
-/// Runs agents and handlers. Knows the configuration in force, so that a reload takes effect with the next run.
-pub(crate) struct Runners {
+/// Runs agents and handlers. Reads the configuration for each attempt, so that a reload takes effect with the next one.
+pub(crate) struct AgentHandlers {
     config: Arc<ArcSwap<Config>>,
-    pub(crate) upstream: Upstream,
-    /// Where the server listens.
-    listens: RwLock<String>,
+    upstream: Upstream,
+    /// The address of the server.
+    url: RwLock<String>,
 }
 
-/// Whose run it is.
-#[derive(Clone, Debug)]
-enum Who {
-    Agent(String),
-    Kind(String),
-}
-
-impl Runners {
-    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Result<Runners, reqwest::Error> {
-        Ok(Runners { config, upstream: Upstream::new()?, listens: RwLock::new(String::new()) })
+impl AgentHandlers {
+    pub(crate) fn new(config: Arc<ArcSwap<Config>>) -> Result<AgentHandlers, reqwest::Error> {
+        Ok(AgentHandlers { config, upstream: Upstream::new()?, url: RwLock::default() })
     }
 
-    pub(crate) fn config(&self) -> Arc<Config> {
-        self.config.load_full()
+    pub(crate) fn set_url(&self, url: String) {
+        *self.url.write().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
-    pub(crate) fn set_listens(&self, url: String) {
-        *self.listens.write().unwrap_or_else(PoisonError::into_inner) = url;
+    /// The value of `LANEWAY_URL` for programs.
+    fn url(&self) -> String {
+        let configured = self.config.load().server.url.clone();
+        configured.unwrap_or_else(|| self.url.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// What programs find in `LANEWAY_URL`.
-    pub(crate) fn url(&self) -> String {
-        let configured = self.config().server.url.clone();
-        configured.unwrap_or_else(|| self.listens.read().unwrap_or_else(PoisonError::into_inner).clone())
-    }
-
-    /// Everybody who runs something here, by kind. External agents do not: workers claim their turns.
-    fn all(&self) -> Vec<(String, Who)> {
-        let config = self.config();
-        let here = config.agents.iter().filter(|agent| agent.runner != Runner::External);
-        let agents = here.map(|agent| (agent_kind(agent.name.as_str()), Who::Agent(agent.name.to_string())));
-        let kinds = config
-            .handlers
-            .iter()
-            .map(|handler| (handler.kind.to_string(), Who::Kind(handler.kind.to_string())));
-        agents.chain(kinds).collect()
-    }
-
-    /// The agent whose turns are of this kind.
+    /// The agent with this kind.
     pub(crate) fn agent_of(&self, kind: &str) -> Option<String> {
         let name = kind.strip_prefix(AGENT)?;
-        self.config().agent(name).map(|agent| agent.name.to_string())
+        self.config.load().agent(name).map(|agent| agent.name.to_string())
     }
 
     /// Whether tasks of this kind run here.
     pub(crate) fn runs(&self, kind: &str) -> bool {
-        let config = self.config();
+        let config = self.config.load();
         let agent = kind.strip_prefix(AGENT).and_then(|name| config.agent(name));
         agent.is_some_and(|agent| agent.runner != Runner::External)
             || config.handlers.iter().any(|handler| handler.kind.as_str() == kind)
     }
 
-    /// Says who runs what before anything runs.
-    pub(crate) fn into_options(
-        self: &Arc<Runners>,
-        mut options: Options,
-    ) -> Result<Options, laneway_engine::Error> {
-        for (kind, who) in self.all() {
-            let runners = Arc::clone(self);
-            options = options.handler(kind, move |context: Context, payload: Value| {
-                let (runners, who) = (Arc::clone(&runners), who.clone());
-                async move { runners.run(who, context, payload).await }
-            })?;
-        }
-        Ok(options)
+    /// The kinds that run here. Workers claim the turns of external agents.
+    fn kinds(&self) -> Vec<String> {
+        let config = self.config.load();
+        let here = config.agents.iter().filter(|agent| agent.runner != Runner::External);
+        let agents = here.map(|agent| agent_kind(agent.name.as_str()));
+        agents.chain(config.handlers.iter().map(|handler| handler.kind.to_string())).collect()
     }
 
-    /// Says who runs what after the configuration has changed.
-    pub(crate) fn register(self: &Arc<Runners>, handle: &Handle) -> Result<(), laneway_engine::Error> {
-        for (kind, who) in self.all() {
-            let runners = Arc::clone(self);
-            handle.handler(kind, move |context: Context, payload: Value| {
-                let (runners, who) = (Arc::clone(&runners), who.clone());
-                async move { runners.run(who, context, payload).await }
-            })?;
-        }
-        Ok(())
+    /// Adds the handlers to the options of an engine that is about to start.
+    pub(crate) fn into_options(self: &Arc<Self>, options: Options) -> Result<Options, Error> {
+        let mut kinds = self.kinds().into_iter();
+        kinds.try_fold(options, |options, kind| options.handler(kind.clone(), self.handler(kind)))
     }
 
-    async fn run(&self, who: Who, context: Context, payload: Value) -> Result<Value, Failure> {
-        let config = self.config();
-        let envelope = Envelope::of(payload);
-        let runner = match &who {
-            Who::Agent(name) => config.agent(name).map(|agent| agent.runner.clone()),
-            Who::Kind(kind) => {
-                let handler = config.handlers.iter().find(|handler| handler.kind.as_str() == kind.as_str());
-                handler.map(|handler| handler.runner.clone())
-            }
-        };
-        let Some(runner) = runner else {
-            return Err(Failure::fatal("the configuration names nobody any more who could run it"));
-        };
-        let turn = match &who {
-            Who::Agent(name) => {
-                let turn = envelope.turn();
-                Some(turn.unwrap_or_else(|| Turn {
-                    agent: name.clone(),
-                    // A turn that answers messages says it all in one text.
-                    message: text_of(envelope.payload.get("text").unwrap_or(&envelope.payload)),
-                    session: envelope.payload.get("session").and_then(Value::as_str).map(str::to_owned),
-                    ..Turn::default()
-                }))
-            }
-            Who::Kind(_) => None,
-        };
-        let run = Run { context, envelope, turn, url: self.url() };
+    /// Registers the handlers of a new configuration.
+    pub(crate) fn register(self: &Arc<Self>, handle: &Handle) -> Result<(), Error> {
+        self.kinds().into_iter().try_for_each(|kind| handle.handler(kind.clone(), self.handler(kind)))
+    }
+
+    fn handler(
+        self: &Arc<Self>,
+        kind: String,
+    ) -> impl Fn(Context, Value) -> BoxFuture<'static, Result<Value, Failure>> + use<> {
+        let handlers = Arc::clone(self);
+        move |context, payload| {
+            let (handlers, kind) = (Arc::clone(&handlers), kind.clone());
+            Box::pin(async move { handlers.run(&kind, context, payload).await })
+        }
+    }
+
+    async fn run(&self, kind: &str, context: Context, payload: Value) -> Result<Value, Failure> {
+        let config = self.config.load_full();
+        let agent = kind.strip_prefix(AGENT).and_then(|name| config.agent(name));
+        let handler = || config.handlers.iter().find(|handler| handler.kind.as_str() == kind);
+        let runner = agent.map(|agent| &agent.runner).or_else(|| Some(&handler()?.runner));
+        let turn = agent.map(|agent| turn_of(agent.name.as_str(), &payload));
+        let run = Run { context, payload, turn, url: self.url() };
         match runner {
-            Runner::Echo => {
+            Some(Runner::Echo) => {
                 let text = run.input();
                 run.context.delta(text.as_str());
                 Ok(Value::String(text))
             }
-            Runner::Program(program) => match program.protocol {
-                Protocol::Text => program::text(&program, run).await,
-                Protocol::Jsonl => program::jsonl(&program, run).await,
+            Some(Runner::Program(program)) => match program.protocol {
+                Protocol::Text => program::text(program, run).await,
+                Protocol::Jsonl => program::jsonl(program, run).await,
             },
-            Runner::Url(url) => self.upstream.ask(&url, run).await,
-            _ => Err(Failure::fatal("workers run this, and it was started here")),
+            Some(Runner::Url(url)) => self.upstream.ask(url, run).await,
+            Some(_) => Err(Failure::fatal("only workers run tasks of this kind")),
+            None => Err(Failure::fatal("the configuration has no agent or handler for this kind")),
         }
     }
 }
 
-/// One attempt, as its runner sees it.
+/// What an agent is asked. A turn that answers messages has one text for all of them.
+fn turn_of(agent: &str, payload: &Value) -> Turn {
+    Turn::deserialize(payload).unwrap_or_else(|_| Turn {
+        agent: agent.to_owned(),
+        message: text_of(payload.get("text").unwrap_or(payload)),
+        session: payload.get("session").and_then(Value::as_str).map(str::to_owned),
+        ..Turn::default()
+    })
+}
+
+/// One attempt at a task of an agent or a handler.
 pub(crate) struct Run {
     pub(crate) context: Context,
-    pub(crate) envelope: Envelope,
-    /// What an agent is asked; `None`: a task of a kind.
+    payload: Value,
+    /// What an agent is asked; `None` for a handler of a kind.
     pub(crate) turn: Option<Turn>,
     pub(crate) url: String,
 }
 
 impl Run {
-    /// What goes in, as text: the message of a turn, else the payload.
+    /// The input as text: the message of a turn, else the payload.
     pub(crate) fn input(&self) -> String {
         match &self.turn {
             Some(turn) => turn.message.clone(),
-            None => text_of(&self.envelope.payload),
+            None => text_of(&self.payload),
         }
     }
 
-    /// What goes in, as JSON.
+    /// The input as JSON.
     pub(crate) fn body(&self) -> Value {
         match &self.turn {
             Some(turn) => serde_json::to_value(turn).unwrap_or_default(),
-            None => self.envelope.payload.clone(),
+            None => self.payload.clone(),
         }
     }
 
-    /// What comes out of a run that produced text: an agent's answer is that text, a tool's may be JSON.
+    /// The result of an attempt that wrote text: an agent answers with the text, a handler may answer with JSON.
     pub(crate) fn output(&self, text: String) -> Value {
         match &self.turn {
             Some(_) => Value::String(text),
@@ -196,7 +169,7 @@ impl Run {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// A string as it is, anything else as JSON.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

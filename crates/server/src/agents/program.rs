@@ -1,4 +1,4 @@
-//! Programs that run a turn: a child process in a group of its own, ended with the run.
+//! Programs that answer turns: a child process in its own group, which ends with the attempt.
 
 use laneway_config::ProgramConfig;
 use laneway_engine::Failure;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::agents::handlers::Run;
 
-/// How much a program may write before it is stopped.
+/// A program that writes more is stopped.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
@@ -20,7 +20,7 @@ fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
     if let Some(dir) = &configured.cwd {
         program = program.dir(dir);
     }
-    if let Some(trace) = &run.envelope.traceparent {
+    if let Some(trace) = run.context.trace() {
         program = program.variable("TRACEPARENT", trace);
     }
     if let Some(turn) = &run.turn {
@@ -32,10 +32,10 @@ fn program(configured: &ProgramConfig, run: &Run) -> Result<Program, Failure> {
         .variable("LANEWAY_URL", &run.url))
 }
 
-/// The message on stdin; what it writes to stdout is the response.
+/// Writes the message to stdin. The answer is the text on stdout.
 pub(crate) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, Failure> {
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
-    feed(&mut running, run.input().into_bytes());
+    write_input(&mut running, run.input().into_bytes());
     let mut decoder = Text::default();
     let mut answer = String::new();
     let mut is_too_long = false;
@@ -52,18 +52,18 @@ pub(crate) async fn text(configured: &ProgramConfig, run: Run) -> Result<Value, 
                     run.context.delta(piece);
                 }
             }
-            ProgramEvent::Ended { exit, stderr } => break told(exit, &stderr, &run),
+            ProgramEvent::Ended { exit, stderr } => break logged(exit, &stderr, &run),
         }
     };
     if is_too_long {
         return Err(Failure::fatal(format!("the program wrote more than {OUTPUT_BYTES_MAX} bytes")));
     }
-    succeeded(&exit)?;
+    check_exit(&exit)?;
     Ok(run.output(answer))
 }
 
 /// Writes the input and closes it in a task of its own: a program may answer before it has read all.
-fn feed(running: &mut RunningProgram, bytes: Vec<u8>) {
+fn write_input(running: &mut RunningProgram, bytes: Vec<u8>) {
     if let Some(mut input) = running.input() {
         tokio::spawn(async move {
             // A program that does not read is free not to.
@@ -72,7 +72,7 @@ fn feed(running: &mut RunningProgram, bytes: Vec<u8>) {
     }
 }
 
-/// The next news of the program. A run that must stop ends its program first.
+/// The next news of the program. Stops the program if the attempt must stop.
 async fn next(running: &mut RunningProgram, run: &Run) -> ProgramEvent {
     if run.context.stop().reason().is_some() {
         running.stop();
@@ -87,19 +87,16 @@ async fn next(running: &mut RunningProgram, run: &Run) -> ProgramEvent {
     running.next().await
 }
 
-/// The log notes how much a program wrote to stderr. Callers never see it.
-fn told(exit: Exit, stderr: &str, run: &Run) -> Exit {
+/// Logs how much the program wrote to stderr. Callers never see the text.
+fn logged(exit: Exit, stderr: &str, run: &Run) -> Exit {
     if !stderr.is_empty() {
         tracing::debug!(task = %run.context.task(), bytes = stderr.len(), "the program wrote to stderr");
     }
     exit
 }
 
-fn succeeded(exit: &Exit) -> Result<(), Failure> {
-    match exit.is_success() {
-        true => Ok(()),
-        false => Err(Failure::new(format!("the program ended with {exit}"))),
-    }
+fn check_exit(exit: &Exit) -> Result<(), Failure> {
+    if exit.is_success() { Ok(()) } else { Err(Failure::new(format!("the program ended with {exit}"))) }
 }
 
 /// A JSON object on each line, both ways: see [`laneway_process::jsonl`].
@@ -107,13 +104,13 @@ pub(crate) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value,
     let mut running = program(configured, &run)?.start().map_err(Failure::fatal)?;
     let mut input = running.input().map(jsonl::writer);
     if let Some(input) = &input {
-        // There is room for one, and this is the first.
+        // The channel has room for the first line.
         drop(input.try_send(jsonl::first_line(run.body())));
     }
     let mut output = OutputReader::new(OUTPUT_BYTES_MAX);
     let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
     if is_turn {
-        // One that cannot be told is one that is over already.
+        // The call fails only if the attempt has ended.
         drop(run.context.set_steering(true).await);
     }
     let exit = loop {
@@ -123,34 +120,34 @@ pub(crate) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value,
         };
         match news {
             ProgramEvent::Output(bytes) => {
-                for said in output.push(&bytes).map_err(Failure::fatal)? {
-                    match said {
+                for event in output.push(&bytes).map_err(Failure::fatal)? {
+                    match event {
                         OutputEvent::Delta(text) => run.context.delta(text),
                         OutputEvent::Progress(how_far) => run.context.progress(how_far),
                     }
                 }
                 if output.is_over() {
-                    // Its input ends, so that it can end by itself.
+                    // The program may end when its input ends.
                     input = None;
                 }
             }
-            ProgramEvent::Ended { exit, stderr } => break told(exit, &stderr, &run),
+            ProgramEvent::Ended { exit, stderr } => break logged(exit, &stderr, &run),
         }
     };
     match output.answer() {
         ProgramAnswer::Error { error, retryable } => Err(Failure { error, retryable }),
-        ProgramAnswer::Result(result) => succeeded(&exit).map(|()| result),
-        ProgramAnswer::Text(text) => succeeded(&exit).map(|()| run.output(text)),
+        ProgramAnswer::Result(result) => check_exit(&exit).map(|()| result),
+        ProgramAnswer::Text(text) => check_exit(&exit).map(|()| run.output(text)),
     }
 }
 
-/// Passes on what is said to the run. It is taken only when it can be passed on.
+/// Passes steering messages to the program. Takes them only when the program can read them.
 async fn pass_steering(input: Option<&mpsc::Sender<String>>, run: &Run) {
     let Some(input) = input else { return std::future::pending().await };
     let Ok(room) = input.reserve().await else { return std::future::pending().await };
     match run.context.next_steering().await {
         Ok(messages) => room.send(steer_lines(&messages)),
-        // The run is over, which it will hear.
+        // The attempt has ended. The next news says so.
         Err(_) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! Agents behind an HTTP address: asked with a POST, streamed through, given up with the run.
+//! Agents behind an HTTP address: one POST per attempt, whose answer is streamed.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 use crate::agents::handlers::Run;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may be.
+/// A longer answer is an error.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The way to all upstreams.
+/// The HTTP client for all upstreams.
 pub(crate) struct Upstream(reqwest::Client);
 
 impl Upstream {
     pub(crate) fn new() -> Result<Upstream, reqwest::Error> {
-        // Another part of the program may have chosen already; either choice will do.
+        // Fails if another part of the program has installed a provider, which works as well.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -28,14 +28,13 @@ impl Upstream {
         client.build().map(Upstream)
     }
 
-    /// Asks. Dropping the future closes the connection, which is how the upstream learns that the caller left; the run's
-    /// own timeout does the same.
+    /// Sends the request. Dropping the future closes the connection, which tells the upstream to stop.
     pub(crate) async fn ask(&self, url: &str, run: Run) -> Result<Value, Failure> {
         let stop = run.context.stop().clone();
         tokio::select! {
             biased;
             answer = self.exchange(url, &run) => answer,
-            _ = stop.wait() => Err(Failure::new("it was told to stop")),
+            _ = stop.wait() => Err(Failure::new("the attempt was stopped")),
         }
     }
 
@@ -48,7 +47,7 @@ impl Upstream {
             .header("x-laneway-task-id", run.context.task().to_string())
             .header("x-laneway-fence", run.context.fence().0)
             .body(run.body().to_string());
-        if let Some(trace) = &run.envelope.traceparent {
+        if let Some(trace) = run.context.trace() {
             request = request.header("traceparent", trace);
         }
         let answer = request.send().await.map_err(|error| unreachable(&error))?;
@@ -60,7 +59,7 @@ impl Upstream {
         }
         let form = answer.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
         let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let mut reading = Reading::of(&form);
+        let mut answer_body = AnswerBody::of(&form);
         let mut body = answer.bytes_stream();
         let mut length = 0;
         while let Some(piece) = body.next().await {
@@ -69,9 +68,9 @@ impl Upstream {
             if length > ANSWER_BYTES_MAX {
                 return Err(Failure::fatal(format!("the upstream sent more than {ANSWER_BYTES_MAX} bytes")));
             }
-            reading.push(&piece, run)?;
+            answer_body.push(&piece, run)?;
         }
-        reading.finish()
+        answer_body.finish()
     }
 }
 
@@ -80,29 +79,29 @@ fn unreachable(error: &reqwest::Error) -> Failure {
 }
 
 /// An answer as it comes in.
-enum Reading {
+enum AnswerBody {
     Json(Vec<u8>),
     Text { decoder: laneway_process::Text, text: String },
     Events { reader: SseReader, text: String, result: Option<Value> },
 }
 
-impl Reading {
-    fn of(form: &str) -> Reading {
+impl AnswerBody {
+    fn of(form: &str) -> AnswerBody {
         match form {
-            "text/event-stream" => Reading::Events {
+            "text/event-stream" => AnswerBody::Events {
                 reader: SseReader::new(ANSWER_BYTES_MAX),
                 text: String::new(),
                 result: None,
             },
-            form if form == "application/json" || form.ends_with("+json") => Reading::Json(Vec::new()),
-            _ => Reading::Text { decoder: laneway_process::Text::default(), text: String::new() },
+            form if form == "application/json" || form.ends_with("+json") => AnswerBody::Json(Vec::new()),
+            _ => AnswerBody::Text { decoder: laneway_process::Text::default(), text: String::new() },
         }
     }
 
     fn push(&mut self, piece: &[u8], run: &Run) -> Result<(), Failure> {
         match self {
-            Reading::Json(bytes) => bytes.extend_from_slice(piece),
-            Reading::Text { decoder, text } => {
+            AnswerBody::Json(bytes) => bytes.extend_from_slice(piece),
+            AnswerBody::Text { decoder, text } => {
                 let mut more = String::new();
                 decoder.push(piece, &mut more);
                 if !more.is_empty() {
@@ -110,7 +109,7 @@ impl Reading {
                     run.context.delta(more);
                 }
             }
-            Reading::Events { reader, text, result } => {
+            AnswerBody::Events { reader, text, result } => {
                 let mut complete = Vec::new();
                 let read = reader.push(piece, &mut complete);
                 for SseEvent { name, data, .. } in complete {
@@ -130,46 +129,47 @@ impl Reading {
 
     fn finish(self) -> Result<Value, Failure> {
         match self {
-            Reading::Json(bytes) => {
+            AnswerBody::Json(bytes) => {
                 let answer: Value = serde_json::from_slice(&bytes)
                     .map_err(|_| Failure::fatal("the upstream's answer is not the JSON that it says"))?;
                 Ok(answer.get("response").cloned().unwrap_or(answer))
             }
-            Reading::Text { text, .. } => Ok(Value::String(text)),
-            Reading::Events { text, result, .. } => Ok(result.unwrap_or(Value::String(text))),
+            AnswerBody::Text { text, .. } => Ok(Value::String(text)),
+            AnswerBody::Events { text, result, .. } => Ok(result.unwrap_or(Value::String(text))),
         }
     }
 }
 
-/// What an event of the upstream says went wrong; `None`: nothing. The names are those of a Laneway's own events.
+/// The failure that an event of the upstream reports. The names are those of Laneway's events.
 fn failure(event: &str, data: &str) -> Option<Failure> {
     if !matches!(event, "failed" | "error" | "cancelled" | "timed_out" | "expired") {
         return None;
     }
-    let said: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
-    let retryable = said.get("retryable").and_then(Value::as_bool).unwrap_or(event != "cancelled");
-    let error = words_of(&said).unwrap_or_else(|| match said.get("reason").and_then(Value::as_str) {
+    let error: Value = serde_json::from_str(data).unwrap_or_else(|_| data.into());
+    let retryable = error.get("retryable").and_then(Value::as_bool).unwrap_or(event != "cancelled");
+    let error = error_text(&error).unwrap_or_else(|| match error.get("reason").and_then(Value::as_str) {
         Some(reason) => format!("the upstream says {event} ({reason})"),
         None => format!("the upstream says {event}"),
     });
     Some(Failure { error, retryable })
 }
 
-/// The sentence in what an upstream says of an error: all of it, or where errors have theirs.
-fn words_of(said: &Value) -> Option<String> {
-    let words = [said.get("detail"), said.get("error"), said.pointer("/error/message"), said.get("message")];
-    let words = words.into_iter().flatten().chain([said]);
+/// The sentence in an upstream's error: the whole text, or one of the usual fields.
+fn error_text(error: &Value) -> Option<String> {
+    let words =
+        [error.get("detail"), error.get("error"), error.pointer("/error/message"), error.get("message")];
+    let words = words.into_iter().flatten().chain([error]);
     words.filter_map(Value::as_str).find(|words| !words.is_empty()).map(str::to_owned)
 }
 
-/// One event of the upstream: text is passed on as it comes, and the last word may be a result.
+/// Handles one event of the upstream: passes text on, and keeps a result.
 fn on_event(event: &str, data: &str, text: &mut String, result: &mut Option<Value>, run: &Run) {
     let value: Option<Value> = serde_json::from_str(data).ok();
     let field = |name: &str| value.as_ref().and_then(|value| value.get(name)).cloned();
     match event {
         "completed" | "result" | "done" => {
-            if let Some(said) = field("result").or_else(|| field("response")) {
-                *result = Some(said);
+            if let Some(answer) = field("result").or_else(|| field("response")) {
+                *result = Some(answer);
             }
         }
         "progress" => run.context.progress(value.unwrap_or_else(|| data.into())),

@@ -1,4 +1,4 @@
-//! From an event of the hub to the event that clients see. Runs only when a client reads it.
+//! Encodes events of the hub as client events, when a client reads them.
 
 use laneway_core::{AlertLevel, End, Event, LaneName, SessionChange, SessionEvent, TaskId, Timestamp, Way};
 use laneway_engine::{HubEvent, Standing, Update};
@@ -9,10 +9,10 @@ use laneway_protocol::{
     ProgressEvent, RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent, cancel_reason,
 };
 
-use crate::http::routes::messages::ended;
+use crate::http::routes::sessions::messages::ended;
 use crate::service::send_message::message_text;
 
-/// The event as clients see it; `None`: they do not see it.
+/// The client event; `None` if clients do not see this event.
 pub(crate) fn encode(event: &HubEvent) -> Option<ClientEvent> {
     let task_id = event.task.map(|task| task.to_string());
     Some(match &event.update {
@@ -153,7 +153,7 @@ fn of_session(event: &SessionEvent, at: Option<At>) -> Option<ClientEvent> {
                 session,
                 message_id: message_text(&message.id),
                 outcome: outcome.to_owned(),
-                // People in the session see typing from now on, not only when the turn begins.
+                // People in the session see typing before the turn begins.
                 typing: Some(true),
                 ..MessageEvent::default()
             })
@@ -193,7 +193,7 @@ fn boosted(
     ClientEvent::Boosted(BoostedEvent { task_id, at, levels, priority, by: by.to_owned() })
 }
 
-/// How a task ended. The result is added when the event is sent.
+/// The end of a task. The stream adds the result when it sends the event.
 pub(crate) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
     let (task_id, at) = (Some(task.to_string()), Some(At(at)));
     let failed = |error: &str, code: &str| FailedEvent {
@@ -208,7 +208,7 @@ pub(crate) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
             ClientEvent::Completed(CompletedEvent { task_id, at, result: serde_json::Value::Null })
         }
         End::Failed { error } => ClientEvent::Failed(failed(error, "RUN_FAILED")),
-        End::Lost => ClientEvent::Failed(failed("whoever ran it is gone", "LOST")),
+        End::Lost => ClientEvent::Failed(failed("the owner of the attempt is gone", "LOST")),
         End::TimedOut => ClientEvent::TimedOut(ended("RUN_TIMED_OUT")),
         End::WaitTimeout => ClientEvent::TimedOut(ended("WAIT_TIMEOUT")),
         End::Expired => ClientEvent::Expired(ended("EXPIRED")),
@@ -219,7 +219,7 @@ pub(crate) fn end_event(task: TaskId, end: &End, at: Timestamp) -> ClientEvent {
     }
 }
 
-/// Where a waiting task stands, as its first event.
+/// The position of a waiting task.
 pub(crate) fn queued_event(task: TaskId, standing: &Standing) -> ClientEvent {
     let eta_ms = standing.starts_in.map(|length| length.0);
     ClientEvent::Queued(place(Some(task.to_string()), standing.position, eta_ms))
@@ -229,7 +229,7 @@ fn place(task_id: Option<String>, position: Option<usize>, eta_ms: Option<u64>) 
     PlaceEvent { task_id, at: None, position: position.map(|place| place as u64), eta_ms }
 }
 
-/// The severity of an alert, as clients see it.
+/// The word for the level of an alert.
 pub(crate) fn alert_word(level: AlertLevel) -> &'static str {
     match level {
         AlertLevel::Warning => "warning",

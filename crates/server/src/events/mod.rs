@@ -1,4 +1,4 @@
-//! Encoders from the engine's event hub to clients: SSE, WebSocket, and the progress of MCP calls.
+//! Events of the engine's hub for clients: SSE, WebSocket, and the progress of MCP calls.
 
 pub(crate) mod encode;
 pub(crate) mod observer;

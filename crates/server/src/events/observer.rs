@@ -1,4 +1,4 @@
-//! What the server itself does about events, with or without clients that follow them.
+//! The server's own reactions to events.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use tokio::sync::Notify;
 use crate::schedules::notes;
 use crate::telemetry::otlp::Traces;
 
-/// How many tasks one line of the log names at most.
+/// One log line names at most this many tasks.
 const NAMED_MAX: usize = 20;
 
-/// The server's observer of the engine.
 pub(crate) struct ServerObserver {
     pub(crate) traces: Traces,
-    /// Settings have changed, perhaps on another replica.
+    /// Notified when settings change, here or at another replica.
     pub(crate) reconfigured: Arc<Notify>,
-    /// Schedules have changed, perhaps on another replica.
+    /// Notified when schedules change, here or at another replica.
     pub(crate) rescheduled: Arc<Notify>,
 }
 
@@ -54,9 +53,9 @@ impl Observer for ServerObserver {
                     put_back_ids = first_ids(put_back),
                     recounted = recounted.len(),
                     recounted_ids = first_ids(recounted),
-                    "the store has lost its last writes, or was restored from a backup: this server submits again what it \
-                     accepted lately and records again the ends that it knows; the rest is gone unless another server \
-                     restores it"
+                    "the store has lost its last writes, or was restored from a backup: this server submits recent tasks \
+                     again and records the ends that it knows; other tasks are lost unless another replica restores \
+                     them"
                 );
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! A signal that is given once, for those who look at every step whether it was.
+//! A signal that is given once. Checking it reads one atomic value.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// A signal that is given once.
-///
-/// To ask a token takes a lock that all requests share; a look at this is one read.
+/// A signal that is given once. A [`CancellationToken`] alone would take a lock that all requests share.
 #[derive(Default)]
 pub(crate) struct Signal {
     is_given: AtomicBool,
@@ -16,7 +14,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Gives it. Everybody who waits for it is woken after [`is_given`](Signal::is_given) says so.
+    /// Gives the signal. Waiting tasks wake after [`is_given`](Signal::is_given) returns true.
     pub(crate) fn give(&self) {
         self.is_given.store(true, Ordering::SeqCst);
         self.token.cancel();
@@ -26,31 +24,29 @@ impl Signal {
         self.is_given.load(Ordering::SeqCst)
     }
 
-    /// Waits for it.
+    /// Waits for the signal.
     pub(crate) fn given(&self) -> WaitForCancellationFuture<'_> {
         self.token.cancelled()
     }
 
-    /// The same for whoever does not hold what this is part of.
+    /// A token for tasks that do not hold the signal.
     pub(crate) fn token(&self) -> CancellationToken {
         self.token.clone()
     }
 
-    /// What comes of something, unless the signal is given before; `None` then. Both must be waited for by one task: the
-    /// signal is asked once to wake it, and from then on only looked at.
-    pub(crate) async fn unless_given<T>(
-        &self,
-        mut something: Pin<&mut impl Future<Output = T>>,
-    ) -> Option<T> {
+    /// The output of a future, or `None` if the signal comes first. One task must poll it to the end, because the signal is
+    /// registered with its waker once.
+    pub(crate) async fn unless_given<T>(&self, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let mut given = pin!(self.given());
-        let mut is_asked = false;
+        let mut is_registered = false;
         let either = |context: &mut Context<'_>| {
-            if let Poll::Ready(done) = something.as_mut().poll(context) {
+            if let Poll::Ready(done) = future.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
             }
-            let is_given = match std::mem::replace(&mut is_asked, true) {
-                false => given.as_mut().poll(context).is_ready(),
-                true => self.is_given(),
+            let is_given = if std::mem::replace(&mut is_registered, true) {
+                self.is_given()
+            } else {
+                given.as_mut().poll(context).is_ready()
             };
             if is_given { Poll::Ready(None) } else { Poll::Pending }
         };
@@ -66,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts something that ends when it is told to, with the signal beside it.
+    /// Starts a future that ends with a message, unless the signal comes first.
     fn waiting(signal: &Arc<Signal>) -> (oneshot::Sender<u8>, tokio::task::JoinHandle<Option<u8>>) {
         let (tell, told) = oneshot::channel();
         let signal = Arc::clone(signal);
@@ -75,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signal_wakes_whoever_waits_for_something_else() {
+    async fn a_signal_wakes_a_task_that_waits_for_another_future() {
         let signal = Arc::new(Signal::default());
         let (tell, done) = waiting(&signal);
         tell.send(7).unwrap();
@@ -85,13 +81,13 @@ mod tests {
         assert!(!signal.is_given());
         signal.give();
         assert_eq!(early.await.unwrap(), None);
-        // And whoever comes later.
+        // A later task sees the signal too.
         let (_tell, late) = waiting(&signal);
         assert_eq!(late.await.unwrap(), None);
     }
 
     #[tokio::test]
-    async fn a_signal_is_heard_after_many_steps_of_something_else() {
+    async fn a_signal_is_seen_after_many_steps_of_another_future() {
         let (signal, step) = (Arc::new(Signal::default()), Arc::new(Notify::new()));
         let (steps, theirs) = (Arc::clone(&step), Arc::clone(&signal));
         let (count, mut counted) = tokio::sync::mpsc::channel(1);

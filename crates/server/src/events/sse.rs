@@ -1,4 +1,4 @@
-//! Events over SSE, and bodies that end when their caller loses access.
+//! Events over SSE, and response bodies that end when their caller loses access.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::events::stream::EventStream;
 use crate::http::limits::InFlight;
 
-/// The longest time between two signs of life on a quiet stream.
+/// The pause between two comments on a quiet stream.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// How often the server checks that the caller of an open stream still has access.
 const CHECK_EVERY: Duration = Duration::from_secs(3);
@@ -38,13 +38,13 @@ impl IntoResponse for EventStream {
 }
 
 /// A body that counts as in flight until it has ended. A stream also ends when its caller loses access.
-pub(crate) fn guarded(app: &Arc<App>, body: Body, in_flight: InFlight) -> Body {
+pub(crate) fn revocable(app: &Arc<App>, body: Body, in_flight: InFlight) -> Body {
     let is_stream = body.size_hint().exact().is_none();
     if !is_stream && in_flight.token().is_none() {
         return body;
     }
     let checks = is_stream.then(|| (Arc::clone(app), access_checks()));
-    Body::new(Guarded { body, in_flight, checks })
+    Body::new(RevocableBody { body, in_flight, checks })
 }
 
 /// When to check that a caller still has access.
@@ -54,18 +54,18 @@ pub(super) fn access_checks() -> Interval {
     checks
 }
 
-struct Guarded {
+struct RevocableBody {
     body: Body,
     in_flight: InFlight,
     checks: Option<(Arc<App>, Interval)>,
 }
 
-impl Guarded {
+impl RevocableBody {
     fn has_access(&mut self, context: &mut Context<'_>) -> bool {
         let Some((app, checks)) = &mut self.checks else { return true };
         // Polled until it is pending, so that the next tick wakes the reader.
         while checks.poll_tick(context).is_ready() {
-            if !app.is_welcome(self.in_flight.token()) {
+            if !app.has_access(self.in_flight.token()) {
                 return false;
             }
         }
@@ -73,7 +73,7 @@ impl Guarded {
     }
 }
 
-impl HttpBody for Guarded {
+impl HttpBody for RevocableBody {
     type Data = Bytes;
     type Error = axum::Error;
 

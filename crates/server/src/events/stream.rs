@@ -1,4 +1,4 @@
-//! A stream of events to one client: a story of what happened before, the events of the hub, and an end.
+//! A stream of events to one client: past events of a task, events of the hub, and an end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct StreamEvent {
     /// Its id, to resume after it.
     pub(crate) id: Option<String>,
     pub(crate) task: Option<TaskId>,
-    /// `None`: the server made it from the state of the task.
+    /// `None` if the server made the event from the state of the task.
     source: Option<Arc<HubEvent>>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct EventStream {
     hold: Option<TaskHandle>,
     /// Sent after the replayed events.
     epilogue: VecDeque<StreamEvent>,
-    /// Taken and not sent yet, because the caller dropped the future.
+    /// An event that was taken and not returned, because the future was dropped.
     pending: Option<StreamEvent>,
     /// The position that was sent last.
     position: Option<u64>,
@@ -44,19 +44,19 @@ pub(crate) struct EventStream {
 
 /// A task at one moment, and the events that follow.
 pub(crate) struct TaskSnapshot {
-    /// How it stands, as the events that would have led there.
-    pub(crate) story: Vec<ClientEvent>,
+    /// The events that led to the state of the task.
+    pub(crate) past: Vec<ClientEvent>,
     pub(crate) is_live: bool,
     pub(crate) subscription: Subscription,
 }
 
-/// What a client of the HTTP API subscribes to.
-pub(crate) fn everywhere(filter: Filter) -> Filter {
+/// The filter of an HTTP client, which sees the events of all replicas.
+pub(crate) fn of_all_replicas(filter: Filter) -> Filter {
     Filter { reach: Reach::Everywhere, ..filter.news() }
 }
 
 impl StreamEvent {
-    fn made(event: ClientEvent, task: Option<TaskId>) -> StreamEvent {
+    fn of_state(event: ClientEvent, task: Option<TaskId>) -> StreamEvent {
         StreamEvent { event, id: None, task, source: None }
     }
 
@@ -87,17 +87,17 @@ impl EventStream {
         }
     }
 
-    /// Starts with a story of the task and ends with its last event.
-    pub(crate) fn of_task(mut self, task: TaskId, story: Vec<ClientEvent>) -> EventStream {
+    /// Starts with past events of the task and ends with its last event.
+    pub(crate) fn of_task(mut self, task: TaskId, past: Vec<ClientEvent>) -> EventStream {
         self.until_end_of = Some(task);
-        self.prelude = made(task, story);
+        self.prelude = of_state(task, past);
         self
     }
 
-    /// Ends with a story of the task, unless the replayed events contain its end.
-    pub(crate) fn then_ends_with(mut self, task: TaskId, story: Vec<ClientEvent>) -> EventStream {
+    /// Ends with past events of the task, unless the replayed events contain its end.
+    pub(crate) fn then_ends_with(mut self, task: TaskId, past: Vec<ClientEvent>) -> EventStream {
         if !self.subscription.replays_end() {
-            self.epilogue = made(task, story);
+            self.epilogue = of_state(task, past);
         }
         self
     }
@@ -137,8 +137,8 @@ impl EventStream {
         Some(event)
     }
 
-    /// The next event of the story; `None` when all of it has been sent.
-    pub(crate) async fn next_of_story(&mut self) -> Option<StreamEvent> {
+    /// The next past event; `None` after the last one.
+    pub(crate) async fn next_past(&mut self) -> Option<StreamEvent> {
         if self.prelude.is_empty() { None } else { self.next().await }
     }
 
@@ -172,7 +172,7 @@ impl EventStream {
         Some(StreamEvent { event, id, task: source.task, source: Some(source) })
     }
 
-    /// Whether the event says again what the story of the task has said.
+    /// Whether the event repeats the last position.
     fn repeats_position(&mut self, event: &StreamEvent) -> bool {
         let place = match &event.event {
             ClientEvent::Queued(PlaceEvent { position, .. })
@@ -187,21 +187,21 @@ impl EventStream {
         event.name() == EventName::Position && before == place
     }
 
-    /// What a client gets whose task has not ended when the server stops.
+    /// The last event of a stream whose task has not ended when the server stops.
     fn unfinished(&mut self) -> Option<StreamEvent> {
         self.is_over = true;
         let task = self.until_end_of?;
         let error = self.app.unfinished(task, Error::Closed);
-        Some(StreamEvent::made(ClientEvent::Error(error.problem), Some(task)))
+        Some(StreamEvent::of_state(ClientEvent::Error(error.problem), Some(task)))
     }
 }
 
-fn made(task: TaskId, story: Vec<ClientEvent>) -> VecDeque<StreamEvent> {
-    story.into_iter().map(|event| StreamEvent::made(event, Some(task))).collect()
+fn of_state(task: TaskId, past: Vec<ClientEvent>) -> VecDeque<StreamEvent> {
+    past.into_iter().map(|event| StreamEvent::of_state(event, Some(task))).collect()
 }
 
 impl App {
-    /// What a task produced, if it is remembered.
+    /// The result of a task, if the history has it.
     async fn result_of(&self, task: TaskId) -> Value {
         let found = self.handle.finished(task).await.ok().flatten();
         let result = found.and_then(|(_, result)| result);
@@ -213,16 +213,16 @@ impl App {
         let hub = self.handle.hub().clone();
         let look = move |state: &laneway_core::Scheduler| {
             let view = state.task(task).map(|view| (view, Standing::of(state, task)));
-            (view, hub.subscribe(everywhere(Filter::task(task)), since))
+            (view, hub.subscribe(of_all_replicas(Filter::task(task)), since))
         };
         let (view, subscription) = self.handle.read(look).await?;
-        // A task that has ended before the look is in the history after it.
+        // A task that has ended before the look is in the hipast after it.
         let Some((view, standing)) = view else {
             let Some((finished, _)) = self.handle.finished(task).await? else { return Ok(None) };
             let end = end_event(task, &finished.end, finished.ended);
             let at = Some(At(finished.ended));
             let done = ClientEvent::Done(TaskEvent { task_id: Some(task.to_string()), at });
-            return Ok(Some(TaskSnapshot { story: vec![end, done], is_live: false, subscription }));
+            return Ok(Some(TaskSnapshot { past: vec![end, done], is_live: false, subscription }));
         };
         let accepted = ClientEvent::Accepted(AcceptedEvent {
             task_id: Some(task.to_string()),
@@ -240,6 +240,6 @@ impl App {
             }),
             _ => queued_event(task, &standing),
         };
-        Ok(Some(TaskSnapshot { story: vec![accepted, now], is_live: true, subscription }))
+        Ok(Some(TaskSnapshot { past: vec![accepted, now], is_live: true, subscription }))
     }
 }

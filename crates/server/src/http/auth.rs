@@ -1,4 +1,4 @@
-//! Identifies the caller and checks its scope, before anything else of a request.
+//! Identifies the caller and checks its scope before anything else.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -8,17 +8,18 @@ use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
+use laneway_core::Name;
 use laneway_protocol::{Code, Scope};
 
 use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::limits::InFlight;
-use crate::http::router::{Access, access_of};
+use crate::http::router::{Access, AccessTable};
 
-/// Who is behind a request.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// The token's id; `None`: there are no tokens, and everybody who can reach the server may do everything.
+    /// The id of the token; `None` if the server has no tokens and every caller may do everything.
     pub(crate) token: Option<String>,
     pub(crate) subject: Cow<'static, str>,
     scopes: Vec<Scope>,
@@ -30,22 +31,35 @@ impl Caller {
         self.token.is_none() || self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 
-    /// Whether this caller may change a task of that owner.
+    /// Refuses a caller without this scope.
+    pub(crate) fn check(&self, scope: Scope) -> ApiResult<()> {
+        if self.may(scope) {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str())))
+    }
+
+    /// Whether this caller may change a task of this owner.
     pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
         self.may(Scope::Admin) || (owner.is_some() && self.token.as_deref() == owner)
     }
 
-    /// The agent whose token this is: one with the subject `agent:<name>`.
+    /// The agent of a token with the subject `agent:<name>`.
     pub(crate) fn agent(&self) -> Option<&str> {
-        self.subject.strip_prefix("agent:").filter(|name| laneway_core::Name::new(*name).is_ok())
+        self.subject.strip_prefix("agent:").filter(|name| Name::new(*name).is_ok())
     }
 
-    /// Tells the same key of two callers apart.
+    /// The token's id, as the core keeps it with a task.
+    pub(crate) fn token_name(&self) -> Option<Name> {
+        self.token.as_deref().and_then(|token| Name::new(token).ok())
+    }
+
+    /// The prefix that keeps the keys of different callers apart.
     pub(crate) fn key_space(&self) -> &str {
         self.token.as_deref().unwrap_or("local")
     }
 
-    /// A schedule asks by itself.
+    /// The caller of a schedule's turns.
     pub(crate) fn schedule(name: &str) -> Caller {
         Caller { subject: format!("schedule:{name}").into(), ..Caller::local() }
     }
@@ -64,24 +78,21 @@ impl FromRequestParts<Arc<App>> for Caller {
 }
 
 fn unauthorized() -> ApiError {
-    ApiError::new(Code::Unauthorized, "a token is needed: Authorization: Bearer <id.secret>")
+    ApiError::new(Code::Unauthorized, "the request needs a token: Authorization: Bearer <id.secret>")
 }
 
-/// Lets a request through, with who asks among its extensions, or says why not. What comes back counts as long as it is
-/// held.
-pub(crate) fn admit(app: &App, request: &mut Request) -> ApiResult<Option<InFlight>> {
+/// Admits a request and adds its caller to the extensions. The request counts as in flight while the result is held.
+pub(crate) fn admit(app: &App, table: &AccessTable, request: &mut Request) -> ApiResult<Option<InFlight>> {
     check_host(app, request.headers(), request.uri().authority())?;
     check_origin(app, request.headers())?;
     let path = request.extensions().get::<MatchedPath>();
-    let access = path.map_or(Access::Known, |path| access_of(request.method(), path.as_str()));
+    let access = path.map_or(Access::Token, |path| table.of(request.method(), path.as_str()));
     if access == Access::Public {
         return Ok(None);
     }
     let caller = identify(app, request.headers(), request.uri().query())?;
-    if let Access::Scope(scope) = access
-        && !caller.may(scope)
-    {
-        return Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str())));
+    if let Access::Scope(scope) = access {
+        caller.check(scope)?;
     }
     let in_flight = within_limits(app, &caller, request)?;
     if request.headers().contains_key(header::UPGRADE) {
@@ -93,16 +104,17 @@ pub(crate) fn admit(app: &App, request: &mut Request) -> ApiResult<Option<InFlig
 
 fn within_limits(app: &App, caller: &Caller, request: &Request) -> ApiResult<InFlight> {
     let Some(token) = &caller.token else { return Ok(InFlight::WITHOUT_TOKEN) };
-    let limits = app.limits();
+    let config = app.config.load();
+    let limits = &config.server;
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    // A body of unknown length counts as the longest that there can be.
+    // A body of unknown length counts as the longest one.
     let unknown = if matches!(*request.method(), Method::GET | Method::DELETE | Method::HEAD) {
         0
     } else {
-        limits.body_bytes_max as u64
+        limits.body_bytes_max.into()
     };
-    app.callers.admit(token, length.unwrap_or(unknown), app.now(), &limits)
+    app.callers.admit(token, length.unwrap_or(unknown), app.now(), limits)
 }
 
 fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> ApiResult<Caller> {
@@ -126,10 +138,9 @@ fn identify(app: &App, headers: &HeaderMap, query: Option<&str>) -> ApiResult<Ca
     })
 }
 
-/// A page of another site that a browser was made to open must not reach a server on this machine under a name of its
-/// own.
+/// Refuses requests under an unknown name, with which a page of another site could reach a server on this machine.
 fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> ApiResult<()> {
-    // A proxy in front of the server may have checked another of them.
+    // A proxy may have checked a different one.
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
         return Err(ApiError::invalid("the request has more than one Host header: send one"));
     }
@@ -137,14 +148,12 @@ fn check_host(app: &App, headers: &HeaderMap, authority: Option<&Authority>) -> 
     let written = text.map(|text| text.parse::<Authority>().ok());
     let host = written.as_ref().map_or(authority, Option::as_ref).map(Authority::host);
     let Some(host) = host else { return Err(ApiError::invalid("the request needs a Host header")) };
-    // A request for a proxy names one in its first line too.
-    let asked = authority.map(Authority::host);
-    match is_known_host(app, host) && asked.is_none_or(|asked| is_known_host(app, asked)) {
-        true => Ok(()),
-        false => Err(ApiError::forbidden(
-            "this server does not answer to that Host; name it in server { hosts = [...] }",
-        )),
+    // The request line may name another host.
+    let in_line = authority.map(Authority::host);
+    if is_known_host(app, host) && in_line.is_none_or(|host| is_known_host(app, host)) {
+        return Ok(());
     }
+    Err(ApiError::forbidden("this server does not answer to that Host; name it in server { hosts = [...] }"))
 }
 
 fn is_known_host(app: &App, host: &str) -> bool {
@@ -156,12 +165,11 @@ fn is_known_host(app: &App, host: &str) -> bool {
     let config = app.config();
     let is_named = config.server.hosts.iter().any(|known| known.eq_ignore_ascii_case(bare))
         || config.listen.host.eq_ignore_ascii_case(host);
-    // No owner of a name can make an address mean another server; a token guards the rest.
     let is_remote = !config.listen.is_loopback() && config.server.hosts.is_empty();
     is_named || is_remote
 }
 
-/// Whether the pages of this origin may ask and read the answers.
+/// Whether pages of this origin may send requests and read the answers.
 pub(crate) fn is_named_origin(app: &App, origin: &str) -> bool {
     app.config().server.origins.iter().any(|known| known == origin)
 }
@@ -171,22 +179,22 @@ fn check_origin(app: &App, headers: &HeaderMap) -> ApiResult<()> {
     let origin = origin.to_str().unwrap_or_default();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_same = origin.split_once("://").is_some_and(|(_, rest)| !host.is_empty() && rest == host);
-    match is_same || is_named_origin(app, origin) {
-        true => Ok(()),
-        false => Err(ApiError::forbidden(
-            "pages of that origin may not ask this server; name it in server { origins = [...] }",
-        )),
+    if is_same || is_named_origin(app, origin) {
+        return Ok(());
     }
+    Err(ApiError::forbidden(
+        "pages of that origin may not use this server; name it in server { origins = [...] }",
+    ))
 }
 
 impl App {
-    /// Whether everybody who can reach the server may do everything: there are no tokens, and only this machine can.
+    /// Whether every caller may do everything: there are no tokens, and only this machine can reach the server.
     pub(crate) fn is_open(&self) -> bool {
         self.is_loopback && self.tokens.is_empty()
     }
 
-    /// Whether a caller that was admitted with this token, or with none, would be admitted now.
-    pub(crate) fn is_welcome(&self, token: Option<&str>) -> bool {
+    /// Whether a caller with this token, or with none, would be admitted now.
+    pub(crate) fn has_access(&self, token: Option<&str>) -> bool {
         match token {
             Some(id) => self.tokens.holds(id),
             None => self.is_open(),

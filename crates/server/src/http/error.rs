@@ -1,7 +1,8 @@
-//! Errors of the API: one shape for everything that was refused or failed.
+//! Errors of the API: one form for every refusal and failure.
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{End, Rejection};
@@ -9,16 +10,16 @@ use laneway_engine::Error;
 use laneway_protocol::{Code, Problem, cancel_reason};
 use laneway_store::{Damage, Durability, StoreError};
 
-/// Why a request was refused or failed.
+/// A refusal or failure of a request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", problem.detail)]
 pub(crate) struct ApiError {
     pub(crate) problem: Box<Problem>,
-    /// The metrics label of the lane that refused, where the core told it.
+    /// The metrics label of the lane that refused, if the core knows it.
     label: Option<Arc<str>>,
 }
 
-/// What the metrics count of an error. A response carries it to the middleware.
+/// The labels under which metrics count an error. A response carries them to the middleware.
 #[derive(Clone)]
 pub(crate) struct ErrorLabels {
     pub(crate) lane: Option<String>,
@@ -27,6 +28,8 @@ pub(crate) struct ErrorLabels {
 }
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
+/// A JSON answer, or an error.
+pub(crate) type ApiJson<T> = ApiResult<Json<T>>;
 
 pub(crate) const TASK_ID: HeaderName = HeaderName::from_static("x-laneway-task-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -36,7 +39,7 @@ impl ApiError {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> ApiError {
         let problem = Problem::new(code, detail);
         match code {
-            // A restart or a failover takes a moment.
+            // A restart or a failover takes a few seconds.
             Code::StoreUnavailable | Code::Draining => problem.retry_after_ms(5000).into(),
             _ => problem.into(),
         }
@@ -54,7 +57,7 @@ impl ApiError {
         ApiError::new(Code::Forbidden, detail)
     }
 
-    /// When to try again.
+    /// Sets the time until the next try.
     pub(crate) fn retry_after_ms(mut self, millis: u64) -> ApiError {
         *self.problem = self.problem.retry_after_ms(millis);
         self
@@ -71,10 +74,10 @@ impl ApiError {
         self
     }
 
-    /// Names the agent, also in the sentence of a full queue.
+    /// Names the agent, also in the sentence about a full lane.
     pub(crate) fn of_agent(mut self, agent: &str) -> ApiError {
         self.problem.agent = Some(agent.to_owned());
-        // The limit of a token says nothing about the agent.
+        // The lane of a token is not the agent's.
         let is_callers = self
             .problem
             .lane
@@ -86,13 +89,12 @@ impl ApiError {
             let secs = self.problem.retry_after.unwrap_or(1);
             let current = self.problem.current_task_id.as_ref();
             let running = current.map_or(String::new(), |task| format!(" It runs task {task}."));
-            let detail = match waiting {
-                0 => format!("Agent '{agent}' is busy.{running} Retry in {secs} s."),
-                1 => format!("Agent '{agent}' is busy with 1 queued request.{running} Retry in {secs} s."),
-                _ => format!(
-                    "Agent '{agent}' is busy with {waiting} queued requests.{running} Retry in {secs} s."
-                ),
+            let queued = match waiting {
+                0 => String::new(),
+                1 => " with 1 queued request".to_owned(),
+                _ => format!(" with {waiting} queued requests"),
             };
+            let detail = format!("Agent '{agent}' is busy{queued}.{running} Retry in {secs} s.");
             *self.problem = self.problem.detailed(detail);
         }
         self
@@ -104,7 +106,7 @@ impl ApiError {
         self
     }
 
-    /// What became of a task that did not complete.
+    /// The error of a task that did not complete.
     pub(crate) fn ended(task: laneway_core::TaskId, end: &End) -> ApiError {
         let (code, detail, reason) = match end {
             End::Completed => (Code::Internal, "it completed".to_owned(), None),
@@ -116,9 +118,13 @@ impl ApiError {
             }
             End::Expired => (Code::Expired, "its deadline passed while it waited".to_owned(), None),
             End::WaitTimeout => {
-                (Code::WaitTimeout, "it waited for longer than it was allowed to".to_owned(), None)
+                (Code::WaitTimeout, "it waited longer than it was allowed to".to_owned(), None)
             }
-            End::Lost => (Code::Lost, "whoever ran it is gone, and it may not run again".to_owned(), None),
+            End::Lost => (
+                Code::Lost,
+                "the owner of the attempt is gone, and the task may not be retried".to_owned(),
+                None,
+            ),
         };
         let mut problem = Problem::new(code, detail).task(task.to_string());
         if !matches!(end, End::Expired | End::WaitTimeout) {
@@ -130,7 +136,7 @@ impl ApiError {
         problem.into()
     }
 
-    /// The error of a wait for a task that the engine cannot go on with. The caller must not submit a kept task again.
+    /// The error of a wait that the engine cannot finish. The caller must not submit a stored task again.
     pub(crate) fn unfinished(task: laneway_core::TaskId, error: Error, durability: Durability) -> ApiError {
         if error != Error::Closed || durability == Durability::Memory {
             return ApiError::from(error).of_task(task);
@@ -215,7 +221,7 @@ impl From<Rejection> for ApiError {
             | Rejection::KeyConflict { task }
             | Rejection::ParentNotRunning { task } => problem = problem.task(task.to_string()),
             Rejection::BadSetting(error) => {
-                // The name of an unknown setting is the caller's own word.
+                // The name of an unknown setting is the caller's input.
                 let known = laneway_core::SETTING_KEYS.contains(&error.setting.as_str());
                 let setting = if known { error.setting.as_str() } else { "one of the keys" };
                 problem = problem.detailed(format!("{setting} {}", error.expected));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use laneway_core::TaskId;
 use laneway_protocol::Code;
@@ -18,14 +18,13 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// A body in JSON, read within the limits of size and time. A body that is slow holds no slot: nothing is asked of the
-/// queue before it is here.
+/// A JSON body, read within the limits of size and time before the queue sees the request.
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// Parameters of the query.
+/// The parameters of the query.
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// Parts of the path.
+/// The parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
@@ -45,41 +44,42 @@ fn check_content_type(headers: &HeaderMap) -> ApiResult<()> {
         let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
     });
-    match is_json {
-        true => Ok(()),
-        false => Err(ApiError::invalid("the body must be JSON, with Content-Type: application/json")
-            .status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE)),
+    if is_json {
+        return Ok(());
     }
+    let refusal = ApiError::invalid("the body must be JSON, with Content-Type: application/json");
+    Err(refusal.status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
 
 pub(crate) async fn read(request: Request, app: &App) -> ApiResult<bytes::Bytes> {
-    let limits = app.limits();
-    let too_large =
-        || ApiError::new(Code::TooLarge, format!("a body has at most {} bytes", limits.body_bytes_max));
+    let (bytes_max, timeout) = {
+        let config = app.config.load();
+        (config.server.body_bytes_max, Duration::from_millis(config.server.body_timeout.0))
+    };
+    let too_large = || ApiError::new(Code::TooLarge, format!("a body has at most {bytes_max} bytes"));
     let announced = request.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limits.body_bytes_max as u64) {
+    if announced.is_some_and(|length| length > u64::from(bytes_max)) {
         return Err(too_large());
     }
-    let body = Limited::new(request.into_body(), limits.body_bytes_max).collect();
-    match within(limits.body_timeout, body).await {
+    let body = Limited::new(request.into_body(), bytes_max as usize).collect();
+    match within(timeout, body).await {
         Some(Ok(collected)) => Ok(collected.to_bytes()),
         Some(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Some(Err(_)) => Err(ApiError::invalid("the body broke off")),
-        None => Err(ApiError::invalid(format!(
-            "the body did not arrive within {} s",
-            limits.body_timeout.as_secs()
-        ))
-        .status(axum::http::StatusCode::REQUEST_TIMEOUT)),
+        None => {
+            let late = ApiError::invalid(format!("the body did not arrive within {} s", timeout.as_secs()));
+            Err(late.status(StatusCode::REQUEST_TIMEOUT))
+        }
     }
 }
 
-/// What comes of something that may take so long; `None`: it took longer. What has come with the head needs no timer: the
-/// connection reads on when somebody has asked for the body, so it is asked for twice before one is set.
-async fn within<T>(limit: Duration, something: impl Future<Output = T>) -> Option<T> {
-    let mut something = pin!(something);
+/// The output of a future; `None` if it takes longer than the limit. A body that came with the head needs no timer, and the
+/// connection reads it after the first poll. So the timer starts after the second poll.
+async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
     let mut is_second = false;
-    let at_once = poll_fn(|context| match something.as_mut().poll(context) {
+    let at_once = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending if is_second => Poll::Ready(None),
         Poll::Pending => {
@@ -90,16 +90,16 @@ async fn within<T>(limit: Duration, something: impl Future<Output = T>) -> Optio
     });
     match at_once.await {
         Some(done) => Some(done),
-        None => tokio::time::timeout(limit, something).await.ok(),
+        None => tokio::time::timeout(limit, future).await.ok(),
     }
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
-    serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(blame(&error)))
+    serde_json::from_slice(bytes).map_err(|error| ApiError::invalid(json_error(&error)))
 }
 
-/// What is wrong with a text in JSON: where, and what would be right; never what was there.
-fn blame(error: &serde_json::Error) -> String {
+/// The place of an error in JSON and the expected type, without the input.
+fn json_error(error: &serde_json::Error) -> String {
     let place = format!("line {}, column {}", error.line(), error.column());
     if !error.is_data() {
         return format!("the body is not JSON: {place}");
@@ -117,7 +117,7 @@ fn blame(error: &serde_json::Error) -> String {
     }
 }
 
-/// The expected type in words of JSON: names of Rust types say nothing to the caller.
+/// The expected type in words of JSON instead of Rust.
 fn in_json(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not below 0 and not too large",
@@ -140,9 +140,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Query<T>> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, app).await;
         query.map(|query| Query(query.0)).map_err(|_| {
-            ApiError::invalid(
-                "a parameter of the query is not one of this request, or its value makes no sense",
-            )
+            ApiError::invalid("the query has an unknown parameter, or a value that is not valid")
         })
     }
 }
@@ -162,13 +160,13 @@ pub(crate) fn task_id(text: &str) -> ApiResult<TaskId> {
     id.map(|id| TaskId(id.as_u128())).ok_or_else(|| ApiError::not_found("task"))
 }
 
-/// How long an id with its hyphens is; the parser knows other forms too.
+/// The length of an id with hyphens. The parser accepts other forms too.
 const HYPHENATED_BYTES: usize = 36;
 
-/// What a client that comes back says it saw last.
+/// The id of the last event that a returning client saw.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Whether an `Accept` wants events: it names their media type and does not refuse it.
+/// Whether an `Accept` header names the media type of events and does not refuse it.
 pub(crate) fn wants_events(accept: &str) -> bool {
     accept.split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -182,7 +180,7 @@ fn is_zero_quality(parameter: &str) -> bool {
     name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0)
 }
 
-/// A header that must be readable, if it is there.
+/// The text of an optional header.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> ApiResult<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text =

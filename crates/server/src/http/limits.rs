@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -14,41 +13,7 @@ use laneway_protocol::Code;
 use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// What a request may be like, as the configuration that holds says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) body_bytes_max: usize,
-    pub(crate) body_timeout: Duration,
-    pub(crate) header_timeout: Duration,
-    pub(crate) connections_max: usize,
-    pub(crate) ready_when_full: bool,
-    pub(crate) drain_grace: Duration,
-    pub(crate) mcp_answer_within: Duration,
-    pub(crate) token_requests_per_minute: Option<u32>,
-    pub(crate) token_bytes_per_minute: Option<u32>,
-    pub(crate) token_connections: Option<u32>,
-    pub(crate) token_waiting: Option<u32>,
-}
-
-impl Limits {
-    pub(crate) fn of(server: &ServerConfig) -> Limits {
-        Limits {
-            body_bytes_max: server.body_bytes_max as usize,
-            body_timeout: Duration::from_millis(server.body_timeout.0),
-            header_timeout: Duration::from_millis(server.header_timeout.0),
-            connections_max: server.connections_max as usize,
-            ready_when_full: server.ready_when_full,
-            drain_grace: Duration::from_millis(server.drain_grace.0),
-            mcp_answer_within: Duration::from_millis(server.mcp_answer_within.0),
-            token_requests_per_minute: server.token_requests_per_minute,
-            token_bytes_per_minute: server.token_bytes_per_minute,
-            token_connections: server.token_connections,
-            token_waiting: server.token_waiting,
-        }
-    }
-}
-
-/// What each token uses now.
+/// The usage of each token.
 #[derive(Clone, Default)]
 pub(crate) struct Callers(Arc<Mutex<HashMap<String, Usage>>>);
 
@@ -59,34 +24,34 @@ struct Usage {
     bytes: Bucket,
 }
 
-/// Takes so much out of a bucket that holds `max` and fills in a minute; else how many milliseconds to wait.
+/// Takes an amount out of a bucket that fills with `max` in a minute. The error is the milliseconds to wait.
 fn take(bucket: &mut Bucket, now: Timestamp, amount: u64, max: u32) -> Result<(), u64> {
     let rate = RateLimit { per: Period::Minute, max };
     let amount = u32::try_from(amount).unwrap_or(u32::MAX);
     bucket.take(now, rate, amount).map_err(|at| at.since(now).0.max(1))
 }
 
-/// One request, stream or socket that is under way. Dropping the last of its clones makes room for another.
+/// A request, stream or socket in flight. It ends when its last clone is dropped.
 #[derive(Clone)]
-pub(crate) struct InFlight(Option<Arc<Place>>);
+pub(crate) struct InFlight(Option<Arc<Counted>>);
 
-/// A place among those that a token may have at once.
-struct Place {
+/// One of the connections that a token has.
+struct Counted {
     callers: Callers,
     token: String,
 }
 
 impl InFlight {
-    /// Who has no token has as many places as there are connections.
+    /// A caller without a token has no limit of its own.
     pub(crate) const WITHOUT_TOKEN: InFlight = InFlight(None);
 
-    /// The id of the token that it counts for.
+    /// The id of the token.
     pub(crate) fn token(&self) -> Option<&str> {
-        self.0.as_ref().map(|place| place.token.as_str())
+        self.0.as_ref().map(|counted| counted.token.as_str())
     }
 }
 
-/// For a route whose connection outlives its answer: there if the request asks for another protocol.
+/// For a route whose connection outlives its answer: set if the request asks for an upgrade.
 impl FromRequestParts<Arc<App>> for InFlight {
     type Rejection = Infallible;
 
@@ -101,11 +66,11 @@ fn limited(what: &str, wait: u64) -> ApiError {
 }
 
 impl Usage {
-    /// Counts something that is asked, with its bytes, or says when to come back.
-    fn count(&mut self, bytes: u64, now: Timestamp, limits: &Limits) -> ApiResult<()> {
+    /// Counts a request and its bytes, or refuses it.
+    fn count(&mut self, bytes: u64, now: Timestamp, limits: &ServerConfig) -> ApiResult<()> {
         if let Some(max) = limits.token_requests_per_minute {
             let taken = take(&mut self.requests, now, 1, max);
-            taken.map_err(|wait| limited(&format!("may ask {max} times a minute"), wait))?;
+            taken.map_err(|wait| limited(&format!("may send {max} requests a minute"), wait))?;
         }
         if let Some(max) = limits.token_bytes_per_minute {
             let taken = take(&mut self.bytes, now, bytes, max);
@@ -120,33 +85,39 @@ impl Callers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a request of a token in, or says when to come back.
+    /// Admits a request of a token, or refuses it.
     pub(crate) fn admit(
         &self,
         token: &str,
         bytes: u64,
         now: Timestamp,
-        limits: &Limits,
+        limits: &ServerConfig,
     ) -> ApiResult<InFlight> {
         let mut callers = self.lock();
         let usage = callers.entry(token.to_owned()).or_default();
         if let Some(max) = limits.token_connections
             && usage.connections >= max
         {
-            return Err(limited(&format!("has {max} requests under way, and may not have more"), 1000));
+            return Err(limited(&format!("may have {max} requests at once"), 1000));
         }
         usage.count(bytes, now, limits)?;
         usage.connections += 1;
-        Ok(InFlight(Some(Arc::new(Place { callers: self.clone(), token: token.to_owned() }))))
+        Ok(InFlight(Some(Arc::new(Counted { callers: self.clone(), token: token.to_owned() }))))
     }
 
-    /// The same for what is asked over a connection that counts already.
-    pub(crate) fn count(&self, token: &str, bytes: u64, now: Timestamp, limits: &Limits) -> ApiResult<()> {
+    /// Counts a request on a connection that counts already.
+    pub(crate) fn count(
+        &self,
+        token: &str,
+        bytes: u64,
+        now: Timestamp,
+        limits: &ServerConfig,
+    ) -> ApiResult<()> {
         self.lock().entry(token.to_owned()).or_default().count(bytes, now, limits)
     }
 }
 
-impl Drop for Place {
+impl Drop for Counted {
     fn drop(&mut self) {
         if let Some(usage) = self.callers.lock().get_mut(&self.token) {
             usage.connections = usage.connections.saturating_sub(1);

@@ -1,7 +1,6 @@
-//! What stands before every route, in one piece: who asks and may they, what every answer gets, and what is counted of it.
+//! The layer in front of every route: access, headers that every answer gets, CORS, counts of refusals.
 //!
-//! It asks nothing of the queue and waits for nothing before the route has answered, so it has no future of its own until
-//! then: a request that is let through costs one box here.
+//! One box holds all of it per request, so that a request costs one allocation here.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,32 +14,45 @@ use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 
 use crate::app::App;
+use crate::events::sse;
 use crate::http::auth::{admit, is_named_origin};
 use crate::http::error::ErrorLabels;
+use crate::http::router::AccessTable;
 use crate::service::request_options;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Stands before every route.
+/// Checks every request before its route.
 #[derive(Clone)]
-pub(crate) struct Front(pub(crate) Arc<App>);
+pub(crate) struct Guard(Arc<GuardState>);
 
-/// A route with what stands before it.
-#[derive(Clone)]
-pub(crate) struct Fronted<S> {
+struct GuardState {
     app: Arc<App>,
+    access: AccessTable,
+}
+
+/// A route behind the guard.
+#[derive(Clone)]
+pub(crate) struct Guarded<S> {
+    shared: Arc<GuardState>,
     route: S,
 }
 
-impl<S> Layer<S> for Front {
-    type Service = Fronted<S>;
-
-    fn layer(&self, route: S) -> Fronted<S> {
-        Fronted { app: Arc::clone(&self.0), route }
+impl Guard {
+    pub(crate) fn new(app: Arc<App>, access: AccessTable) -> Guard {
+        Guard(Arc::new(GuardState { app, access }))
     }
 }
 
-impl<S> Service<Request> for Fronted<S>
+impl<S> Layer<S> for Guard {
+    type Service = Guarded<S>;
+
+    fn layer(&self, route: S) -> Guarded<S> {
+        Guarded { shared: Arc::clone(&self.0), route }
+    }
+}
+
+impl<S> Service<Request> for Guarded<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,
@@ -54,44 +66,42 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let app = Arc::clone(&self.app);
-        let note = Note::of(&request);
+        let GuardState { app, access } = &*self.shared;
+        let log = RequestLog::of(&request);
         let traceparent = traceparent(request.headers());
-        let page = Page::of(&app, &request);
-        if let Some(answer) = page.as_ref().and_then(|page| page.may_ask(&request)) {
+        let origin = AllowedOrigin::of(app, &request);
+        if let Some(answer) = origin.as_ref().and_then(|origin| origin.preflight(&request)) {
             return Box::pin(async { Ok(answer) });
         }
-        let answer = admit(&app, &mut request).map(|in_flight| (self.route.call(request), in_flight));
+        let admitted = admit(app, access, &mut request);
+        let answer = admitted.map(|in_flight| (self.route.call(request), in_flight));
+        let shared = Arc::clone(&self.shared);
         Box::pin(async move {
+            let app = &shared.app;
             let mut response = match answer {
                 Err(refusal) => refusal.into_response(),
-                Ok((answer, in_flight)) => {
-                    let response = answer.await?;
-                    // A stream counts until it has ended.
-                    match in_flight {
-                        Some(in_flight) => {
-                            response.map(|body| crate::events::sse::guarded(&app, body, in_flight))
-                        }
-                        None => response,
-                    }
+                Ok((answer, None)) => answer.await?,
+                // A stream counts as in flight until it has ended.
+                Ok((answer, Some(in_flight))) => {
+                    answer.await?.map(|body| sse::revocable(app, body, in_flight))
                 }
             };
             if let Some(refused) = response.extensions_mut().remove::<ErrorLabels>() {
                 app.count_rejection(refused).await;
             }
             finish(response.headers_mut(), traceparent);
-            if let Some(page) = page {
-                page.may_read(response.headers_mut());
+            if let Some(origin) = origin {
+                origin.expose(response.headers_mut());
             }
-            if let Some(note) = note {
-                note.write(&response);
+            if let Some(log) = log {
+                log.write(&response);
             }
             Ok(response)
         })
     }
 }
 
-/// The trace of a request, as the answer repeats it.
+/// The trace header of a request, which the answer repeats.
 fn traceparent(headers: &HeaderMap) -> Option<HeaderValue> {
     let is_shaped = request_options::traceparent(headers).is_some();
     headers.get(TRACEPARENT).filter(|_| is_shaped).cloned()
@@ -105,21 +115,18 @@ fn finish(headers: &mut HeaderMap, traceparent: Option<HeaderValue>) {
     }
 }
 
-/// A page of another origin that asks, which the configuration names. Its browser asks first whether it may, and shows it an
-/// answer only if that says so.
-struct Page {
-    origin: HeaderValue,
-}
+/// The origin of a page that the configuration allows to send requests from a browser.
+struct AllowedOrigin(HeaderValue);
 
-impl Page {
-    fn of(app: &App, request: &Request) -> Option<Page> {
+impl AllowedOrigin {
+    fn of(app: &App, request: &Request) -> Option<AllowedOrigin> {
         let origin = request.headers().get(header::ORIGIN)?;
         let is_named = origin.to_str().is_ok_and(|origin| is_named_origin(app, origin));
-        is_named.then(|| Page { origin: origin.clone() })
+        is_named.then(|| AllowedOrigin(origin.clone()))
     }
 
-    /// The answer to a browser that asks whether the page may ask. It shows no token yet, and nothing is done.
-    fn may_ask(&self, request: &Request) -> Option<Response> {
+    /// The answer to a preflight request, which carries no token.
+    fn preflight(&self, request: &Request) -> Option<Response> {
         let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
         if request.method() != Method::OPTIONS {
             return None;
@@ -127,33 +134,33 @@ impl Page {
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());
-        if let Some(asked) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        if let Some(requested) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
         }
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
         finish(headers, None);
-        self.may_read(headers);
+        self.expose(headers);
         Some(response)
     }
 
-    fn may_read(&self, headers: &mut HeaderMap) {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin.clone());
+    fn expose(&self, headers: &mut HeaderMap) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.0.clone());
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
         headers.append(header::VARY, HeaderValue::from_static("origin"));
     }
 }
 
-/// What the log says of a request: its route, and never the names in it, nor its query.
-struct Note {
+/// The log line of a request: its route, never the names in its path or its query.
+struct RequestLog {
     method: Method,
     route: Option<MatchedPath>,
     started: Instant,
 }
 
-impl Note {
+impl RequestLog {
     /// `None` unless the log takes debug lines.
-    fn of(request: &Request) -> Option<Note> {
-        tracing::enabled!(tracing::Level::DEBUG).then(|| Note {
+    fn of(request: &Request) -> Option<RequestLog> {
+        tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
             method: request.method().clone(),
             route: request.extensions().get::<MatchedPath>().cloned(),
             started: Instant::now(),

@@ -5,5 +5,6 @@ pub(crate) mod error;
 pub(crate) mod extract;
 pub(crate) mod limits;
 pub(crate) mod middleware;
+pub(crate) mod paging;
 pub(crate) mod router;
 pub(crate) mod routes;

@@ -1,4 +1,6 @@
-//! Asking an agent: submit, tell of progress, and wait for as long as a call may take.
+//! The tool `chat_with_agent`: submits, sends progress, and waits as long as a call may take.
+
+use std::time::Duration;
 
 use laneway_core::TaskId;
 use laneway_engine::Standing;
@@ -10,12 +12,12 @@ use serde_json::Value;
 
 use crate::events::stream::EventStream;
 use crate::http::error::{ApiError, ApiResult};
-use crate::mcp::handler::{Asker, Tools, read};
+use crate::mcp::handler::{CallRequest, Tools, read};
 use crate::mcp::{reply, tasks};
 use crate::service::ask_agent::{AgentCall, AgentRun, Form, ask_agent, execution};
 use crate::service::request_options::{self, RequestOptions};
 
-/// Where a call may carry a key of its own: in the `_meta` of the request.
+/// The name of a call's own key in the `_meta` of the request.
 pub(crate) const KEY: &str = "laneway/idempotency-key";
 
 /// How a wait for the agent ended.
@@ -31,23 +33,23 @@ impl Tools {
     pub(crate) async fn chat(
         &self,
         arguments: Option<JsonObject>,
-        asker: Asker,
+        call_request: CallRequest,
         context: RequestContext<RoleServer>,
     ) -> ApiResult<CallToolResponse> {
         let ChatWithAgent { agent_name: name, message, session, parallel } = read(arguments)?;
-        let options = options(&asker, &context)?;
+        let options = options(&call_request, &context)?;
         let form = if parallel { Form::Task } else { Form::Chat };
         let request = ChatRequest { message, session, ..ChatRequest::default() };
         let token = context.meta.get_progress_token();
         let call = AgentCall { agent: &name, form, request, options, watches: token.is_some() };
-        let mut run = ask_agent(&self.app, &asker.caller, call).await?;
+        let mut run = ask_agent(&self.app, &call_request.caller, call).await?;
         let id = run.id();
         let progress = token.zip(run.events().await?);
         let progress = progress.map(|(token, events)| Progress::new(token, events, &context));
         let gone = async {
             tokio::select! {
                 () = context.ct.cancelled() => {}
-                () = asker.over.cancelled() => {}
+                () = call_request.over.cancelled() => {}
             }
         };
         match self.wait(&mut run, progress, gone).await {
@@ -69,6 +71,7 @@ impl Tools {
         progress: Option<Progress>,
         gone: impl Future<Output = ()>,
     ) -> Waited {
+        let within = Duration::from_millis(self.app.config().server.mcp_answer_within.0);
         let notify = async {
             if let Some(progress) = progress {
                 progress.run().await;
@@ -79,12 +82,12 @@ impl Tools {
             biased;
             answer = run.answer() => Waited::Ended(answer),
             () = gone => Waited::Left,
-            () = tokio::time::sleep(self.app.limits().mcp_answer_within) => Waited::TooLong,
+            () = tokio::time::sleep(within) => Waited::TooLong,
             () = notify => Waited::Left,
         }
     }
 
-    /// The task goes on; a client that knows tasks of the protocol gets one, any other the id and what to do with it.
+    /// The answer while the task continues: a task of the protocol for clients that support it, else its id and what to do.
     async fn still_going(
         &self,
         id: TaskId,
@@ -97,7 +100,7 @@ impl Tools {
         }
         let standing = self.app.handle.read(move |lanes| Standing::of(lanes, id)).await?;
         let message = format!(
-            "Still going: ask get_task with task_id {id} for the answer of agent '{agent}'. The same call again joins \
+            "The task continues: call get_task with task_id {id} for the answer of agent '{agent}'. The same call again joins \
              it and starts nothing."
         );
         let going = StillGoing {
@@ -111,20 +114,20 @@ impl Tools {
     }
 }
 
-/// How the call is meant: the headers of its request, and a key of its own.
-fn options(asker: &Asker, context: &RequestContext<RoleServer>) -> ApiResult<RequestOptions> {
-    let options = RequestOptions::of(&asker.headers)?;
+/// The options of a call: the headers of its request, and its own key.
+fn options(call_request: &CallRequest, context: &RequestContext<RoleServer>) -> ApiResult<RequestOptions> {
+    let options = RequestOptions::of(&call_request.headers)?;
     let own_key = match context.meta.get(KEY) {
         None => None,
         Some(Value::String(key)) => Some(request_options::key(key)?),
-        Some(_) => return Err(ApiError::invalid(format!("{KEY} in _meta must be a text"))),
+        Some(_) => return Err(ApiError::invalid(format!("{KEY} in _meta must be a string"))),
     };
     let key = own_key.or(options.key);
-    // The answer is always waited for, and how it is sent is the protocol's affair.
+    // A call always waits, and the protocol chooses the form of the answer.
     Ok(RequestOptions { key, joins_same: true, is_async: false, stream: false, ..options })
 }
 
-/// Sends a client that gave a token the progress of its call.
+/// Sends the progress of a call to a client that asked for it.
 struct Progress {
     token: ProgressToken,
     stream: EventStream,
@@ -150,7 +153,7 @@ impl Progress {
     }
 }
 
-/// What a person reads of an event; `None`: nothing new.
+/// The text of an event for people; `None` if it has no news for them.
 fn sentence(event: &ClientEvent) -> Option<String> {
     match event {
         ClientEvent::Queued(place) | ClientEvent::Position(place) => {

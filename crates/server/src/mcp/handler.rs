@@ -1,10 +1,10 @@
-//! From a call of a tool to its answer.
+//! Answers calls of tools.
 
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use laneway_protocol::{OfAgent, OfAll, OfTask};
+use laneway_protocol::{AgentArguments, NoArguments, TaskArguments};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ErrorData, GetTaskParams,
     GetTaskResult, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
@@ -20,38 +20,38 @@ use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::task_id;
-use crate::mcp::tools::{self, Listed, Name};
+use crate::mcp::tools::{self, ListedTool, ToolName};
 use crate::mcp::{SessionOver, reply, tasks};
 use crate::service::{agent_queue, tasks as service};
 
-const INSTRUCTIONS: &str = "Agents behind lanes: each runs so many turns at once, the rest waits in line. Ask with \
-    chat_with_agent; when it answers still_going, ask get_task later; when it answers agent_busy, try again after \
+const INSTRUCTIONS: &str = "Agents behind lanes: each agent runs a limited number of turns at once, and other turns wait. Ask with \
+    chat_with_agent. When it answers still_going, call get_task later. When it answers agent_busy, try again after \
     retry_after_seconds.";
 
-/// The tools, in front of the queue.
+/// The MCP server: all tools and the queue.
 #[derive(Clone)]
 pub(crate) struct Tools {
     pub(crate) app: Arc<App>,
-    listed: Arc<[Listed]>,
+    listed: Arc<[ListedTool]>,
 }
 
-/// Who calls, and how.
-pub(crate) struct Asker {
+/// The request that a call belongs to.
+pub(crate) struct CallRequest {
     pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
-    /// The session that the call belongs to, if there is one, is over.
+    /// Cancelled when the session of the call ends.
     pub(crate) over: CancellationToken,
 }
 
-impl Asker {
-    /// Every request has passed the guard of all routes, which says who asks.
-    fn of(context: &RequestContext<RoleServer>) -> Result<Asker, ErrorData> {
+impl CallRequest {
+    /// Reads the caller that the guard of all routes has added to the request.
+    fn of(context: &RequestContext<RoleServer>) -> Result<CallRequest, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let caller = parts.and_then(|parts| Some((parts.extensions.get::<Caller>()?.clone(), parts)));
         let (caller, parts) =
-            caller.ok_or_else(|| ErrorData::internal_error("nobody knows who asks", None))?;
+            caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         let over = parts.extensions.get::<SessionOver>().cloned().unwrap_or_default();
-        Ok(Asker { caller, headers: parts.headers.clone(), over: over.0 })
+        Ok(CallRequest { caller, headers: parts.headers.clone(), over: over.0 })
     }
 }
 
@@ -60,7 +60,7 @@ impl Tools {
         Tools { app, listed: tools::all().into() }
     }
 
-    fn find(&self, name: &str) -> Option<&Listed> {
+    fn find(&self, name: &str) -> Option<&ListedTool> {
         self.listed.iter().find(|listed| listed.tool.name == name)
     }
 
@@ -74,40 +74,40 @@ impl Tools {
 
     async fn answer(
         &self,
-        name: Name,
+        name: ToolName,
         arguments: Option<JsonObject>,
-        asker: Asker,
+        call: CallRequest,
     ) -> ApiResult<CallToolResult> {
-        let (app, caller) = (&self.app, &asker.caller);
+        let (app, caller) = (&self.app, &call.caller);
         Ok(match name {
-            // It may become a task, and is asked for elsewhere.
-            Name::ChatWithAgent => return Err(ApiError::not_found("tool")),
-            Name::ListAgents => {
-                let OfAll {} = read(arguments)?;
+            // `call_tool` handles it, because it may become a task.
+            ToolName::ChatWithAgent => return Err(ApiError::not_found("tool")),
+            ToolName::ListAgents => {
+                let NoArguments {} = read(arguments)?;
                 reply::done(&agent_queue::list(app).await?)
             }
-            Name::GetTask => {
-                let OfTask { task_id } = read(arguments)?;
+            ToolName::GetTask => {
+                let TaskArguments { task_id } = read(arguments)?;
                 reply::done(&service::view(app, self::task_id(&task_id)?).await?)
             }
-            Name::ExplainTask => {
-                let OfTask { task_id } = read(arguments)?;
+            ToolName::ExplainTask => {
+                let TaskArguments { task_id } = read(arguments)?;
                 reply::done(&service::explain(app, self::task_id(&task_id)?).await?)
             }
-            Name::CancelTask => {
-                let OfTask { task_id } = read(arguments)?;
+            ToolName::CancelTask => {
+                let TaskArguments { task_id } = read(arguments)?;
                 reply::done(&service::cancel(app, caller, self::task_id(&task_id)?).await?)
             }
-            Name::QueueStatus => {
-                let OfAgent { agent_name } = read(arguments)?;
+            ToolName::QueueStatus => {
+                let AgentArguments { agent_name } = read(arguments)?;
                 reply::done(&agent_queue::queue(app, agent_name).await?)
             }
-            Name::ClearQueue => {
-                let OfAgent { agent_name } = read(arguments)?;
+            ToolName::ClearQueue => {
+                let AgentArguments { agent_name } = read(arguments)?;
                 reply::done(&agent_queue::clear(app, caller, agent_name).await?)
             }
-            Name::ReleaseAgent => {
-                let OfAgent { agent_name } = read(arguments)?;
+            ToolName::ReleaseAgent => {
+                let AgentArguments { agent_name } = read(arguments)?;
                 reply::done(&agent_queue::release(app, caller, agent_name).await?)
             }
         })
@@ -126,8 +126,8 @@ pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiRes
                 format!("an argument is none of this tool's; expected {expected}")
             }
             Some(expected) if !expected.contains('"') => {
-                let name =
-                    unfit::<T>(&arguments).map_or("an argument".to_owned(), |name| format!("`{name}`"));
+                let name = wrong_argument::<T>(&arguments)
+                    .map_or("an argument".to_owned(), |name| format!("`{name}`"));
                 format!("{name} does not fit: expected {expected}")
             }
             _ => "this tool takes no arguments".to_owned(),
@@ -135,8 +135,8 @@ pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiRes
     })
 }
 
-/// The first argument that is of another type than the tool takes: what comes before it fits, as far as it goes.
-fn unfit<T: DeserializeOwned>(arguments: &JsonObject) -> Option<&str> {
+/// The first argument of a wrong type: the arguments before it fit.
+fn wrong_argument<T: DeserializeOwned>(arguments: &JsonObject) -> Option<&str> {
     let mut so_far = JsonObject::new();
     let mut does_not_fit = |(name, value): &(&String, &Value)| {
         so_far.insert((*name).clone(), (*value).clone());
@@ -154,14 +154,14 @@ impl ServerHandler for Tools {
         info
     }
 
-    /// Those that the token may use, in the order of the list.
+    /// The tools that the token may use, in the order of the list.
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let Asker { caller, .. } = Asker::of(&context)?;
-        let usable = self.listed.iter().filter(|listed| listed.is_for(&caller));
+        let CallRequest { caller, .. } = CallRequest::of(&context)?;
+        let usable = self.listed.iter().filter(|listed| caller.may(listed.scope));
         Ok(ListToolsResult::with_all_items(usable.map(|listed| listed.tool.clone()).collect()))
     }
 
@@ -175,16 +175,13 @@ impl ServerHandler for Tools {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let listed = self.find(&request.name).ok_or_else(|| {
-            ErrorData::invalid_params("there is no such tool; tools/list names those there are", None)
+            ErrorData::invalid_params("there is no such tool; tools/list names all tools", None)
         })?;
-        let asker = Asker::of(&context)?;
-        let answer = match listed.name {
-            _ if !listed.is_for(&asker.caller) => {
-                let needed = listed.scope.as_str();
-                Err(ApiError::forbidden(format!("this needs a token with the scope {needed}")))
-            }
-            Name::ChatWithAgent => self.chat(request.arguments, asker, context).await,
-            name => self.answer(name, request.arguments, asker).await.map(CallToolResponse::from),
+        let call = CallRequest::of(&context)?;
+        let answer = match (call.caller.check(listed.scope), listed.name) {
+            (Err(refusal), _) => Err(refusal),
+            (Ok(()), ToolName::ChatWithAgent) => self.chat(request.arguments, call, context).await,
+            (Ok(()), name) => self.answer(name, request.arguments, call).await.map(CallToolResponse::from),
         };
         let answer = self.counted(answer).await;
         Ok(answer.unwrap_or_else(|refusal| reply::refused(&refusal).into()))
@@ -195,8 +192,8 @@ impl ServerHandler for Tools {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let asker = Asker::of(&context)?;
-        let found = tasks::get(&self.app, &asker.caller, &request.task_id).await;
+        let call = CallRequest::of(&context)?;
+        let found = tasks::get(&self.app, &call.caller, &request.task_id).await;
         self.counted(found).await.map_err(|refusal| tasks::error(&refusal))
     }
 
@@ -205,8 +202,8 @@ impl ServerHandler for Tools {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let asker = Asker::of(&context)?;
-        let cancelled = tasks::cancel(&self.app, &asker.caller, &request.task_id).await;
+        let call = CallRequest::of(&context)?;
+        let cancelled = tasks::cancel(&self.app, &call.caller, &request.task_id).await;
         self.counted(cancelled).await.map_err(|refusal| tasks::error(&refusal))
     }
 

@@ -1,15 +1,15 @@
 //! MCP over Streamable HTTP at `/mcp`: tools in front of the same queue as every other transport.
 //!
-//! The current revision of the protocol has no sessions: each request says all there is to say, and whoever closes the
-//! answer cancels the call. Clients of older revisions begin with a handshake and get a session, which lives in this
-//! process and belongs to their token.
+//! The current revision of the protocol has no sessions: each request is complete, and a client that closes the answer
+//! cancels the call. Clients of older revisions begin with a handshake and get a session, which lives in this process and
+//! belongs to their token.
 //!
 //! | question | file |
 //! |---|---|
-//! | which tools are there, and who may use them? | `tools.rs`, `schema.rs` |
-//! | from a call to an answer | `handler.rs`, `reply.rs` |
-//! | what is no call at all | `refusal.rs` |
-//! | asking an agent: waiting, progress, the end | `chat.rs` |
+//! | the list of tools, and who may use them | `tools.rs`, `schema.rs` |
+//! | calls and answers | `handler.rs`, `reply.rs` |
+//! | errors of the transport | `refusal.rs` |
+//! | `chat_with_agent`: waiting, progress, the end | `chat.rs` |
 //! | calls that became tasks of the protocol | `tasks.rs` |
 
 pub(crate) mod chat;
@@ -41,11 +41,11 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{self, header_text};
 use crate::mcp::handler::Tools;
 
-/// How many sessions of older clients there may be at once.
+/// The most sessions of older clients at once.
 const SESSIONS_MAX: usize = 1024;
-/// After how long an unused session ends.
+/// An unused session ends after this time.
 const SESSION_IDLE: Duration = Duration::from_secs(3600);
-/// When to come back if there is no room for another session.
+/// The pause before the next try if there are too many sessions.
 const SESSION_RETRY_MS: u64 = 5000;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -60,12 +60,12 @@ struct Mcp {
 
 /// A session of an older client.
 struct Session {
-    /// Whose it is: another token cannot go on with it.
+    /// The token of the session. Other tokens cannot use it.
     owner: String,
     over: SessionOver,
 }
 
-/// Tells the calls of a session that their client has ended it.
+/// Cancelled when the client ends the session.
 #[derive(Clone, Default)]
 struct SessionOver(CancellationToken);
 
@@ -74,7 +74,7 @@ pub(crate) fn route(app: &Arc<App>) -> MethodRouter<Arc<App>> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_IDLE);
     let sessions = Arc::new(sessions);
-    // Host and Origin are looked at where those of every route are, and so is how long a body may be.
+    // The guard of all routes checks Host and Origin, and `extract::read` the length of the body.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -94,10 +94,10 @@ impl Mcp {
     async fn serve(&self, app: &App, caller: &Caller, request: Request) -> ApiResult<Response> {
         let session = self.session(caller, request.headers())?;
         let is_post = *request.method() == Method::POST;
-        let is_farewell = *request.method() == Method::DELETE;
+        let ends_session = *request.method() == Method::DELETE;
         let (mut parts, body) = request.into_parts();
         if let Some(over) = session {
-            if is_farewell {
+            if ends_session {
                 over.0.cancel();
             }
             parts.extensions.insert(over);
@@ -113,8 +113,8 @@ impl Mcp {
         }
         let request = Request::from_parts(parts, Body::from(bytes.clone()));
         let mut response = self.service.handle(request).await;
-        if is_farewell && response.status() == StatusCode::ACCEPTED {
-            // Some clients take any other status for a failure.
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            // Some clients treat any other status as a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         if !names_session && let Some(session) = header_text(response.headers(), &SESSION_ID)? {
@@ -127,7 +127,7 @@ impl Mcp {
         Ok(response)
     }
 
-    /// The session that a request belongs to. To anybody but its owner it is not there.
+    /// The session of a request. Only its owner finds it.
     fn session(&self, caller: &Caller, headers: &HeaderMap) -> ApiResult<Option<SessionOver>> {
         let Some(id) = header_text(headers, &SESSION_ID)? else { return Ok(None) };
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +138,7 @@ impl Mcp {
         }
     }
 
-    /// Refuses a handshake when there are too many sessions. Only then does the server look for one in the body.
+    /// Refuses a handshake if there are too many sessions. Only then the server reads the body for it.
     async fn check_room(&self, body: &[u8]) -> ApiResult<()> {
         if self.sessions.sessions.read().await.len() < SESSIONS_MAX || !refusal::is_handshake(body) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Errors of the transport in the form of JSON-RPC, the only one that clients read.
+//! Errors of the transport as JSON-RPC, the only form that clients read.
 
 use axum::body::{Body, to_bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
-/// How long a sentence of the transport is at most.
+/// The longest sentence of the transport.
 const SENTENCE_BYTES_MAX: usize = 4096;
 
 /// The part of a message that identifies it.
@@ -24,10 +24,10 @@ impl Head {
     /// Reads the head of a message. The error is the reason, in the words of JSON-RPC.
     fn read(body: &[u8]) -> Result<Head, (i32, &'static str)> {
         match serde_json::from_slice(body) {
-            Err(_) => Err((PARSE_ERROR, "the body is no JSON")),
+            Err(_) => Err((PARSE_ERROR, "the body is not JSON")),
             Ok(message @ Value::Object(_)) => Ok(serde_json::from_value(message).unwrap_or_default()),
             Ok(Value::Array(_)) => {
-                Err((INVALID_REQUEST, "batches are not taken: send each message by itself"))
+                Err((INVALID_REQUEST, "the server takes no batches: send each message by itself"))
             }
             Ok(_) => Err((INVALID_REQUEST, "a message of JSON-RPC is an object")),
         }
@@ -52,9 +52,9 @@ pub(crate) async fn in_json_rpc(response: Response, body: Option<&[u8]>) -> Resp
     let status = response.status();
     let sentence = to_bytes(response.into_body(), SENTENCE_BYTES_MAX).await.unwrap_or_default();
     let sentence = String::from_utf8_lossy(&sentence);
-    // The sentence begins with the name of the status, which the status line has already.
+    // The sentence begins with the name of the status, which the status line has too.
     let why = sentence.split_once(": ").map_or(&*sentence, |(_, why)| why).trim();
-    error(status, head.id, INVALID_REQUEST, if why.is_empty() { "the request makes no sense" } else { why })
+    error(status, head.id, INVALID_REQUEST, if why.is_empty() { "the request is malformed" } else { why })
 }
 
 fn error(status: StatusCode, id: Value, code: i32, why: &str) -> Response {

@@ -7,38 +7,38 @@ use serde_json::Value;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// An answer: the same as data, and as text for clients that know no data.
+/// An answer as data, and as text for clients that read no data.
 pub(crate) fn done(answer: &impl Serialize) -> CallToolResult {
     CallToolResult::structured(data(answer))
 }
 
-/// What an agent answered: the text is its answer alone.
+/// An agent's answer. The text is the answer alone.
 pub(crate) fn answered(answer: &ChatAnswer) -> CallToolResult {
     let text = match &answer.response {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    said(text, answer)
+    result(text, answer)
 }
 
-/// The task goes on.
+/// The answer while the task continues.
 pub(crate) fn still_going(going: &StillGoing) -> CallToolResult {
-    said(going.message.clone(), going)
+    result(going.message.clone(), going)
 }
 
-/// A refusal: the text is one sentence with what to do.
+/// A refusal. The text is one sentence with what to do.
 pub(crate) fn refused(refusal: &ApiError) -> CallToolResult {
     let problem: &Problem = &refusal.problem;
-    let mut result = match (&problem.agent, problem.code) {
-        (Some(agent), Code::AtCapacity) => said(problem.detail.clone(), &busy(agent, problem)),
-        _ => said(sentence(problem), problem),
+    let mut refused = match (&problem.agent, problem.code) {
+        (Some(agent), Code::AtCapacity) => result(problem.detail.clone(), &busy(agent, problem)),
+        _ => result(sentence(problem), problem),
     };
-    result.is_error = Some(true);
-    result
+    refused.is_error = Some(true);
+    refused
 }
 
-/// What a tool did, or why not.
-pub(crate) fn of(answer: ApiResult<CallToolResult>) -> CallToolResult {
+/// An answer or a refusal.
+pub(crate) fn answer_or_refusal(answer: ApiResult<CallToolResult>) -> CallToolResult {
     answer.unwrap_or_else(|refusal| refused(&refusal))
 }
 
@@ -62,7 +62,7 @@ fn sentence(problem: &Problem) -> String {
     }
 }
 
-fn said(text: String, answer: &impl Serialize) -> CallToolResult {
+fn result(text: String, answer: &impl Serialize) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(data(answer));
     result

@@ -1,11 +1,11 @@
-//! JSON Schemas of what tools take and answer, from the types that are read and written.
+//! JSON Schemas of the arguments and answers of tools, from the types of the protocol.
 
 use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 use utoipa::ToSchema;
 
-/// A schema with everything that it refers to.
+/// A schema with all schemas that it refers to.
 pub(crate) struct Described {
     root: Value,
     definitions: Map<String, Value>,

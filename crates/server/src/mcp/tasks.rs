@@ -16,18 +16,18 @@ use crate::mcp::reply;
 use crate::service::ask_agent::answer;
 use crate::service::tasks as service;
 
-/// How often a client should ask.
+/// The pause between two requests of a client.
 const POLL_MS: u64 = 1000;
 
-/// What a client gets in place of an answer that takes too long.
+/// The task that replaces an answer that takes too long.
 pub(crate) async fn created(app: &App, id: TaskId) -> ApiResult<CreateTaskResult> {
     let view = service::view(app, id).await?;
     Ok(CreateTaskResult::new(task(app, &view)))
 }
 
-/// How a task stands, with what the call would have answered when it is over.
+/// The state of a task, and the answer of the call if the task has ended.
 pub(crate) async fn get(app: &App, caller: &Caller, id: &str) -> ApiResult<GetTaskResult> {
-    check(caller, Scope::Read)?;
+    caller.check(Scope::Read)?;
     let id = task_id(id)?;
     let view = service::view(app, id).await?;
     let payload = match view.ended_at {
@@ -38,24 +38,17 @@ pub(crate) async fn get(app: &App, caller: &Caller, id: &str) -> ApiResult<GetTa
 }
 
 pub(crate) async fn cancel(app: &App, caller: &Caller, id: &str) -> ApiResult<()> {
-    check(caller, Scope::Submit)?;
+    caller.check(Scope::Submit)?;
     service::cancel(app, caller, task_id(id)?).await.map(drop)
 }
 
-/// A refusal of a request that is no call of a tool.
+/// A refusal of a request that is not a call of a tool.
 pub(crate) fn error(refusal: &ApiError) -> ErrorData {
     let problem = &refusal.problem;
     let data = serde_json::to_value(&**problem).ok();
     match problem.code {
         Code::Internal | Code::StoreUnavailable => ErrorData::internal_error(problem.detail.clone(), data),
         _ => ErrorData::invalid_params(problem.detail.clone(), data),
-    }
-}
-
-fn check(caller: &Caller, scope: Scope) -> ApiResult<()> {
-    match caller.may(scope) {
-        true => Ok(()),
-        false => Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str()))),
     }
 }
 
@@ -70,7 +63,7 @@ fn task(app: &App, view: &TaskView) -> Task {
     task.with_status_message(message).with_poll_interval_ms(POLL_MS)
 }
 
-/// What the call would have answered. A run that failed is an answer that says so; only a cancelled task has none.
+/// The answer of the call. The answer of a failed task is its error; a cancelled task has none.
 async fn ended(app: &App, id: TaskId, view: &TaskView) -> ApiResult<TaskPayload> {
     let ending = app.handle.ending_of(id).await?;
     if matches!(ending.end, End::Cancelled { .. }) {
@@ -78,7 +71,7 @@ async fn ended(app: &App, id: TaskId, view: &TaskView) -> ApiResult<TaskPayload>
     }
     let agent = view.kind.strip_prefix("agent:").unwrap_or(&view.kind);
     let answer = answer(id, laneway_engine::Standing::default(), ending, agent);
-    let result = reply::of(answer.map(|answer| reply::answered(&answer)));
+    let result = reply::answer_or_refusal(answer.map(|answer| reply::answered(&answer)));
     let result = match serde_json::to_value(result) {
         Ok(Value::Object(result)) => result,
         _ => JsonObject::new(),

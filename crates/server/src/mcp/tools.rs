@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use laneway_protocol::{
-    AgentBusy, AgentView, CancelAnswer, ChatAnswer, ChatWithAgent, ClearedQueue, ExplainView, OfAgent, OfAll,
-    OfTask, Page, Problem, QueueView, ReleasedQueue, Scope, StillGoing, TaskView,
+    AgentArguments, AgentBusy, AgentView, CancelAnswer, ChatAnswer, ChatWithAgent, ClearedQueue, ExplainView,
+    NoArguments, Page, Problem, QueueView, ReleasedQueue, Scope, StillGoing, TaskArguments, TaskView,
 };
 use rmcp::model::{Tool, ToolAnnotations};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::http::auth::Caller;
 use crate::mcp::schema;
 
-/// Which tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
+pub(crate) enum ToolName {
     ChatWithAgent,
     GetTask,
     ListAgents,
@@ -27,14 +25,14 @@ pub(crate) enum Name {
 
 /// A tool and the scope that it needs.
 #[derive(Clone)]
-pub(crate) struct Listed {
-    pub(crate) name: Name,
+pub(crate) struct ListedTool {
+    pub(crate) name: ToolName,
     pub(crate) scope: Scope,
     pub(crate) tool: Tool,
 }
 
-/// Every tool there is, always in this order. What is not in this list cannot be called.
-pub(crate) fn all() -> Vec<Listed> {
+/// All tools, always in this order.
+pub(crate) fn all() -> Vec<ListedTool> {
     vec![
         chat_with_agent(),
         get_task(),
@@ -47,15 +45,15 @@ pub(crate) fn all() -> Vec<Listed> {
     ]
 }
 
-fn chat_with_agent() -> Listed {
+fn chat_with_agent() -> ListedTool {
     let tool = tool::<ChatWithAgent>(
         "chat_with_agent",
         "Chat with an agent",
-        "Asks an agent and waits for its answer. Turns of a conversation run one after another; with parallel \
-         it is a task of its own beside all others. A call that takes long is answered with still_going and a \
-         task_id for get_task; the same call again, before it has ended, joins it and starts nothing. \
-         agent_busy says in how many seconds to try again.",
-        changes().idempotent(false).open_world(true),
+        "Asks an agent and waits for its answer. Turns of a session run one after another. With parallel, the call is \
+         a stateless task that runs in parallel to others. A long call is answered with still_going and a task_id for \
+         get_task. The same call again, before the task has ended, joins it and starts nothing. agent_busy says after \
+         how many seconds to try again.",
+        writes().idempotent(false).open_world(true),
     );
     let answers = schema::any_of([
         schema::of::<ChatAnswer>(),
@@ -64,68 +62,73 @@ fn chat_with_agent() -> Listed {
         schema::of::<Problem>(),
     ]);
     let tool = tool.with_raw_output_schema(Arc::new(answers));
-    Listed { name: Name::ChatWithAgent, scope: Scope::Submit, tool }
+    ListedTool { name: ToolName::ChatWithAgent, scope: Scope::Submit, tool }
 }
 
-fn get_task() -> Listed {
-    let about = "How a task stands: its place in line, its result or its error.";
-    let tool = tool::<OfTask>("get_task", "Look at a task", about, looks());
-    Listed { name: Name::GetTask, scope: Scope::Read, tool: answering(schema::of::<TaskView>(), tool) }
+fn get_task() -> ListedTool {
+    let about = "The state of a task: its position, its result or its error.";
+    let tool = tool::<TaskArguments>("get_task", "Look at a task", about, read_only());
+    ListedTool {
+        name: ToolName::GetTask,
+        scope: Scope::Read,
+        tool: answering(schema::of::<TaskView>(), tool),
+    }
 }
 
-fn list_agents() -> Listed {
-    let about = "All agents by name, with how many of their turns run and wait.";
-    let tool = tool::<OfAll>("list_agents", "List agents", about, looks());
+fn list_agents() -> ListedTool {
+    let about = "All agents by name, with the numbers of running and waiting turns.";
+    let tool = tool::<NoArguments>("list_agents", "List agents", about, read_only());
     let agents = schema::of::<Page<AgentView>>().with::<AgentView>();
-    Listed { name: Name::ListAgents, scope: Scope::Read, tool: answering(agents, tool) }
+    ListedTool { name: ToolName::ListAgents, scope: Scope::Read, tool: answering(agents, tool) }
 }
 
-fn queue_status() -> Listed {
-    let about = "Whether an agent is busy, what it runs for whom, and who waits, in order.";
-    let tool = tool::<OfAgent>("queue_status", "Look at an agent's line", about, looks());
-    Listed { name: Name::QueueStatus, scope: Scope::Read, tool: answering(schema::of::<QueueView>(), tool) }
+fn queue_status() -> ListedTool {
+    let about = "Whether an agent is busy, its running turns, and its waiting turns in order.";
+    let tool = tool::<AgentArguments>("queue_status", "Look at an agent's queue", about, read_only());
+    ListedTool {
+        name: ToolName::QueueStatus,
+        scope: Scope::Read,
+        tool: answering(schema::of::<QueueView>(), tool),
+    }
 }
 
-fn cancel_task() -> Listed {
-    let about = "Takes a task out of the line, or tells its run to stop.";
-    let tool = tool::<OfTask>("cancel_task", "Cancel a task", about, destroys());
-    Listed {
-        name: Name::CancelTask,
+fn cancel_task() -> ListedTool {
+    let about = "Cancels a waiting task, or stops a running one.";
+    let tool = tool::<TaskArguments>("cancel_task", "Cancel a task", about, destructive());
+    ListedTool {
+        name: ToolName::CancelTask,
         scope: Scope::Submit,
         tool: answering(schema::of::<CancelAnswer>(), tool),
     }
 }
 
-fn explain_task() -> Listed {
-    let about = "What holds a task up, and for how long it probably will.";
-    let tool = tool::<OfTask>("explain_task", "Why a task waits", about, looks());
-    Listed { name: Name::ExplainTask, scope: Scope::Read, tool: answering(schema::of::<ExplainView>(), tool) }
+fn explain_task() -> ListedTool {
+    let about = "Why a task waits, and for how long it probably will.";
+    let tool = tool::<TaskArguments>("explain_task", "Why a task waits", about, read_only());
+    ListedTool {
+        name: ToolName::ExplainTask,
+        scope: Scope::Read,
+        tool: answering(schema::of::<ExplainView>(), tool),
+    }
 }
 
-fn clear_queue() -> Listed {
-    let about = "Cancels everything that waits for an agent; what runs is not touched.";
-    let tool = tool::<OfAgent>("clear_queue", "Empty an agent's line", about, destroys());
-    Listed {
-        name: Name::ClearQueue,
+fn clear_queue() -> ListedTool {
+    let about = "Cancels the waiting turns of an agent. Running turns continue.";
+    let tool = tool::<AgentArguments>("clear_queue", "Empty an agent's queue", about, destructive());
+    ListedTool {
+        name: ToolName::ClearQueue,
         scope: Scope::Admin,
         tool: answering(schema::of::<ClearedQueue>(), tool),
     }
 }
 
-fn release_agent() -> Listed {
-    let about = "Takes the slots away from what an agent runs, at once; whatever the old run still reports is refused.";
-    let tool = tool::<OfAgent>("release_agent", "Free an agent that hangs", about, destroys());
-    Listed {
-        name: Name::ReleaseAgent,
+fn release_agent() -> ListedTool {
+    let about = "Takes the slots of an agent's running turns at once. The server refuses reports of the old attempts.";
+    let tool = tool::<AgentArguments>("release_agent", "Free an agent that hangs", about, destructive());
+    ListedTool {
+        name: ToolName::ReleaseAgent,
         scope: Scope::Admin,
         tool: answering(schema::of::<ReleasedQueue>(), tool),
-    }
-}
-
-impl Listed {
-    /// Whether this caller may use it.
-    pub(crate) fn is_for(&self, caller: &Caller) -> bool {
-        caller.may(self.scope)
     }
 }
 
@@ -139,21 +142,21 @@ fn tool<Arguments: ToSchema + PartialSchema>(
     Tool::new(name, description, Arc::new(arguments)).with_title(title).with_annotations(annotations)
 }
 
-/// A refusal is an answer as well.
+/// Adds the schema of refusals, which are answers too.
 fn answering(answer: schema::Described, tool: Tool) -> Tool {
     let choices = [answer, schema::of::<Problem>()];
     tool.with_raw_output_schema(Arc::new(schema::any_of(choices)))
 }
 
-fn looks() -> ToolAnnotations {
+fn read_only() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
 }
 
-fn destroys() -> ToolAnnotations {
-    changes().destructive(true).idempotent(true).open_world(false)
+fn destructive() -> ToolAnnotations {
+    writes().destructive(true).idempotent(true).open_world(false)
 }
 
-fn changes() -> ToolAnnotations {
+fn writes() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false)
 }
 

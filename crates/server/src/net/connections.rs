@@ -20,7 +20,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause after a failed accept: a file descriptor becomes free when another connection ends.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts connections until it is dropped. A connection beyond the bound is closed at once: it would only wait longer.
+/// Accepts connections until it is dropped. A connection beyond the bound is closed at once.
 pub(crate) async fn accept(listener: TcpListener, app: Arc<App>, router: Router) {
     loop {
         let stream = match listener.accept().await {
@@ -31,21 +31,21 @@ pub(crate) async fn accept(listener: TcpListener, app: Arc<App>, router: Router)
                 continue;
             }
         };
-        if app.connections.len() < app.limits().connections_max {
+        if app.connections.len() < app.config.load().server.connections_max as usize {
             app.connections.spawn(serve(stream, Arc::clone(&app), router.clone()));
         }
     }
 }
 
 async fn serve(stream: TcpStream, app: Arc<App>, router: Router) {
-    // Small answers go out at once.
+    // Small answers leave at once.
     drop(stream.set_nodelay(true));
     let io = TokioIo::new(WriteTimeout::new(stream, WRITE_TIMEOUT));
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
     builder
         .timer(ConnectionTimer::default())
-        .header_read_timeout(app.limits().header_timeout)
+        .header_read_timeout(Duration::from_millis(app.config.load().server.header_timeout.0))
         .max_buf_size(HEAD_BYTES_MAX);
     let serving = builder.serve_connection(io, service).with_upgrades();
     let mut serving = std::pin::pin!(serving);

@@ -1,7 +1,6 @@
 //! The time limit on the head of a request, with one timer per connection.
 //!
-//! hyper asks for a timer whenever it begins to wait for a request. Moving a timer to a later moment is cheap; adding one
-//! to the wheel and removing it again is not.
+//! hyper asks for a timer for each request. Resetting a timer is cheaper than adding and removing one.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

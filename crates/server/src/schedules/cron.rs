@@ -1,26 +1,26 @@
-//! When a schedule fires: cron fields in a time zone.
+//! The moments at which a schedule fires: cron fields in a time zone.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// What is wrong with the times of a schedule.
+/// Why the times of a schedule are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CronError {
-    /// There is no such time zone.
+    /// The time zone is unknown.
     #[error("timezone must be a name such as Europe/Berlin or UTC")]
     TimeZone,
-    /// The fields make no sense.
+    /// The fields are invalid.
     #[error("cron must be five or six fields such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly")]
     Fields,
-    /// It would never fire.
+    /// The schedule would never fire.
     #[error("cron names a moment that never comes")]
     Never,
 }
 
-/// The moments at which something is due.
+/// The moments of a schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     cron: Cron,
@@ -28,11 +28,11 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Reads five or six fields, or `@daily` and the like. What would never fire is refused.
+    /// Reads five or six fields, or a word such as `@daily`. Refuses times that never come.
     pub(crate) fn read(cron: &str, zone: &str) -> Result<Times, CronError> {
         let zone = TimeZone::get(zone).map_err(|_| CronError::TimeZone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).build();
-        // The parser takes a list of nothing for a field that nothing fits, and would look for that for seconds.
+        // The parser accepts an empty list, which no moment matches, and would search for seconds.
         let has_gap = cron.split_whitespace().flat_map(|field| field.split(',')).any(str::is_empty);
         // A seventh field would be years.
         let is_long = cron.split_whitespace().count() > 6;
@@ -41,27 +41,27 @@ impl Times {
             .and_then(|cron| parser.parse(cron).ok())
             .ok_or(CronError::Fields)?;
         let times = Times { cron, zone };
-        match times.after(Timestamp::now()) {
-            Some(_) => Ok(times),
-            None => Err(CronError::Never),
+        if times.after(Timestamp::now()).is_none() {
+            return Err(CronError::Never);
         }
+        Ok(times)
     }
 
-    /// When, in words.
+    /// The times in words.
     pub(crate) fn words(&self) -> String {
         let words = self.cron.describe();
         let words = words.trim_end_matches('.');
         words.strip_prefix("At every").map_or_else(|| words.to_owned(), |rest| format!("Every{rest}"))
     }
 
-    /// The first moment after this one. A moment that a clock change leaves out does not double the next one.
+    /// The first moment after this one. A moment that a clock change skips does not fire the next one twice.
     pub(crate) fn after(&self, at: Timestamp) -> Option<Timestamp> {
         let from: Zoned = at.to_zoned(self.zone.clone());
         let next: Zoned = self.cron.find_next_occurrence(&from, false).ok()?;
         Some(next.timestamp()).filter(|next| *next > at)
     }
 
-    /// The last moment after `after` and not after `now`, if there is one; bounded work however long ago `after` is.
+    /// The last moment after `after` and not after `now`, in bounded time.
     pub(crate) fn latest(&self, after: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let first = self.after(after).filter(|first| *first <= now)?;
         let from: Zoned = now.to_zoned(self.zone.clone());

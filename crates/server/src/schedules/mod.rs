@@ -1,8 +1,8 @@
-//! Schedules: what is asked of agents by the clock, and what came of it.
+//! Schedules: turns that the clock asks of agents.
 //!
-//! Each moment fires once, however many replicas share the queue: the replica that first writes a note for the moment
-//! fires it. If that replica dies before its task is accepted, another submits the task. The schedule's name and the
-//! moment are the idempotency key, so that only one task exists.
+//! Each moment fires once on a shared log: the replica that first writes a note for the moment fires it. If that replica
+//! dies before its task is accepted, another replica submits the task. The name of the schedule and the moment are the
+//! idempotency key, so only one task exists.
 
 pub(crate) mod cron;
 pub(crate) mod notes;
@@ -22,29 +22,29 @@ use crate::error::ServerError;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::schedules::cron::{Times, millis, moment};
-use crate::schedules::notes::Open;
+use crate::schedules::notes::OpenRun;
 use crate::service::ask_agent::{AgentCall, Form, agent_named, ask_agent};
 use crate::service::request_options::RequestOptions;
 
-/// How many schedules the API can make.
-pub(crate) const MADE_MAX: usize = 1000;
+/// How many schedules the API can create.
+pub(crate) const CREATED_MAX: usize = 1000;
 const ERROR_CHARS_MAX: usize = 200;
-/// How long to sleep at most: a clock that was set is noticed then, and what became of firings of servers that died.
+/// The longest sleep. After it the server notices a clock that was set, and firings of replicas that died.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// After this time another replica goes on with a firing that was begun.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// After this time no other replica takes a moment that is still free.
+/// After this time another replica continues a firing.
+const TAKEOVER_AFTER: Duration = Duration::from_secs(10);
+/// After this time no other replica fires a moment that is still free.
 const OTHERS_WITHIN: Duration = Duration::from_secs(5);
-/// How soon to try again what the store did not take.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The pause before a failed write is repeated.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What this replica knows of schedules in addition to the notes in the log.
+/// What this replica knows about schedules in addition to the notes in the log.
 pub(crate) struct Schedules {
-    /// Something has changed that matters for when they fire.
+    /// Notified when a change may affect the next firing.
     pub(crate) changed: Arc<Notify>,
-    /// Others fire too.
+    /// Other replicas fire schedules too.
     is_shared: bool,
-    /// The tasks that this server waits for.
+    /// The tasks whose end this server will write.
     awaited: Mutex<HashSet<TaskId>>,
 }
 
@@ -66,7 +66,7 @@ impl Trigger {
     }
 }
 
-/// What is wrong with the schedules of a configuration, each with its name.
+/// Checks the schedules of a configuration.
 pub fn check_schedules(config: &Config) -> Result<(), ServerError> {
     for schedule in &config.schedules {
         Times::read(&schedule.cron, &schedule.timezone).map_err(|source| ServerError::Schedule {
@@ -84,32 +84,32 @@ impl Schedules {
     }
 }
 
-/// What the clock looks at again and again.
-struct Rounds {
+/// The loop that fires schedules.
+struct FiringLoop {
     app: Arc<App>,
     started: Timestamp,
-    /// Those that were off when they were looked at last.
+    /// The schedules that were disabled at the last visit.
     off: HashSet<String>,
-    /// Those that were looked at, each with the last moment that it missed before this server started, if that is still to be
-    /// made up for.
+    /// The visited schedules, each with the last moment that it missed before this server started and has not made up for.
     missed: HashMap<String, Option<Timestamp>>,
 }
 
-/// Fires what is due, again and again.
+/// Fires schedules until the server drains.
 pub(crate) async fn run(app: Arc<App>) {
     let started = Timestamp::now();
-    let mut rounds = Rounds { app: Arc::clone(&app), started, off: HashSet::new(), missed: HashMap::new() };
-    let mut settle_at = started;
+    let mut firing =
+        FiringLoop { app: Arc::clone(&app), started, off: HashSet::new(), missed: HashMap::new() };
+    let mut continue_at = started;
     while !app.draining.is_given() {
         let now = Timestamp::now();
-        if now >= settle_at {
-            if let Err(ApiError { problem, .. }) = settle(&app, now).await {
-                tracing::warn!(error = problem.detail, "firings that were begun cannot be gone on with now");
+        if now >= continue_at {
+            if let Err(ApiError { problem, .. }) = continue_runs(&app, now).await {
+                tracing::warn!(error = problem.detail, "firings of other replicas cannot be continued now");
             }
-            settle_at = now + SLEEP_MAX;
+            continue_at = now + SLEEP_MAX;
         }
-        let wake = rounds.visit_all(now).await.unwrap_or(now + AGAIN);
-        let pause = wake.min(settle_at).duration_since(Timestamp::now());
+        let wake = firing.visit_all(now).await.unwrap_or(now + RETRY_AFTER);
+        let pause = wake.min(continue_at).duration_since(Timestamp::now());
         let pause = Duration::try_from(pause).unwrap_or_default();
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -119,31 +119,31 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-impl Rounds {
-    /// Fires what is due, and says when to look again.
+impl FiringLoop {
+    /// Fires all schedules that are due. Returns when to look again.
     async fn visit_all(&mut self, now: Timestamp) -> ApiResult<Timestamp> {
         let mut wake = now + SLEEP_MAX;
-        let looked = notes::look(&self.app.handle, &self.app.config()).await?;
-        for (schedule, _) in &looked.schedules {
-            let last = looked.last.get(schedule.name.as_str()).copied();
+        let overview = notes::overview(&self.app.handle, &self.app.config()).await?;
+        for (schedule, _) in &overview.schedules {
+            let last = overview.last.get(schedule.name.as_str()).copied();
             match self.visit(schedule, last, now).await {
                 Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
-                // What cannot be written now is tried again soon. The others fire all the same.
+                // A failed write is repeated soon. The other schedules still fire.
                 Err(_) if self.app.draining.is_given() => {}
                 Err(ApiError { problem, .. }) => {
                     tracing::warn!(
                         schedule = schedule.name.as_str(),
                         error = problem.detail,
-                        "it cannot be looked after now"
+                        "a schedule cannot be checked now"
                     );
-                    wake = wake.min(now + AGAIN);
+                    wake = wake.min(now + RETRY_AFTER);
                 }
             }
         }
         Ok(wake)
     }
 
-    /// Fires a schedule if it is due, and says when to look again.
+    /// Fires a schedule if it is due. Returns when to look again.
     async fn visit(
         &mut self,
         schedule: &Schedule,
@@ -156,7 +156,7 @@ impl Rounds {
             self.off.insert(name.to_owned());
             return Ok(None);
         };
-        // What it would have done while it was off is not made up for.
+        // Moments that passed while the schedule was disabled do not fire later.
         let Some(mut last) = known.filter(|_| !self.off.contains(name)) else {
             let from_now = vec![notes::last(name, Some(millis(now)))];
             notes::change(handle, vec![notes::last(name, known)], from_now).await?;
@@ -173,16 +173,16 @@ impl Rounds {
             let ready = if self.app.schedules.is_shared { due + OTHERS_WITHIN } else { due };
             if now < ready {
                 wake = wake.map(|wake| wake.min(ready));
-            } else if make_up(&self.app, schedule, last, due).await? {
+            } else if fire_missed(&self.app, schedule, last, due).await? {
                 *missed = None;
                 last = last.max(millis(due));
             } else {
-                return Ok(Some(now + AGAIN));
+                return Ok(Some(now + RETRY_AFTER));
             }
         }
         let since = moment(last).max(started);
         let Some(due) = times.latest(since, now) else { return Ok(wake) };
-        // If no replica takes a moment in time, its refusal is recorded.
+        // If no replica fires a moment in time, this one records the refusal.
         let others_had_time = times.after(since).unwrap_or(due) + OTHERS_WITHIN;
         let is_known = agent_named(&self.app, schedule.agent.as_str()).is_ok();
         if self.app.schedules.is_shared && !is_known && now < others_had_time {
@@ -193,9 +193,9 @@ impl Rounds {
     }
 }
 
-/// Does as the schedule says about moments that nobody was there for, the latest of which is this. `false`: something has
-/// changed meanwhile.
-async fn make_up(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp) -> ApiResult<bool> {
+/// Fires or skips the moments that no replica was running for; `due` is the last of them. `false`: the notes changed
+/// meanwhile.
+async fn fire_missed(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp) -> ApiResult<bool> {
     if schedule.catch_up == CatchUp::One {
         return fire_due(app, schedule, last, due, Trigger::CatchUp).await;
     }
@@ -204,7 +204,7 @@ async fn make_up(app: &Arc<App>, schedule: &Schedule, last: u64, due: Timestamp)
     notes::change(&app.handle, vec![notes::last(name, Some(last))], skipped).await
 }
 
-fn begun(due: Timestamp, trigger: Trigger) -> ScheduleRun {
+fn new_run(due: Timestamp, trigger: Trigger) -> ScheduleRun {
     let text = |at: Timestamp| At(laneway_core::Timestamp(millis(at))).to_string();
     ScheduleRun {
         due_at: text(due),
@@ -216,7 +216,7 @@ fn begun(due: Timestamp, trigger: Trigger) -> ScheduleRun {
     }
 }
 
-/// Fires for one moment, unless another server does or has. `false`: something else has changed meanwhile.
+/// Fires one moment, unless another replica fires it. `false`: the notes changed meanwhile.
 async fn fire_due(
     app: &Arc<App>,
     schedule: &Schedule,
@@ -226,70 +226,72 @@ async fn fire_due(
 ) -> ApiResult<bool> {
     let name = schedule.name.as_str();
     let key = notes::run_key(name, millis(due), "");
-    let Some(mut changes) = notes::surplus(&app.handle, name, &key).await? else { return Ok(true) };
-    let run = begun(due, trigger);
+    let Some(mut changes) = notes::without_oldest_runs(&app.handle, name, &key).await? else {
+        return Ok(true);
+    };
+    let run = new_run(due, trigger);
     let claim = notes::run(&key, &run);
     changes.extend([claim.clone(), notes::last(name, Some(last.max(millis(due))))]);
     let expected = vec![(key, None), notes::last(name, Some(last))];
     let is_ours = notes::change(&app.handle, expected, changes).await?;
     if is_ours {
-        go_on(app, schedule, Open { note: claim, schedule: name.to_owned(), run }).await?;
+        continue_run(app, schedule, OpenRun { note: claim, schedule: name.to_owned(), run }).await?;
     }
     Ok(is_ours)
 }
 
-/// Asks for what a firing is to ask for, and writes what came of it.
-async fn go_on(app: &Arc<App>, schedule: &Schedule, mut open: Open) -> ApiResult<()> {
+/// Submits the task of a firing, and writes whether it was accepted.
+async fn continue_run(app: &Arc<App>, schedule: &Schedule, mut open: OpenRun) -> ApiResult<()> {
     let due = open.run.due_at.parse::<Timestamp>().unwrap_or_else(|_| Timestamp::now());
-    let asked = ask(app, schedule, Some(millis(due).to_string())).await;
-    if let Err(refusal) = &asked
+    let submitted = submit_turn(app, schedule, Some(millis(due).to_string())).await;
+    if let Err(refusal) = &submitted
         && (refusal.problem.code == Code::StoreUnavailable || app.draining.is_given())
     {
-        // Whether it was accepted is not known, or another may have more luck: it is asked again, under the same key.
-        return asked.map(drop);
+        // The task may have been accepted. It is submitted again under the same key, here or at another replica.
+        return submitted.map(drop);
     }
-    answered(&mut open.run, &asked);
+    record_submission(&mut open.run, &submitted);
     let kept = notes::run(&open.note.0, &open.run);
     let is_ours = notes::change(&app.handle, vec![open.note], vec![kept.clone()]).await?;
-    if let (Ok(task), true) = (asked, is_ours) {
-        await_end(app, task, Open { note: kept, ..open });
+    if let (Ok(task), true) = (submitted, is_ours) {
+        await_end(app, task, OpenRun { note: kept, ..open });
     }
     Ok(())
 }
 
-fn answered(run: &mut ScheduleRun, asked: &ApiResult<TaskId>) {
-    match asked {
+fn record_submission(run: &mut ScheduleRun, submitted: &ApiResult<TaskId>) {
+    match submitted {
         Ok(task) => run.task_id = Some(task.to_string()),
         Err(refusal) => {
             run.status = "failed".to_owned();
             run.error =
-                Some(short(&format!("{}: {}", refusal.problem.code.as_str(), refusal.problem.detail)));
+                Some(shorten(&format!("{}: {}", refusal.problem.code.as_str(), refusal.problem.detail)));
         }
     }
 }
 
-/// As much of an error as is remembered of a firing; the task has all of it.
-fn short(error: &str) -> String {
+/// The start of an error. The task has the whole text.
+fn shorten(error: &str) -> String {
     error.chars().take(ERROR_CHARS_MAX).collect()
 }
 
 /// Fires now, for a caller.
 pub(crate) async fn fire_now(app: &Arc<App>, schedule: &Schedule) -> ApiResult<ScheduleRun> {
     let (name, now) = (schedule.name.as_str(), Timestamp::now());
-    let mut run = begun(now, Trigger::Manual);
-    let asked = ask(app, schedule, None).await;
-    answered(&mut run, &asked);
+    let mut run = new_run(now, Trigger::Manual);
+    let submitted = submit_turn(app, schedule, None).await;
+    record_submission(&mut run, &submitted);
     let own = format!("-{}", app.handle.new_id());
     let key = notes::run_key(name, millis(now), &own);
     let kept = notes::run(&key, &run);
-    let mut changes = notes::surplus(&app.handle, name, &key).await?.unwrap_or_default();
+    let mut changes = notes::without_oldest_runs(&app.handle, name, &key).await?.unwrap_or_default();
     changes.push(kept.clone());
     notes::change(&app.handle, vec![], changes).await?;
-    await_end(app, asked?, Open { note: kept, schedule: name.to_owned(), run: run.clone() });
+    await_end(app, submitted?, OpenRun { note: kept, schedule: name.to_owned(), run: run.clone() });
     Ok(run)
 }
 
-async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> ApiResult<TaskId> {
+async fn submit_turn(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> ApiResult<TaskId> {
     let name = schedule.name.as_str();
     let request = ChatRequest {
         message: schedule.message.clone(),
@@ -306,14 +308,14 @@ async fn ask(app: &Arc<App>, schedule: &Schedule, key: Option<String>) -> ApiRes
     Ok(id)
 }
 
-/// Writes how the task of a firing ends, unless another server does.
-fn await_end(app: &Arc<App>, task: TaskId, open: Open) {
+/// Writes how the task of a firing ends, unless another replica does.
+fn await_end(app: &Arc<App>, task: TaskId, open: OpenRun) {
     if app.schedules.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(task) {
         tokio::spawn(watch_run(Arc::downgrade(app), task, open));
     }
 }
 
-async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
+async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: OpenRun) {
     let Some(handle) = app.upgrade().map(|app| app.handle.clone()) else { return };
     let ending = handle.wait_for(task).await;
     let Some(app) = app.upgrade() else { return };
@@ -321,19 +323,19 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     let (status, error) = match ending {
         Ok(ending) => {
             let error = match &ending.end {
-                laneway_core::End::Failed { error } => Some(short(error)),
+                laneway_core::End::Failed { error } => Some(shorten(error)),
                 _ => None,
             };
             (end_word(&ending.end), error)
         }
-        // It goes on after a restart, and is looked for then.
+        // The task continues after a restart. The server looks for it then.
         Err(laneway_engine::Error::Closed) => return,
         Err(_) => ("unknown", None),
     };
     let run = ScheduleRun { status: status.to_owned(), error, ..open.run };
     let ended = notes::run(&open.note.0, &run);
     if let Err(ApiError { problem, .. }) = notes::change(&handle, vec![open.note], vec![ended]).await {
-        // The next round of `settle` writes it.
+        // The next `continue_runs` writes it.
         tracing::warn!(
             schedule = open.schedule,
             error = problem.detail,
@@ -342,20 +344,20 @@ async fn watch_run(app: std::sync::Weak<App>, task: TaskId, open: Open) {
     }
 }
 
-/// Goes on with what servers have begun that ended meanwhile, this one among them.
-async fn settle(app: &Arc<App>, now: Timestamp) -> ApiResult<()> {
+/// Continues the firings of replicas that have ended, and of this one before its restart.
+async fn continue_runs(app: &Arc<App>, now: Timestamp) -> ApiResult<()> {
     let all = notes::all(&app.handle, &app.config()).await?;
     for open in notes::open_runs(&app.handle).await? {
         let fired = open.run.fired_at.parse::<Timestamp>().unwrap_or(now);
         match open.run.task_id.as_deref().map(crate::http::extract::task_id) {
             Some(Ok(task)) => await_end(app, task, open),
             Some(Err(_)) => {}
-            None if now < fired + PATIENCE && app.schedules.is_shared => {}
+            None if now < fired + TAKEOVER_AFTER && app.schedules.is_shared => {}
             None => {
                 if let Some((schedule, _)) =
                     all.iter().find(|(known, _)| known.name.as_str() == open.schedule)
                 {
-                    go_on(app, schedule, open).await?;
+                    continue_run(app, schedule, open).await?;
                 }
             }
         }

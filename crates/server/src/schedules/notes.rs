@@ -1,87 +1,46 @@
-//! What is kept of schedules: notes in the log of the queue, so that all servers that share it know the same.
+//! Schedules and their firings as notes in the log, which all replicas share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use laneway_config::{CatchUp, Config, Schedule};
+use laneway_config::{Config, Schedule};
 use laneway_core::{Event, Name, Note, NoteChange, Rejection, Scheduler, TaskId};
 use laneway_engine::{Error, Handle};
 use laneway_protocol::{ScheduleFiredEvent, ScheduleRun};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::http::error::ApiResult;
 
-/// How many firings of each schedule are remembered.
+/// How many firings of each schedule are kept.
 const RUNS_MAX: usize = 100;
 
-// What keys begin with. A name has no line breaks.
-const MADE: &str = "schedule made\n";
+// Prefixes of keys. A name has no line breaks.
+const CREATED: &str = "schedule made\n";
 const SWITCHED: &str = "schedule switched\n";
 const LAST: &str = "schedule last\n";
 const RUN: &str = "schedule run\n";
-
-/// A schedule that was made over the API.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Made {
-    pub(crate) cron: String,
-    pub(crate) timezone: String,
-    pub(crate) agent: String,
-    pub(crate) message: String,
-    pub(crate) session: Option<String>,
-    pub(crate) enabled: bool,
-    pub(crate) catch_up_one: bool,
-}
-
-impl Made {
-    fn named(self, name: &str) -> Option<Schedule> {
-        Some(Schedule {
-            name: Name::new(name).ok()?,
-            cron: self.cron,
-            timezone: self.timezone,
-            agent: Name::new(self.agent).ok()?,
-            message: self.message,
-            session: self.session,
-            enabled: self.enabled,
-            catch_up: if self.catch_up_one { CatchUp::One } else { CatchUp::Skip },
-        })
-    }
-}
-
-impl From<Schedule> for Made {
-    fn from(schedule: Schedule) -> Made {
-        Made {
-            cron: schedule.cron,
-            timezone: schedule.timezone,
-            agent: schedule.agent.to_string(),
-            message: schedule.message,
-            session: schedule.session,
-            enabled: schedule.enabled,
-            catch_up_one: schedule.catch_up == CatchUp::One,
-        }
-    }
-}
 
 fn written(value: &impl Serialize) -> Option<Arc<str>> {
     serde_json::to_string(value).ok().map(Arc::from)
 }
 
-/// What a schedule is, as it was made.
-pub(crate) fn made(name: &str, made: Option<&Made>) -> Note {
-    (format!("{MADE}{name}").into(), made.and_then(written))
+/// A schedule that was created through the API; `None` removes it.
+pub(crate) fn created(name: &str, schedule: Option<&Schedule>) -> Note {
+    (format!("{CREATED}{name}").into(), schedule.and_then(written))
 }
 
-/// Whether a schedule of the file was switched.
+/// A schedule of the configuration file is switched on or off.
 pub(crate) fn switched(name: &str, is_on: bool) -> Note {
     (format!("{SWITCHED}{name}").into(), written(&is_on))
 }
 
-/// Up to which moment a schedule has fired, in milliseconds.
+/// The moment up to which a schedule has fired, in milliseconds.
 pub(crate) fn last(name: &str, at: Option<u64>) -> Note {
     (format!("{LAST}{name}").into(), at.as_ref().and_then(written))
 }
 
-/// One firing. Those by the clock are of one moment each; others carry something of their own.
+/// The key of one firing. `own` tells apart firings that the clock did not cause.
 pub(crate) fn run_key(name: &str, due: u64, own: &str) -> Arc<str> {
     format!("{RUN}{name}\n{due:016}{own}").into()
 }
@@ -90,7 +49,7 @@ pub(crate) fn run(key: &Arc<str>, run: &ScheduleRun) -> Note {
     (Arc::clone(key), written(run))
 }
 
-/// Changes notes, if they are as expected: says whether they were.
+/// Changes notes if they are as expected. Returns whether they were.
 pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<Note>) -> ApiResult<bool> {
     match handle.note(NoteChange { expected, changes }).await {
         Ok(()) => Ok(true),
@@ -99,25 +58,24 @@ pub(crate) async fn change(handle: &Handle, expected: Vec<Note>, changes: Vec<No
     }
 }
 
-/// What there is to know of all schedules.
-pub(crate) struct Looked {
-    /// Those of the file and those that were made, by name, each with where it comes from.
+/// All schedules at one moment.
+pub(crate) struct Overview {
+    /// By name, each with its origin: `file` or `api`.
     pub(crate) schedules: Vec<(Schedule, &'static str)>,
-    /// Up to which moment each has fired.
+    /// The moment up to which each has fired.
     pub(crate) last: BTreeMap<String, u64>,
 }
 
-/// Looks at all schedules, at once: where others share the queue, each look is a question to the store.
-pub(crate) async fn look(handle: &Handle, config: &Config) -> ApiResult<Looked> {
+/// All schedules with one read, because on a shared log each read asks the store.
+pub(crate) async fn overview(handle: &Handle, config: &Config) -> ApiResult<Overview> {
     let own = |(key, text): (&Arc<str>, &Arc<str>)| (Arc::clone(key), Arc::clone(text));
     let look = move |lanes: &Scheduler| {
-        [MADE, SWITCHED, LAST].map(|prefix| lanes.notes(prefix).map(own).collect::<Vec<_>>())
+        [CREATED, SWITCHED, LAST].map(|prefix| lanes.notes(prefix).map(own).collect::<Vec<_>>())
     };
-    let [made, switched, last] = handle.read(look).await?;
+    let [created, switched, last] = handle.read(look).await?;
     let mut schedules = BTreeMap::new();
-    for (key, text) in made {
-        let made = serde_json::from_str::<Made>(&text).ok();
-        let schedule = key.strip_prefix(MADE).and_then(|name| made?.named(name));
+    for (_, text) in created {
+        let schedule = serde_json::from_str::<Schedule>(&text).ok();
         schedules.extend(schedule.map(|schedule| (schedule.name.clone(), (schedule, "api"))));
     }
     for schedule in &config.schedules {
@@ -129,21 +87,21 @@ pub(crate) async fn look(handle: &Handle, config: &Config) -> ApiResult<Looked> 
     }
     let last =
         last.iter().filter_map(|(key, at)| Some((key.strip_prefix(LAST)?.to_owned(), at.parse().ok()?)));
-    Ok(Looked { schedules: schedules.into_values().collect(), last: last.collect() })
+    Ok(Overview { schedules: schedules.into_values().collect(), last: last.collect() })
 }
 
-/// All schedules, by name, each with where it comes from.
+/// All schedules, by name, each with its origin.
 pub(crate) async fn all(handle: &Handle, config: &Config) -> ApiResult<Vec<(Schedule, &'static str)>> {
-    Ok(look(handle, config).await?.schedules)
+    Ok(overview(handle, config).await?.schedules)
 }
 
-/// How many were made.
-pub(crate) async fn made_count(handle: &Handle) -> ApiResult<usize> {
-    Ok(handle.read(|lanes| lanes.notes(MADE).count()).await?)
+/// How many schedules were created through the API.
+pub(crate) async fn created_count(handle: &Handle) -> ApiResult<usize> {
+    Ok(handle.read(|lanes| lanes.notes(CREATED).count()).await?)
 }
 
-/// All that is kept of the firings of a schedule, and up to when it has fired: as changes that take it away.
-pub(crate) async fn forgotten(handle: &Handle, name: &str) -> ApiResult<Vec<Note>> {
+/// Changes that remove all firings of a schedule.
+pub(crate) async fn without_runs(handle: &Handle, name: &str) -> ApiResult<Vec<Note>> {
     let runs = handle.notes(format!("{RUN}{name}\n")).await?;
     let gone = runs.into_iter().map(|(key, _)| (key, None));
     Ok(gone.chain([last(name, None)]).collect())
@@ -165,8 +123,12 @@ pub(crate) async fn newest(handle: &Handle, names: Vec<Name>) -> ApiResult<Vec<O
     Ok(texts.into_iter().map(|text| serde_json::from_str(&text?).ok()).collect())
 }
 
-/// The firings that are too many when one more is kept, as changes that take them away; `None`: that one is kept already.
-pub(crate) async fn surplus(handle: &Handle, name: &str, key: &Arc<str>) -> ApiResult<Option<Vec<Note>>> {
+/// Changes that remove the oldest firings to make room for one more; `None` if that one is kept already.
+pub(crate) async fn without_oldest_runs(
+    handle: &Handle,
+    name: &str,
+    key: &Arc<str>,
+) -> ApiResult<Option<Vec<Note>>> {
     let (prefix, key) = (format!("{RUN}{name}\n"), Arc::clone(key));
     let oldest = move |lanes: &Scheduler| {
         if lanes.note(&key).is_some() {
@@ -179,27 +141,27 @@ pub(crate) async fn surplus(handle: &Handle, name: &str, key: &Arc<str>) -> ApiR
     Ok(handle.read(oldest).await?)
 }
 
-/// A firing that is not over, as it is kept.
-pub(crate) struct Open {
+/// A firing that has not ended.
+pub(crate) struct OpenRun {
     pub(crate) note: Note,
     pub(crate) schedule: String,
     pub(crate) run: ScheduleRun,
 }
 
-/// All firings that are not over.
-pub(crate) async fn open_runs(handle: &Handle) -> ApiResult<Vec<Open>> {
+/// All firings that have not ended.
+pub(crate) async fn open_runs(handle: &Handle) -> ApiResult<Vec<OpenRun>> {
     let runs = handle.notes(RUN).await?;
     Ok(runs.into_iter().filter_map(|(key, text)| open_run(key, text)).collect())
 }
 
-fn open_run(key: Arc<str>, text: Arc<str>) -> Option<Open> {
+fn open_run(key: Arc<str>, text: Arc<str>) -> Option<OpenRun> {
     let run: ScheduleRun =
         serde_json::from_str(&text).ok().filter(|run: &ScheduleRun| run.status == "running")?;
     let schedule = named_in(&key)?.to_owned();
-    Some(Open { note: (key, Some(text)), schedule, run })
+    Some(OpenRun { note: (key, Some(text)), schedule, run })
 }
 
-/// Which schedule a firing is of.
+/// The schedule of a firing.
 fn named_in(key: &str) -> Option<&str> {
     key.strip_prefix(RUN)?.split_once('\n').map(|(name, _)| name)
 }
@@ -207,10 +169,10 @@ fn named_in(key: &str) -> Option<&str> {
 /// Whether an event changes when schedules fire.
 pub(crate) fn changes_schedules(event: &Event) -> bool {
     let Event::Noted { changes } = event else { return false };
-    changes.iter().any(|(key, _)| key.starts_with(MADE) || key.starts_with(SWITCHED))
+    changes.iter().any(|(key, _)| key.starts_with(CREATED) || key.starts_with(SWITCHED))
 }
 
-/// The firings that an event records: their submission was accepted or refused. Each with its task.
+/// The firings whose submission was accepted or refused with this event, each with its task.
 pub(crate) fn fired(event: &Event) -> impl Iterator<Item = (Option<TaskId>, Value)> {
     let changes = match event {
         Event::Noted { changes } => &changes[..],

@@ -1,4 +1,4 @@
-//! Agents and their queues: who there is, what runs and waits, clear and release.
+//! Agents and their queues: list, show, clear, release.
 
 use laneway_config::{AgentConfig, Runner};
 use laneway_core::{LaneName, Scheduler, Source, TaskView as Live};
@@ -7,12 +7,10 @@ use laneway_protocol::{
 };
 use serde_json::json;
 
-use crate::admin::audit::AuditRecord;
-use crate::agents::handlers::core_agent;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::ask_agent::agent_named;
+use crate::service::ask_agent::{agent_named, turn_lanes};
 use crate::service::parse;
 use crate::service::task_view;
 
@@ -34,7 +32,7 @@ pub(crate) async fn get(app: &App, name: &str) -> ApiResult<AgentView> {
     views.into_iter().next().ok_or_else(|| ApiError::not_found("agent"))
 }
 
-/// Views of these agents, with one look at the state.
+/// Views of these agents, with one read of the state.
 async fn views(app: &App, agents: Vec<AgentConfig>) -> ApiResult<Vec<AgentView>> {
     let mut lanes = Vec::with_capacity(agents.len());
     for agent in &agents {
@@ -47,14 +45,11 @@ async fn views(app: &App, agents: Vec<AgentConfig>) -> ApiResult<Vec<AgentView>>
     Ok(app.handle.read(look).await?)
 }
 
-/// The lanes that a turn of a user needs besides the agent's own and the session's.
+/// The lanes of a user's turn other than the agent's own and the session's.
 fn further_lanes(agent: &AgentConfig) -> ApiResult<Vec<String>> {
-    let own = lane_of(agent)?;
-    let session = parse::session_lane(own.as_str())?;
-    let lanes = core_agent(agent)?.turn_lanes(&session, Source::User);
-    let lanes = lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
-    let further = lanes.iter().filter(|lane| **lane != own && **lane != session);
-    Ok(further.map(LaneName::to_string).collect())
+    let lanes = turn_lanes(agent, None, Source::User)?;
+    // The agent's own lane is the first, the session's the last.
+    Ok(lanes[1..lanes.len() - 1].iter().map(LaneName::to_string).collect())
 }
 
 fn view(scheduler: &Scheduler, agent: &AgentConfig, lane: &LaneName, lanes: Vec<String>) -> AgentView {
@@ -80,7 +75,7 @@ fn view(scheduler: &Scheduler, agent: &AgentConfig, lane: &LaneName, lanes: Vec<
     }
 }
 
-/// The queue of an agent: the current run, and the waiting turns in order.
+/// The queue of an agent: the running turns, and the waiting turns in order.
 pub(crate) async fn queue(app: &App, name: String) -> ApiResult<QueueView> {
     let lane = lane_of(&agent_named(app, &name)?)?;
     let look = move |scheduler: &Scheduler| {
@@ -120,7 +115,7 @@ fn message_text(scheduler: &Scheduler, view: &Live) -> String {
 }
 
 async fn execution(app: &App, view: &Live, text: String, position: Option<u64>) -> ApiResult<Execution> {
-    let turn = task_view::envelope_of(&app.handle, view).await?.turn().unwrap_or_default();
+    let turn = task_view::turn_of(&app.handle, view).await?.unwrap_or_default();
     let (user_id, user_email) = turn.user.map_or((None, None), |user| (Some(user.id), user.email));
     Ok(Execution {
         id: view.id.to_string(),
@@ -138,29 +133,27 @@ async fn execution(app: &App, view: &Live, text: String, position: Option<u64>) 
     })
 }
 
-/// Empties the queue of an agent; what runs is not touched.
+/// Cancels the waiting turns of an agent. Running turns continue.
 pub(crate) async fn clear(app: &App, caller: &Caller, name: String) -> ApiResult<ClearedQueue> {
     let agent = agent_named(app, &name)?;
     let cleared_count = app.handle.clear(lane_of(&agent)?).await? as u64;
     let details = json!({ "cleared_count": cleared_count });
-    let record = AuditRecord::new("agent_queue", "clear_queue", &name, details);
-    app.record(caller, record.severity("warning")).await?;
+    app.record(caller, ("agent_queue", "clear_queue"), &name, details).await?;
     Ok(ClearedQueue { status: "cleared".to_owned(), agent: name, cleared_count })
 }
 
-/// Takes the slots away from what an agent runs, at once.
+/// Takes the slots of an agent's running turns at once.
 pub(crate) async fn release(app: &App, caller: &Caller, name: String) -> ApiResult<ReleasedQueue> {
     let agent = agent_named(app, &name)?;
     let released = app.handle.force_release(lane_of(&agent)?).await?;
     let released: Vec<String> = released.iter().map(|task| task.to_string()).collect();
-    let record = AuditRecord::new("agent_queue", "force_release", &name, json!({ "released": &released }));
-    app.record(caller, record.severity("critical")).await?;
+    app.record(caller, ("agent_queue", "force_release"), &name, json!({ "released": &released })).await?;
     Ok(ReleasedQueue {
         status: "released".to_owned(),
         agent: name,
         was_running: !released.is_empty(),
         released,
-        warning: "The old run was told to stop and may still be going; whatever it reports is refused."
+        warning: "The old attempt has a stop signal and may still run. The server refuses its reports."
             .to_owned(),
     })
 }

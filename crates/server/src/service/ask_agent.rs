@@ -15,19 +15,19 @@ use crate::app::App;
 use crate::events::stream::{EventStream, TaskSnapshot};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::envelope::Turn;
 use crate::service::parse::{kind, lane, level, millis, session_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, idempotency, submit, submit_connected};
+use crate::service::turn::Turn;
 
-/// A turn of a conversation, or a stateless task.
+/// A turn of a session, or a stateless task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Chat,
     Task,
 }
 
-/// What a caller asks of an agent.
+/// A request to an agent.
 pub(crate) struct AgentCall<'a> {
     pub(crate) agent: &'a str,
     pub(crate) form: Form,
@@ -42,7 +42,7 @@ pub(crate) struct AgentRun {
     app: Arc<App>,
     agent: String,
     task: TaskHandle,
-    /// Announced to the hub before the task was submitted.
+    /// Registered with the hub before the submission, so that no event is missed.
     expectation: Option<Expectation>,
     reach: Reach,
 }
@@ -52,7 +52,7 @@ pub(crate) fn agent_named(app: &App, name: &str) -> ApiResult<AgentConfig> {
     app.config().agent(name).cloned().ok_or_else(|| ApiError::not_found("agent"))
 }
 
-/// Checks and submits what a caller asks of an agent.
+/// Checks and submits a request to an agent.
 pub(crate) async fn ask_agent(app: &Arc<App>, caller: &Caller, call: AgentCall<'_>) -> ApiResult<AgentRun> {
     let AgentCall { agent: name, form, request, options, watches } = call;
     let agent = agent_named(app, name)?;
@@ -76,12 +76,12 @@ impl AgentRun {
         self.task.joined()
     }
 
-    /// The caller's hold on the task.
+    /// The handle of the task, which may cancel it on drop.
     pub(crate) fn into_task(self) -> TaskHandle {
         self.task
     }
 
-    /// Leaves the task to itself and says how it was accepted.
+    /// Detaches the task and returns how it was accepted.
     pub(crate) async fn into_accepted(self) -> ApiResult<AcceptedTurn> {
         let (id, standing) = (self.task.id(), self.task.standing());
         self.task.detach();
@@ -89,7 +89,7 @@ impl AgentRun {
         Ok(AcceptedTurn { execution, durability: self.app.handle.durability().as_str().to_owned() })
     }
 
-    /// The events of the task, for a call with `watches`; a replay begins with what already happened.
+    /// The events of the task, for a call with `watches`. A replay begins with the events so far.
     pub(crate) async fn events(&mut self) -> ApiResult<Option<EventStream>> {
         let Some(expectation) = self.expectation.take() else { return Ok(None) };
         let id = self.task.id();
@@ -101,7 +101,7 @@ impl AgentRun {
         Ok(Some(EventStream::new(Arc::clone(&self.app), subscription).of_task(id, Vec::new())))
     }
 
-    /// Waits for the end and returns the agent's answer. Dropping the future leaves the task.
+    /// Waits for the end and returns the agent's answer. The task continues if the future is dropped.
     pub(crate) async fn answer(&mut self) -> ApiResult<ChatAnswer> {
         let (id, standing) = (self.task.id(), self.task.standing());
         let ending = self.task.ended().await;
@@ -123,17 +123,17 @@ fn turn(
         return Err(ApiError::invalid("message must not be empty"));
     }
     if request.user.is_some() && !caller.speaks_for_others {
-        return Err(ApiError::forbidden("this token may not say for whom it asks"));
+        return Err(ApiError::forbidden("this token may not speak for other people"));
     }
     if request.session.as_deref() == Some("") {
         return Err(ApiError::invalid("session must not be empty"));
     }
-    let options = options.spoken_by(caller)?;
+    let options = options.for_caller(caller)?;
     let name = agent.name.as_str();
     let source = options.source();
     let lanes = match form {
         Form::Task => vec![lane(format!("task:{name}"))?],
-        Form::Chat => chat_lanes(agent, request.session.as_deref(), source)?,
+        Form::Chat => turn_lanes(agent, request.session.as_deref(), source)?,
     };
     let mut spec = TaskSpec::new(kind(agent_kind(name))?, lanes);
     spec.source = source;
@@ -159,26 +159,29 @@ fn turn(
         user,
         schedule: options.schedule.clone(),
     };
-    let payload = serde_json::to_value(turn).unwrap_or_default();
-    Ok(Submission::new(app, caller, &options, spec, payload))
+    Ok(Submission::new(app, caller, &options, spec, &turn))
 }
 
-/// The lanes of a turn. Without a session the turn belongs to the agent's own conversation.
-fn chat_lanes(agent: &AgentConfig, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
+/// The lanes of a turn. Without a session the turn belongs to the agent's own session.
+pub(super) fn turn_lanes(
+    agent: &AgentConfig,
+    session: Option<&str>,
+    source: Source,
+) -> ApiResult<Vec<LaneName>> {
     let own = format!("agent:{}", agent.name);
     let session = session_lane(session.unwrap_or(&own))?;
     let lanes = core_agent(agent)?.turn_lanes(&session, source);
     lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))
 }
 
-/// A stream that begins with what already happened to a task.
+/// A stream that begins with the events of a task so far.
 pub(crate) async fn replay(app: &Arc<App>, id: TaskId) -> ApiResult<EventStream> {
     let found = app.task_snapshot(id, Since::Now).await?;
-    let TaskSnapshot { story, subscription, .. } = found.ok_or_else(|| ApiError::not_found("task"))?;
-    Ok(EventStream::new(Arc::clone(app), subscription).of_task(id, story))
+    let TaskSnapshot { past, subscription, .. } = found.ok_or_else(|| ApiError::not_found("task"))?;
+    Ok(EventStream::new(Arc::clone(app), subscription).of_task(id, past))
 }
 
-/// How a turn stands, or stood when it was accepted.
+/// The state of a turn at its acceptance.
 pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> ApiResult<AcceptedExecution> {
     Ok(AcceptedExecution {
         id: id.to_string(),
@@ -188,7 +191,7 @@ pub(crate) async fn execution(app: &App, id: TaskId, standing: &Standing) -> Api
     })
 }
 
-/// The status of an accepted task, or how it ended already.
+/// The status of an accepted task, or its end if it has ended.
 pub(crate) async fn status_of(app: &App, id: TaskId, standing: &Standing) -> ApiResult<&'static str> {
     match standing.status {
         Some(TaskStatus::Retrying) => Ok("queued"),

@@ -5,49 +5,46 @@ use laneway_engine::TaskRecord;
 use laneway_protocol::{At, AttemptView, end_word};
 use laneway_store::Try;
 
-/// What is remembered of the attempts at a task, in order: those after which another followed, and the last.
+/// The known attempts at a task, in order: those that another attempt followed, and the last.
 pub(crate) fn of(record: &TaskRecord) -> Vec<AttemptView> {
     let last = last(record);
     let started = match (&record.live, &record.finished) {
         (Some(view), _) => view.attempts,
         (None, finished) => finished.as_ref().map_or(0, |finished| finished.attempts),
     };
-    // Of many attempts only the newest are remembered.
+    // The record keeps only the newest of many attempts.
     let known = record.tries.len() + usize::from(last.is_some());
     let first = started.saturating_sub(known as u32) + 1;
-    let tries = record.tries.iter().map(tried).chain(last);
+    let tries = record.tries.iter().map(retried).chain(last);
     tries.zip(first..).map(|(attempt, number)| AttemptView { number, ..attempt }).collect()
 }
 
-fn tried(attempt: &Try) -> AttemptView {
+fn retried(attempt: &Try) -> AttemptView {
     AttemptView {
-        number: 0,
         outcome: "failed".to_owned(),
         started_at: attempt.started.map(At),
         ended_at: Some(At(attempt.ended)),
         worker: attempt.worker.as_ref().map(|name| name.to_string()),
         error: Some(attempt.error.to_string()),
+        ..AttemptView::default()
     }
 }
 
-/// The attempt that runs, or with which the task ended.
+/// The running attempt, or the one that ended the task.
 fn last(record: &TaskRecord) -> Option<AttemptView> {
     if let Some(view) = &record.live {
         let running = view.running.as_ref()?;
         return Some(AttemptView {
-            number: 0,
             outcome: "running".to_owned(),
             started_at: Some(At(running.started)),
-            ended_at: None,
             worker: running.worker.as_ref().map(|name| name.to_string()),
-            error: None,
+            ..AttemptView::default()
         });
     }
     let finished = record.finished.as_ref()?;
-    // One that ended while it waited for its next attempt has none of its own.
+    // A task that ended while it waited for a retry has no last attempt.
     let started = finished.started?;
     Some(AttemptView {
-        number: 0,
         outcome: end_word(&finished.end).to_owned(),
         started_at: Some(At(started)),
         ended_at: Some(At(finished.ended)),
@@ -56,5 +53,6 @@ fn last(record: &TaskRecord) -> Option<AttemptView> {
             End::Failed { error } => Some(error.to_string()),
             _ => None,
         },
+        ..AttemptView::default()
     })
 }

@@ -1,10 +1,9 @@
-//! One orchestration for every transport: HTTP, WebSocket, MCP and schedules decode a request, call this layer and
-//! encode its answer.
+//! The operations behind every transport: HTTP, WebSocket, MCP and schedules decode a request, call this layer and encode
+//! its answer.
 
 pub(crate) mod agent_queue;
 pub(crate) mod ask_agent;
 pub(crate) mod attempt_view;
-pub(crate) mod envelope;
 pub(crate) mod parse;
 pub(crate) mod request_options;
 pub(crate) mod send_message;
@@ -13,3 +12,4 @@ pub(crate) mod submission;
 pub(crate) mod submit_task;
 pub(crate) mod task_view;
 pub(crate) mod tasks;
+pub(crate) mod turn;

@@ -1,18 +1,18 @@
-//! Checks single values of a request and turns them into the core's types.
+//! Checks single values of a request and converts them to the core's types.
 
 use laneway_core::{LaneName, LaneSettings, Millis, Name, Retry, RetryStrategy};
 use laneway_protocol::{PriorityRequest, RetryRequest};
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// The prefix of the lanes that bound how many tasks of each token wait.
+/// The prefix of the lanes that bound the waiting tasks of each token.
 pub(crate) const TOKEN_LANE: &str = "token:";
 
 pub(crate) fn lane(name: impl AsRef<str>) -> ApiResult<LaneName> {
     LaneName::new(name).map_err(|error| ApiError::invalid(format!("lane: {error}")))
 }
 
-/// A lane that a caller may put a task into: any but those of tokens.
+/// A lane that a caller may name: any but those of tokens.
 pub(crate) fn task_lane(name: impl AsRef<str>) -> ApiResult<LaneName> {
     let lane = lane(name)?;
     if lane.as_str().starts_with(TOKEN_LANE) {
@@ -35,9 +35,9 @@ pub(crate) fn kind(text: String) -> ApiResult<Name> {
     name("kind", text)
 }
 
-pub(crate) fn level(asked: Option<&PriorityRequest>) -> ApiResult<Option<u8>> {
-    let Some(asked) = asked else { return Ok(None) };
-    let level = asked.level().ok_or_else(|| {
+pub(crate) fn level(request: Option<&PriorityRequest>) -> ApiResult<Option<u8>> {
+    let Some(request) = request else { return Ok(None) };
+    let level = request.level().ok_or_else(|| {
         ApiError::invalid("priority must be 0 to 9, or one of user, schedule, agent, background")
     })?;
     Ok(Some(level))
@@ -47,9 +47,9 @@ pub(crate) fn millis(length: Option<u64>) -> Option<Millis> {
     length.map(Millis)
 }
 
-pub(crate) fn retry(asked: RetryRequest) -> ApiResult<Retry> {
-    let usual = Retry::STANDARD;
-    let strategy = match asked.strategy.as_deref() {
+pub(crate) fn retry(request: RetryRequest) -> ApiResult<Retry> {
+    let default = Retry::STANDARD;
+    let strategy = match request.strategy.as_deref() {
         None | Some("exponential") => RetryStrategy::Exponential,
         Some("fixed") => RetryStrategy::Fixed,
         Some("none") => return Ok(Retry::NONE),
@@ -57,11 +57,11 @@ pub(crate) fn retry(asked: RetryRequest) -> ApiResult<Retry> {
     };
     let retry = Retry {
         strategy,
-        max_retries: asked.max_retries.unwrap_or(usual.max_retries),
-        initial_delay: millis(asked.initial_delay_ms).unwrap_or(usual.initial_delay),
-        fixed_delay: millis(asked.fixed_delay_ms).unwrap_or(usual.fixed_delay),
-        max_delay: millis(asked.max_delay_ms).unwrap_or(usual.max_delay),
-        jitter: asked.jitter.unwrap_or(usual.jitter),
+        max_retries: request.max_retries.unwrap_or(default.max_retries),
+        initial_delay: millis(request.initial_delay_ms).unwrap_or(default.initial_delay),
+        fixed_delay: millis(request.fixed_delay_ms).unwrap_or(default.fixed_delay),
+        max_delay: millis(request.max_delay_ms).unwrap_or(default.max_delay),
+        jitter: request.jitter.unwrap_or(default.jitter),
     };
     let settings = LaneSettings { retry: Some(retry), ..Default::default() };
     settings.check().map_err(|error| ApiError::invalid(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the headers of a request say about the task that it asks for.
+//! The options of a request, from its headers.
 
 use std::sync::Arc;
 
@@ -19,29 +19,28 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const DETACH: HeaderName = HeaderName::from_static("x-detach");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
-/// With the prefix that tells callers and routes apart, a key stays within the core's bound.
+/// Together with the prefix for caller and route, a key stays within the core's bound.
 const KEY_BYTES_MAX: usize = 256;
 
-/// What the headers of a request say about the task that it asks for.
+/// The options of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestOptions {
     pub(crate) source_agent: Option<String>,
     pub(crate) parent: Option<TaskId>,
     pub(crate) key: Option<String>,
-    /// The same request joins the first one until that has ended, also without a key.
+    /// A repeated request without a key joins the first one until its task has ended.
     pub(crate) joins_same: bool,
     pub(crate) traceparent: Option<String>,
     /// The task survives the caller's connection.
     pub(crate) detach: bool,
     /// The caller does not wait for the end.
     pub(crate) is_async: bool,
-    /// The caller wants events.
+    /// The caller wants a stream of events.
     pub(crate) stream: bool,
-    /// The schedule that asks.
+    /// The schedule that sends the request.
     pub(crate) schedule: Option<String>,
 }
 
-/// Borrows the headers: a copy of all of them costs more than a look at these.
 impl FromRequestParts<Arc<App>> for RequestOptions {
     type Rejection = ApiError;
 
@@ -79,20 +78,20 @@ impl RequestOptions {
         })
     }
 
-    /// Whether the caller's connection holds the task: it is cancelled when the connection ends.
+    /// Whether the task is cancelled when the caller's connection ends.
     pub(crate) fn is_connected(&self) -> bool {
         !self.detach && !self.is_async
     }
 
-    /// The same options with the agent that an agent's token speaks for.
-    pub(crate) fn spoken_by(mut self, caller: &Caller) -> ApiResult<RequestOptions> {
+    /// Adds the agent of an agent's token.
+    pub(crate) fn for_caller(mut self, caller: &Caller) -> ApiResult<RequestOptions> {
         let Some(own) = caller.agent() else { return Ok(self) };
         match self.source_agent.as_deref() {
             None => self.source_agent = Some(own.to_owned()),
             Some(named) if named == own || caller.speaks_for_others => {}
             Some(_) => {
                 return Err(ApiError::forbidden(
-                    "this token is an agent's, and X-Source-Agent names another",
+                    "this is the token of an agent, and X-Source-Agent names another agent",
                 ));
             }
         }
@@ -118,7 +117,7 @@ pub(crate) fn key(text: &str) -> ApiResult<String> {
     Ok(text.to_owned())
 }
 
-/// The trace that a request belongs to. The server ignores a malformed header.
+/// The trace header of a request. A malformed header is ignored.
 pub(crate) fn traceparent(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(TRACEPARENT)?.to_str().ok()?;
     let parts: Vec<&str> = text.split('-').collect();

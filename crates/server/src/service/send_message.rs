@@ -17,7 +17,7 @@ use crate::service::parse::name;
 use crate::service::submission::{check_draining, token_lane};
 use crate::service::tasks::check_owner;
 
-/// Sends a message and says what became of it.
+/// Sends a message.
 pub(crate) async fn send_message(
     app: &App,
     caller: &Caller,
@@ -48,7 +48,7 @@ pub(crate) async fn steer_session(
     Ok(message_answer(app.handle.send_message(message).await?))
 }
 
-/// Sends a parked message once more, as a new one.
+/// Sends a parked message again, as a new one.
 pub(crate) async fn resend(app: &App, message: MessageId) -> ApiResult<MessageAnswer> {
     check_draining(app)?;
     Ok(message_answer(app.handle.resend(message).await?))
@@ -111,7 +111,7 @@ fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Ap
     }
     match (request.turn_id, request.otherwise) {
         (Some(turn), word) => Ok(message.steer(task_id(&turn)?, otherwise(word.as_deref())?)),
-        (None, Some(_)) => Err(ApiError::invalid("otherwise goes with turn_id, the turn that is meant")),
+        (None, Some(_)) => Err(ApiError::invalid("otherwise needs turn_id, the turn to steer")),
         (None, None) => Ok(message),
     }
 }

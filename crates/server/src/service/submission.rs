@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use laneway_core::{Idempotency, LaneName, Rejection, TaskId, TaskSpec};
+use bytes::Bytes;
+use laneway_core::{Idempotency, LaneName, Name, Rejection, TaskId, TaskSpec};
 use laneway_engine::{Error, OnDrop, Submitted, TaskHandle};
 use laneway_protocol::{Code, Scope};
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
@@ -14,31 +14,33 @@ use crate::agents::handlers::agent_kind;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::envelope::Envelope;
 use crate::service::parse::TOKEN_LANE;
 use crate::service::request_options::RequestOptions;
 
-/// A checked task that is ready to be submitted.
+/// A checked task, ready to submit.
 pub(crate) struct Submission {
     spec: Box<TaskSpec>,
-    envelope: Envelope,
-    /// The parent that the request names, and who names it.
+    payload: Bytes,
+    /// The parent in the request, and the caller that names it.
     child_of: Option<(TaskId, Caller)>,
 }
 
 impl Submission {
-    /// A task in the name of a caller, also in the lane that bounds that caller.
+    /// A task of a caller, with the lane that bounds the caller's waiting tasks.
     pub(crate) fn new(
         app: &App,
         caller: &Caller,
         options: &RequestOptions,
         mut spec: TaskSpec,
-        payload: Value,
+        payload: &impl Serialize,
     ) -> Submission {
         spec.lanes.extend(token_lane(app, caller));
-        let envelope = Envelope::new(payload, caller.token.clone(), options.traceparent.clone());
+        spec.caller = caller.token_name();
+        spec.trace = options.traceparent.as_deref().map(Arc::from);
         let child_of = spec.parent.map(|parent| (parent.task, caller.clone()));
-        Submission { spec: Box::new(spec), envelope, child_of }
+        // Writing values to memory as JSON cannot fail.
+        let payload = serde_json::to_vec(payload).unwrap_or_default().into();
+        Submission { spec: Box::new(spec), payload, child_of }
     }
 
     async fn check(&self, app: &App) -> ApiResult<()> {
@@ -50,9 +52,9 @@ impl Submission {
     }
 }
 
-/// The lane that bounds how many tasks of a caller wait.
+/// The lane that bounds the waiting tasks of a caller.
 pub(crate) fn token_lane(app: &App, caller: &Caller) -> Option<LaneName> {
-    let token = caller.token.as_deref().filter(|_| app.limits().token_waiting.is_some())?;
+    let token = caller.token.as_deref().filter(|_| app.config.load().server.token_waiting.is_some())?;
     LaneName::new(format!("{TOKEN_LANE}{token}")).ok()
 }
 
@@ -61,14 +63,14 @@ pub(crate) async fn submit(app: &App, submission: Submission) -> ApiResult<TaskH
     submit_as(app, app.handle.new_id(), submission).await
 }
 
-/// The same under an id that the caller knows before.
+/// Submits a task under a given id.
 pub(crate) async fn submit_as(app: &App, id: TaskId, submission: Submission) -> ApiResult<TaskHandle> {
     submission.check(app).await?;
-    let Submission { spec, envelope, .. } = submission;
-    let task = app.handle.submit_spec(id, spec, Some(envelope.seal())).await;
+    let Submission { spec, payload, .. } = submission;
+    let task = app.handle.submit_spec(id, spec, Some(payload)).await;
     let task = task.map_err(|error| refused(id, error))?;
     if !task.joined() {
-        app.traces.accepted(task.id(), envelope.traceparent.as_deref());
+        app.traces.accepted(task.id());
     }
     Ok(task)
 }
@@ -87,20 +89,28 @@ pub(crate) async fn submit_connected(app: &Arc<App>, mut submission: Submission)
     receiver.await.unwrap_or_else(|_| Err(Error::Closed.into()))
 }
 
-/// Submits a task whose end the caller does not wait for.
+/// The home lane of tasks that neither this server nor their own home lane runs.
+pub(super) const EXTERNAL: &str = "external";
+
+/// Submits a task whose end the caller does not wait for. If nothing runs the task, it goes to the lane `external`.
 pub(crate) async fn submit_detached(app: &App, submission: Submission) -> ApiResult<Submitted> {
     submission.check(app).await?;
-    let Submission { spec, envelope, .. } = submission;
+    let Submission { spec, payload, .. } = submission;
     let id = app.handle.new_id();
-    let submitted = app.handle.submit_detached(id, spec, Some(envelope.seal())).await;
+    let external = (!app.handlers.runs(spec.kind.as_str())).then(|| (spec.clone(), payload.clone()));
+    let mut submitted = app.handle.submit_detached(id, spec, Some(payload)).await;
+    if let (Err(Error::NoHandler { .. }), Some((mut spec, payload))) = (&submitted, external) {
+        spec.lanes.splice(..0, LaneName::new(EXTERNAL));
+        submitted = app.handle.submit_detached(id, spec, Some(payload)).await;
+    }
     let submitted = submitted.map_err(|error| refused(id, error))?;
     if !submitted.joined {
-        app.traces.accepted(submitted.task, envelope.traceparent.as_deref());
+        app.traces.accepted(submitted.task);
     }
     Ok(submitted)
 }
 
-/// A task that found no room has an id all the same, for the caller's logs.
+/// Adds the id of a task that found no room, for the caller's logs.
 fn refused(task: TaskId, error: Error) -> ApiError {
     let is_full = matches!(error, Error::Rejected(Rejection::LaneFull(_)));
     let error = ApiError::from(error);
@@ -124,12 +134,11 @@ async fn check_parent(app: &App, caller: &Caller, parent: TaskId) -> ApiResult<(
     // The core refuses a parent that is gone.
     let Some(run) = app.handle.task(parent).await? else { return Ok(()) };
     let is_its_agent = caller.agent().is_some_and(|agent| run.kind.as_str() == agent_kind(agent));
-    let owner = crate::service::task_view::envelope_of(&app.handle, &run).await?.owner;
-    if is_its_agent || owner.is_none() || caller.owns(owner.as_deref()) {
+    if is_its_agent || run.caller.is_none() || caller.owns(run.caller.as_ref().map(Name::as_str)) {
         return Ok(());
     }
     Err(ApiError::forbidden(
-        "the parent is another token's run; only its agent, its owner or the scope admin may ask in its name",
+        "the parent is a task of another token; only its agent, its token or the scope admin may name it",
     ))
 }
 
@@ -149,7 +158,7 @@ pub(crate) fn idempotency(
     fingerprint.copy_from_slice(&digest[..8]);
     let key = match &options.key {
         Some(key) => format!("{}\n{route}\n{key}", caller.key_space()),
-        // Two agents, or two turns of one, are two callers, whatever token they share.
+        // Two agents, or two turns of one agent, are different callers even with the same token.
         None => {
             let agent = options.source_agent.as_deref().unwrap_or_default();
             let parent = options.parent.map(|parent| parent.to_string()).unwrap_or_default();

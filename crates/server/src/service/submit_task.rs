@@ -1,6 +1,6 @@
-//! Submits a task of a kind, as `POST /api/tasks` asks for it.
+//! Submits a task of a kind for `POST /api/tasks`.
 
-use laneway_core::{Handler, LaneName, Parent, TaskSpec};
+use laneway_core::{LaneName, Parent, TaskSpec};
 use laneway_engine::Submitted;
 use laneway_protocol::{TaskRequest, source_from};
 
@@ -10,7 +10,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::task_id;
 use crate::service::parse::{kind, lane, level, millis, name, retry, task_lane};
 use crate::service::request_options::RequestOptions;
-use crate::service::submission::{Submission, idempotency, submit_detached};
+use crate::service::submission::{EXTERNAL, Submission, idempotency, submit_detached};
 
 /// Checks and submits a task that the caller does not wait for.
 pub(crate) async fn submit_task(
@@ -20,7 +20,7 @@ pub(crate) async fn submit_task(
     options: &RequestOptions,
 ) -> ApiResult<Submitted> {
     let idempotency = idempotency(caller, options, "tasks", &request);
-    let lanes = lanes_of(app, &request).await?;
+    let lanes = lanes_of(app, &request)?;
     let mut spec = TaskSpec::new(kind(request.kind)?, lanes);
     spec.source = match request.source.as_deref() {
         None => options.source(),
@@ -37,28 +37,24 @@ pub(crate) async fn submit_task(
     (spec.deadline, spec.run_after) = (millis(request.deadline_ms), millis(request.run_after_ms));
     spec.retry = request.retry.map(retry).transpose()?;
     spec.idempotency = idempotency;
-    submit_detached(app, Submission::new(app, caller, options, spec, request.payload)).await
+    submit_detached(app, Submission::new(app, caller, options, spec, &request.payload)).await
 }
 
-/// The lanes of a task: its agent's lane comes first, and `external` if this server does not run the kind.
-async fn lanes_of(app: &App, request: &TaskRequest) -> ApiResult<Vec<LaneName>> {
-    let mut lanes = Vec::with_capacity(request.lanes.len() + 1);
+/// The lanes of a task: its agent's lane comes first. A kind that this server does not run has `external` as its home lane,
+/// unless it names lanes, of which the first may hand its tasks to workers.
+fn lanes_of(app: &App, request: &TaskRequest) -> ApiResult<Vec<LaneName>> {
+    let mut lanes = Vec::with_capacity(request.lanes.len() + 2);
     for name in &request.lanes {
         lanes.push(task_lane(name)?);
     }
-    if let Some(agent) = app.runners.agent_of(&request.kind) {
+    if let Some(agent) = app.handlers.agent_of(&request.kind) {
         let own = [lane(format!("agent:{agent}"))?, lane(format!("task:{agent}"))?];
         if !lanes.iter().any(|lane| own.contains(lane)) {
             lanes.splice(..0, own.into_iter().take(1));
         }
     }
-    if !app.runners.runs(&request.kind) && !is_external(app, lanes.first()).await? {
-        lanes.insert(0, lane("external")?);
+    if lanes.is_empty() && !app.handlers.runs(&request.kind) {
+        lanes.push(lane(EXTERNAL)?);
     }
     Ok(lanes)
-}
-
-async fn is_external(app: &App, home: Option<&LaneName>) -> ApiResult<bool> {
-    let Some(home) = home else { return Ok(false) };
-    Ok(app.handle.settings(home.clone()).await?.handler == Handler::External)
 }

@@ -1,6 +1,6 @@
 //! Tasks as clients see them.
 
-use laneway_core::{Blocker, End, Explanation, LaneName, TaskId, TaskView as Live};
+use laneway_core::{BlobId, Blocker, End, Explanation, LaneName, TaskView as Live, Timestamp};
 use laneway_engine::{Handle, Standing};
 use laneway_protocol::{At, BlockerView, TaskView, cancel_reason, end_word, source_word, status_word};
 use laneway_store::Finished;
@@ -8,9 +8,9 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::http::error::ApiResult;
-use crate::service::envelope::Envelope;
+use crate::service::turn::Turn;
 
-/// The conversation among a task's lanes, as its key.
+/// The key of the session among a task's lanes.
 pub(crate) fn session_of(lanes: &[LaneName]) -> Option<String> {
     let lane = lanes.iter().find(|lane| lane.is_session())?;
     let key = lane.as_str().strip_prefix("session:")?;
@@ -22,59 +22,61 @@ fn texts(lanes: &[LaneName]) -> Vec<String> {
     lanes.iter().map(|lane| lane.as_str().to_owned()).collect()
 }
 
-/// What a payload holds, with who asked; nothing if it is gone.
-pub(crate) async fn envelope_of(handle: &Handle, view: &Live) -> ApiResult<Envelope> {
-    let Some(blob) = view.payload else { return Ok(Envelope::default()) };
-    let bytes = handle.payload(blob).await?;
-    Ok(bytes.map(|bytes| Envelope::open(&bytes)).unwrap_or_default())
+fn text(value: Option<&impl ToString>) -> Option<String> {
+    value.map(ToString::to_string)
+}
+
+/// A payload as clients see it; `null` if there is none.
+pub(crate) async fn payload_of(handle: &Handle, payload: Option<BlobId>) -> ApiResult<Value> {
+    let Some(blob) = payload else { return Ok(Value::Null) };
+    Ok(json(handle.payload(blob).await?.as_deref()))
+}
+
+/// What an agent is asked with a task, unless the task answers messages.
+pub(crate) async fn turn_of(handle: &Handle, view: &Live) -> ApiResult<Option<Turn>> {
+    Ok(serde_json::from_value(payload_of(handle, view.payload).await?).ok())
+}
+
+/// A payload or result from the store; `null` if there is none.
+pub(crate) fn json(bytes: Option<&[u8]>) -> Value {
+    bytes.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default()
 }
 
 /// A live task.
-pub(crate) fn live(view: &Live, standing: Standing, envelope: Option<Envelope>) -> TaskView {
+pub(crate) fn live(view: &Live, standing: Standing) -> TaskView {
     let running = view.running.as_ref();
-    let (payload, owner, traceparent) = match envelope {
-        Some(envelope) => (Some(envelope.payload), envelope.owner, envelope.traceparent),
-        None => (None, None, None),
-    };
     TaskView {
         id: view.id.to_string(),
         status: status_word(view.status).to_owned(),
         kind: view.kind.to_string(),
         lanes: texts(&view.lanes),
         session: session_of(&view.lanes),
-        payload,
-        result: None,
-        error: None,
-        reason: None,
         source: source_word(view.source).to_owned(),
         priority: view.priority,
         effective_priority: Some(view.effective_priority),
         attempts: view.attempts,
-        attempt_list: Vec::new(),
-        position: standing.position.map(|place| place as u64),
-        lane_position: None,
+        position: standing.position.map(|position| position as u64),
         eta_ms: standing.starts_in.map(|length| length.0),
         submitted_at: At(view.submitted),
         started_at: running.map(|running| At(running.started)),
-        ended_at: None,
         lease_until: running.map(|running| At(running.lease_until)),
         wait_until: view.wait_until.filter(|_| running.is_none()).map(At),
         deadline_at: view.deadline.map(At),
         timeout_ms: view.timeout.map(|length| length.0),
-        worker: running.and_then(|running| running.worker.as_ref()).map(|name| name.to_string()),
-        group: view.group.as_ref().map(|name| name.to_string()),
-        parent: view.parent.map(|task| task.to_string()),
+        worker: running.and_then(|running| text(running.worker.as_ref())),
+        group: text(view.group.as_ref()),
+        parent: text(view.parent.as_ref()),
         cancel_requested: running.is_some_and(|running| running.stopping),
-        owner,
-        traceparent,
+        ..TaskView::default()
     }
 }
 
-/// A task that is over, with what it was asked if that is remembered.
-pub(crate) fn finished(finished: &Finished, result: Option<Value>, envelope: Option<Envelope>) -> TaskView {
-    let (payload, owner, traceparent) = match envelope {
-        Some(envelope) => (Some(envelope.payload), envelope.owner, envelope.traceparent),
-        None => (None, None, None),
+/// A task that has ended.
+pub(crate) fn finished(finished: &Finished) -> TaskView {
+    let (error, reason) = match &finished.end {
+        End::Failed { error } => (Some(error.to_string()), None),
+        End::Cancelled { reason } => (None, Some(cancel_reason(*reason).to_owned())),
+        _ => (None, None),
     };
     TaskView {
         id: finished.task.to_string(),
@@ -82,100 +84,71 @@ pub(crate) fn finished(finished: &Finished, result: Option<Value>, envelope: Opt
         kind: finished.kind.to_string(),
         lanes: texts(&finished.lanes),
         session: session_of(&finished.lanes),
-        payload,
-        result,
-        error: match &finished.end {
-            End::Failed { error } => Some(error.to_string()),
-            _ => None,
-        },
-        reason: match &finished.end {
-            End::Cancelled { reason } => Some(cancel_reason(*reason).to_owned()),
-            _ => None,
-        },
+        error,
+        reason,
         source: source_word(finished.source).to_owned(),
         priority: finished.priority,
-        effective_priority: None,
         attempts: finished.attempts,
-        attempt_list: Vec::new(),
-        position: None,
-        lane_position: None,
-        eta_ms: None,
         submitted_at: At(finished.submitted),
         started_at: finished.started.map(At),
         ended_at: Some(At(finished.ended)),
-        lease_until: None,
-        wait_until: None,
-        deadline_at: None,
-        timeout_ms: None,
-        worker: finished.worker.as_ref().map(|name| name.to_string()),
-        group: finished.group.as_ref().map(|name| name.to_string()),
-        parent: finished.parent.map(|task| task.to_string()),
-        cancel_requested: false,
-        owner,
-        traceparent,
+        worker: text(finished.worker.as_ref()),
+        group: text(finished.group.as_ref()),
+        parent: text(finished.parent.as_ref()),
+        ..TaskView::default()
     }
 }
 
-/// What holds a task up, in order.
+/// The reasons why a task waits, in order.
 pub(crate) fn blockers(explanation: &Explanation) -> Vec<BlockerView> {
     explanation.blockers.iter().map(blocker).collect()
 }
 
 fn blocker(blocker: &Blocker) -> BlockerView {
-    let plain = |kind: &str, detail: String| BlockerView {
-        kind: kind.to_owned(),
-        detail,
-        lane: None,
-        tasks: Vec::new(),
-        since: None,
-        until: None,
-        count: None,
+    let view =
+        |kind: &str, detail: String| BlockerView { kind: kind.to_owned(), detail, ..BlockerView::default() };
+    let of_lane = |kind: &str, lane: &LaneName, detail: String| BlockerView {
+        lane: Some(lane.to_string()),
+        ..view(kind, detail)
     };
-    let id = |task: &TaskId| task.to_string();
+    let until = |until: &Timestamp, view: BlockerView| BlockerView { until: Some(At(*until)), ..view };
     match blocker {
-        Blocker::NotYet { until } => {
-            BlockerView { until: Some(At(*until)), ..plain("not_yet", "its time has not come".to_owned()) }
-        }
+        Blocker::NotYet { until: at } => until(at, view("not_yet", "its time has not come".to_owned())),
         Blocker::After { task } => {
-            let view = plain("after", "it starts when another task has ended".to_owned());
-            BlockerView { tasks: vec![id(task)], ..view }
+            let view = view("after", "it starts when another task has ended".to_owned());
+            BlockerView { tasks: vec![task.to_string()], ..view }
         }
-        Blocker::BackingOff { until } => {
-            let view = plain("backing_off", "its next attempt waits for its time".to_owned());
-            BlockerView { until: Some(At(*until)), ..view }
+        Blocker::BackingOff { until: at } => {
+            until(at, view("backing_off", "its next attempt waits for its time".to_owned()))
         }
-        Blocker::Paused { lane } => {
-            BlockerView { lane: Some(lane.to_string()), ..plain("paused", format!("lane {lane} is paused")) }
-        }
-        Blocker::RateLimited { lane, until } => {
-            let view = plain("rate_limited", format!("the rate limit of lane {lane} is used up"));
-            BlockerView { lane: Some(lane.to_string()), until: Some(At(*until)), ..view }
+        Blocker::Paused { lane } => of_lane("paused", lane, format!("lane {lane} is paused")),
+        Blocker::RateLimited { lane, until: at } => {
+            until(at, of_lane("rate_limited", lane, format!("the rate limit of lane {lane} is used up")))
         }
         Blocker::SessionBusy { lane, turn, since } => {
-            let view = plain("session_busy", "its conversation has a turn that runs".to_owned());
-            let tasks = vec![id(turn)];
-            BlockerView { lane: Some(lane.to_string()), tasks, since: Some(At(*since)), ..view }
+            let view = of_lane("session_busy", lane, "its session has a turn that runs".to_owned());
+            BlockerView { tasks: vec![turn.to_string()], since: Some(At(*since)), ..view }
         }
         Blocker::LaneFull { lane, max_concurrency, holders } => {
             let detail = match max_concurrency {
                 1 => format!("the slot of lane {lane} is taken"),
                 _ => format!("all {max_concurrency} slots of lane {lane} are taken"),
             };
-            let tasks = holders.iter().map(|(task, _)| id(task)).collect();
+            let tasks = holders.iter().map(|(task, _)| task.to_string()).collect();
             let since = holders.first().map(|(_, since)| At(*since));
-            BlockerView { lane: Some(lane.to_string()), tasks, since, ..plain("lane_full", detail) }
+            BlockerView { tasks, since, ..of_lane("lane_full", lane, detail) }
         }
         Blocker::Reserved { lane, task } => {
             let detail =
                 format!("the free slot of lane {lane} is kept for a task that was passed over too often");
-            BlockerView { lane: Some(lane.to_string()), tasks: vec![id(task)], ..plain("reserved", detail) }
+            BlockerView { tasks: vec![task.to_string()], ..of_lane("reserved", lane, detail) }
         }
-        Blocker::Unclaimed => plain("unclaimed", "no worker has claimed it".to_owned()),
+        Blocker::Unclaimed => view("unclaimed", "no worker has claimed it".to_owned()),
         Blocker::Behind { tasks } => {
             let come = if *tasks == 1 { "comes" } else { "come" };
-            let view = plain("behind", format!("{tasks} in its home lane {come} first"));
+            let view = view("behind", format!("{tasks} in its home lane {come} first"));
             BlockerView { count: Some(*tasks as u64), ..view }
         }
-        _ => plain("other", "something else holds it up".to_owned()),
+        _ => view("other", "another rule holds it up".to_owned()),
     }
 }

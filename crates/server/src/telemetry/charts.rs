@@ -1,8 +1,7 @@
 //! The numbers of lanes over time, sampled, in bounded memory.
 //!
-//! Three rings hold the last five minutes, the last hour and the last day: the longer, the coarser. Each has its own
-//! points: a burst between two of them still shows, because a point has the most that ran and waited since the one
-//! before, and the waits of exactly the starts in between.
+//! Three rings hold the last five minutes, hour and day; longer rings have coarser points. A point has the largest numbers
+//! since the previous point, so that a burst between two points shows, and the waits of the starts in between.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +13,12 @@ use laneway_protocol::Code;
 
 use crate::telemetry::metrics::RejectionCounts;
 
-/// How often the numbers are taken.
+/// The pause between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(10);
-/// How many lanes are in a sample; those with most in them.
+/// A sample has the lanes with the most tasks, at most this many.
 const LANES_MAX: usize = 64;
 
-/// How far back a chart goes.
+/// The range of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Range {
     Minutes5,
@@ -38,7 +37,7 @@ impl Range {
         }
     }
 
-    /// In milliseconds.
+    /// The range in milliseconds.
     pub(crate) fn length(self) -> u64 {
         match self {
             Range::Minutes5 => 300_000,
@@ -47,7 +46,7 @@ impl Range {
         }
     }
 
-    /// How many samples make a point: one each 10 s, each minute, each 5 min.
+    /// The number of samples per point: a point each 10 s, each minute, each 5 min.
     fn every(self) -> u64 {
         match self {
             Range::Minutes5 => 1,
@@ -56,18 +55,18 @@ impl Range {
         }
     }
 
-    /// How far its points are apart, in milliseconds.
+    /// The time between two points, in milliseconds.
     pub(crate) fn step(self) -> u64 {
         self.every() * SAMPLE_EVERY.as_millis() as u64
     }
 
-    /// How many points are kept: one more than fit, so that the line reaches the edge.
+    /// The number of points: one more than fit, so that the line reaches the edge.
     fn points_max(self) -> usize {
         (self.length() / self.step()) as usize + 1
     }
 }
 
-/// What was measured lately. Clones are the same.
+/// The points of all charts. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Charts(Arc<Mutex<Rings>>);
 
@@ -85,20 +84,20 @@ impl Default for Rings {
 struct Ring {
     range: Range,
     samples: VecDeque<Sample>,
-    /// The waits as they were at the last point, by the label of the block.
+    /// The waits at the last point, by label.
     waits: BTreeMap<String, Histogram>,
-    /// The lanes since then, also those that have gone: their label, and the most that ran and waited.
+    /// The lanes since the last point, with removed ones: their label, and the largest numbers.
     peaks: BTreeMap<LaneName, (String, u32, u32)>,
 }
 
-/// One moment.
+/// A point of all lanes.
 #[derive(Clone)]
 struct Sample {
     at: Timestamp,
     lanes: BTreeMap<LaneName, Numbers>,
 }
 
-/// What is known of a lane at one moment. Counters are those of its block.
+/// The numbers of a lane at one moment. Counters are those of its label.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Numbers {
     pub(crate) running: u32,
@@ -106,24 +105,24 @@ pub(crate) struct Numbers {
     pub(crate) started: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
-    /// Of those that started since the point before: p50 and p99 of their waits, in milliseconds.
+    /// The waits of starts since the previous point: p50 and p99, in milliseconds.
     pub(crate) wait: Option<(u64, u64)>,
     pub(crate) refused: BTreeMap<Code, u64>,
 }
 
-/// What was read at once.
-struct Reading {
+/// The numbers of all lanes, from one read.
+struct LaneReading {
     at: Timestamp,
-    /// Those with most in them: name, label, how many run, how many wait.
+    /// The lanes with the most tasks: name, label, running, waiting.
     lanes: Vec<(LaneName, String, u32, u32)>,
-    /// What the lanes of each label have seen.
+    /// The counters of each label.
     blocks: BTreeMap<String, LaneStats>,
-    /// By label; under `global` all of them.
+    /// The refusals by label; the label `global` counts all.
     refused: BTreeMap<String, BTreeMap<Code, u64>>,
 }
 
 impl Charts {
-    /// Takes the numbers again and again.
+    /// Takes samples until the queue ends.
     pub(crate) async fn sample(self, handle: Handle, rejections: RejectionCounts) {
         let mut ticks = tokio::time::interval(SAMPLE_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -132,7 +131,7 @@ impl Charts {
             match handle.read(read).await {
                 Ok(reading) => self.keep(reading, &rejections),
                 Err(laneway_engine::Error::Closed) => return,
-                // The chart has a hole where the store was away.
+                // The chart has a gap while the store is unreachable.
                 Err(_) => {}
             }
         }
@@ -142,7 +141,7 @@ impl Charts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, mut reading: Reading, rejections: &RejectionCounts) {
+    fn keep(&self, mut reading: LaneReading, rejections: &RejectionCounts) {
         let mut altogether: BTreeMap<Code, u64> = BTreeMap::new();
         for ((label, code), count) in rejections.all() {
             *altogether.entry(code).or_default() += count;
@@ -155,8 +154,8 @@ impl Charts {
         rings.rings.iter_mut().for_each(|ring| ring.take(&reading, taken));
     }
 
-    /// The points of a lane, the oldest first; a lane of which nothing was known then has no numbers. The newest sample
-    /// is always the last.
+    /// The points of a lane, the oldest first. A point without the lane has no numbers. The newest sample is always the
+    /// last.
     pub(crate) fn points(&self, lane: &LaneName, range: Range) -> Vec<(Timestamp, Option<Numbers>)> {
         let rings = self.lock();
         let newest = rings.rings[0].samples.back();
@@ -174,7 +173,7 @@ impl Ring {
         Ring { range, samples: VecDeque::new(), waits: BTreeMap::new(), peaks: BTreeMap::new() }
     }
 
-    fn take(&mut self, reading: &Reading, number: u64) {
+    fn take(&mut self, reading: &LaneReading, number: u64) {
         for (lane, label, running, waiting) in &reading.lanes {
             if self.peaks.len() < LANES_MAX || self.peaks.contains_key(lane) {
                 let (_, most_running, most_waiting) =
@@ -198,10 +197,10 @@ impl Ring {
         self.samples.push_back(sample);
     }
 
-    fn of_block(&self, label: &str, reading: &Reading) -> Numbers {
+    fn of_block(&self, label: &str, reading: &LaneReading) -> Numbers {
         let refused = reading.refused.get(label).cloned().unwrap_or_default();
         let Some(seen) = reading.blocks.get(label) else { return Numbers { refused, ..Numbers::default() } };
-        // A block that is new has seen nothing before; the first sample has no beginning.
+        // A new label has no earlier waits; the first sample has no beginning.
         let nothing = Histogram::default();
         let before = self.waits.get(label).or((!self.samples.is_empty()).then_some(&nothing));
         let since = before.map(|before| seen.wait.since(before));
@@ -211,7 +210,7 @@ impl Ring {
     }
 }
 
-fn read(lanes: &Scheduler) -> Reading {
+fn read(lanes: &Scheduler) -> LaneReading {
     let mut views = lanes.lanes();
     views.sort_by_key(|view| {
         std::cmp::Reverse((view.name == LaneName::global(), view.running + view.waiting))
@@ -220,7 +219,7 @@ fn read(lanes: &Scheduler) -> Reading {
     let numbers =
         views.iter().map(|view| (view.name.clone(), view.label.to_owned(), view.running, view.waiting));
     let blocks = lanes.stats().map(|(label, seen)| (label.to_owned(), seen.clone())).collect();
-    Reading { at: lanes.now(), lanes: numbers.collect(), blocks, refused: BTreeMap::new() }
+    LaneReading { at: lanes.now(), lanes: numbers.collect(), blocks, refused: BTreeMap::new() }
 }
 
 #[cfg(test)]

@@ -10,16 +10,16 @@ use axum::response::{IntoResponse, Response};
 use laneway_core::{Histogram, LaneName, LaneStats};
 use laneway_protocol::Code;
 
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::http::error::{ApiResult, ErrorLabels};
 
 type Counts = BTreeMap<(Arc<str>, Code), u64>;
 
-/// How often requests were refused, by lane label and code. Clones are the same.
+/// The number of refusals by lane label and code. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct RejectionCounts(Arc<Mutex<Counts>>);
 
-/// How many labels there can be, so that refused callers cannot fill the memory.
+/// The most labels, so that refused callers cannot fill the memory.
 const LABELS_MAX: usize = 10_000;
 
 impl RejectionCounts {
@@ -36,7 +36,7 @@ impl RejectionCounts {
 }
 
 impl App {
-    /// Counts an error under the label of its lane. Only a few rare errors name a lane without its label.
+    /// Counts an error under the label of its lane. Only rare errors name a lane without its label.
     pub(crate) async fn count_rejection(&self, error: ErrorLabels) {
         let name = error.lane.and_then(|lane| LaneName::new(lane).ok());
         let label = match (error.label, name) {
@@ -53,9 +53,9 @@ impl App {
     }
 }
 
-/// What the lanes under one label have now.
+/// The numbers of the lanes with one label.
 #[derive(Default)]
-struct Now {
+struct LabelNumbers {
     running: u64,
     waiting: u64,
     limit: Option<u32>,
@@ -67,9 +67,9 @@ struct Now {
     get, path = "/metrics", tag = "around",
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> ApiResult<Response> {
+pub(crate) async fn metrics(State(app): Shared) -> ApiResult<Response> {
     let look = |lanes: &laneway_core::Scheduler| {
-        let mut now: BTreeMap<String, Now> = BTreeMap::new();
+        let mut now: BTreeMap<String, LabelNumbers> = BTreeMap::new();
         for view in lanes.lanes() {
             let entry = now.entry(view.label.to_owned()).or_default();
             entry.running += u64::from(view.running);
@@ -83,30 +83,30 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> ApiResult<Response> 
         (now, stats)
     };
     let (now, stats) = app.handle.read(look).await?;
-    let text = render(&now, &stats, &app.rejections.all());
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+    let body = render(&now, &stats, &app.rejections.all());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], body).into_response())
 }
 
-struct Page(String);
+struct Exposition(String);
 
-impl Page {
+impl Exposition {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _infallible = self.0.write_fmt(line);
     }
 }
 
 fn render(
-    now: &BTreeMap<String, Now>,
+    now: &BTreeMap<String, LabelNumbers>,
     stats: &[(String, LaneStats)],
     refusals: &BTreeMap<(Arc<str>, Code), u64>,
 ) -> String {
-    let mut page = Page(String::new());
-    page.family("laneway_tasks_total", "counter", "Tasks that ended, by lane and outcome.");
+    let mut text = Exposition(String::new());
+    text.family("laneway_tasks_total", "counter", "Tasks that ended, by lane and outcome.");
     for (label, stats) in stats {
         let lane = escape(label);
         let outcomes = [
@@ -117,66 +117,66 @@ fn render(
             ("lost", stats.lost),
         ];
         for (outcome, count) in outcomes {
-            page.line(format_args!("laneway_tasks_total{{lane=\"{lane}\",outcome=\"{outcome}\"}} {count}\n"));
+            text.line(format_args!("laneway_tasks_total{{lane=\"{lane}\",outcome=\"{outcome}\"}} {count}\n"));
         }
     }
-    gauge(&mut page, now, "laneway_running", "Slots taken.", |now| Some(now.running as f64));
-    gauge(&mut page, now, "laneway_waiting", "Tasks waiting.", |now| Some(now.waiting as f64));
-    gauge(&mut page, now, "laneway_limit", "Slots of each lane.", |now| now.limit.map(f64::from));
-    let oldest = |now: &Now| Some(now.oldest_ms as f64 / 1000.0);
-    gauge(&mut page, now, "laneway_oldest_waiting_seconds", "How long the first in line has waited.", oldest);
-    page.family("laneway_rejected_total", "counter", "Requests that were refused, by lane and code.");
+    gauge(&mut text, now, "laneway_running", "Slots taken.", |now| Some(now.running as f64));
+    gauge(&mut text, now, "laneway_waiting", "Tasks waiting.", |now| Some(now.waiting as f64));
+    gauge(&mut text, now, "laneway_limit", "Slots of each lane.", |now| now.limit.map(f64::from));
+    let oldest = |now: &LabelNumbers| Some(now.oldest_ms as f64 / 1000.0);
+    gauge(&mut text, now, "laneway_oldest_waiting_seconds", "How long the first in line has waited.", oldest);
+    text.family("laneway_rejected_total", "counter", "Requests that were refused, by lane and code.");
     let mut stale = 0;
     for ((label, code), count) in refusals {
         let (lane, code_text) = (escape(label), code.as_str());
-        page.line(format_args!("laneway_rejected_total{{lane=\"{lane}\",code=\"{code_text}\"}} {count}\n"));
+        text.line(format_args!("laneway_rejected_total{{lane=\"{lane}\",code=\"{code_text}\"}} {count}\n"));
         if *code == Code::StaleLease {
             stale += count;
         }
     }
-    page.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
-    page.line(format_args!("laneway_stale_total {stale}\n"));
-    summary(&mut page, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
+    text.family("laneway_stale_total", "counter", "Reports of attempts that had lost their lease.");
+    text.line(format_args!("laneway_stale_total {stale}\n"));
+    summary(&mut text, stats, "laneway_wait_seconds", "From joining the line to each start.", |stats| {
         &stats.wait
     });
-    summary(&mut page, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
-    page.0
+    summary(&mut text, stats, "laneway_run_seconds", "How long attempts took.", |stats| &stats.run);
+    text.0
 }
 
 fn gauge(
-    page: &mut Page,
-    now: &BTreeMap<String, Now>,
+    text: &mut Exposition,
+    now: &BTreeMap<String, LabelNumbers>,
     name: &str,
     help: &str,
-    value: impl Fn(&Now) -> Option<f64>,
+    value: impl Fn(&LabelNumbers) -> Option<f64>,
 ) {
-    page.family(name, "gauge", help);
+    text.family(name, "gauge", help);
     for (label, now) in now {
         if let Some(value) = value(now) {
-            page.line(format_args!("{name}{{lane=\"{}\"}} {value}\n", escape(label)));
+            text.line(format_args!("{name}{{lane=\"{}\"}} {value}\n", escape(label)));
         }
     }
 }
 
 fn summary(
-    page: &mut Page,
+    text: &mut Exposition,
     stats: &[(String, LaneStats)],
     name: &str,
     help: &str,
     of: impl Fn(&LaneStats) -> &Histogram,
 ) {
-    page.family(name, "summary", help);
+    text.family(name, "summary", help);
     for (label, stats) in stats {
         let (lane, histogram) = (escape(label), of(stats));
         for percent in [50, 90, 99] {
             if let Some(length) = histogram.percentile(percent) {
                 let (quantile, secs) = (f64::from(percent) / 100.0, length.0 as f64 / 1000.0);
-                page.line(format_args!("{name}{{lane=\"{lane}\",quantile=\"{quantile}\"}} {secs}\n"));
+                text.line(format_args!("{name}{{lane=\"{lane}\",quantile=\"{quantile}\"}} {secs}\n"));
             }
         }
         let sum = histogram.sum().0 as f64 / 1000.0;
-        page.line(format_args!("{name}_sum{{lane=\"{lane}\"}} {sum}\n"));
-        page.line(format_args!("{name}_count{{lane=\"{lane}\"}} {}\n", histogram.samples()));
+        text.line(format_args!("{name}_sum{{lane=\"{lane}\"}} {sum}\n"));
+        text.line(format_args!("{name}_count{{lane=\"{lane}\"}} {}\n", histogram.samples()));
     }
 }
 

@@ -1,13 +1,13 @@
-//! Traces for an OpenTelemetry collector: a span for each task that is over, with its waits and its attempts inside.
+//! Traces for an OpenTelemetry collector: a span for each ended task, with its waits and its attempts inside.
 //!
-//! The spans are made from what is remembered of the task, so they cost nothing while it lives, and only where a collector
-//! is configured. A task belongs to the trace that its caller named (`traceparent`), else to one of its own, whose id is the
-//! task's. Texts of callers and agents stay here: a span has names, numbers and outcomes.
+//! The exporter makes the spans from the history, so a live task costs nothing. A task belongs to the trace that its caller
+//! named (`traceparent`), else to its own trace, whose id is the task's. A span has names, numbers and outcomes, and no
+//! texts of callers or agents.
 //!
-//! Bounds: [`ENDED_MAX`] tasks may wait to be told of, [`NOTES_MAX`] live tasks have their trace remembered, and
-//! the spans of [`TOGETHER_MAX`] tasks go out together. What is beyond is not traced, and the log says how much that was.
+//! Bounds: [`ENDED_MAX`] ended tasks may wait, a replica of a shared log knows [`OWN_MAX`] live tasks as its own, and the
+//! spans of [`TOGETHER_MAX`] tasks go out together. The log counts the tasks beyond these bounds, which are not traced.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,36 +18,35 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ServerError;
-use crate::service::envelope::Envelope;
-use crate::telemetry::otlp_spans::{Parent, request, spans};
+use crate::telemetry::otlp_spans::{request, spans};
 
-/// How many tasks that are over may wait to be told of.
+/// The most ended tasks that wait for their export.
 const ENDED_MAX: usize = 8192;
-/// Of how many live tasks the trace is remembered.
-const NOTES_MAX: usize = 200_000;
-/// How many tasks' spans are sent together.
+/// The most live tasks of a shared log that a replica knows as its own.
+const OWN_MAX: usize = 200_000;
+/// The most tasks per request.
 const TOGETHER_MAX: usize = 512;
-/// How long they wait for others, once or twice.
+/// How long ended tasks wait for others, once or twice.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long the collector may take.
+/// The timeout of a request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often spans are sent that the collector does not take, and how long to wait before the second time.
+/// The tries of a request, and the pause before the second one.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Where traces go; nowhere, if no collector is configured. Clones are the same.
+/// The way to the collector, if one is configured. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Traces(Option<Arc<Inner>>);
 
 struct Inner {
     ended: mpsc::Sender<TaskId>,
-    notes: Mutex<HashMap<TaskId, Option<Parent>>>,
-    /// Whether other replicas export their own tasks: then this one exports only those that it accepted.
-    is_shared: bool,
-    untold: AtomicU64,
+    /// The live tasks that this replica accepted, where others export their own; `None` without others.
+    own: Option<Mutex<HashSet<TaskId>>>,
+    /// Ended tasks beyond the bound.
+    dropped: AtomicU64,
 }
 
-/// What sends them.
+/// Sends the traces.
 pub(crate) struct Exporter {
     traces: Arc<Inner>,
     ended: mpsc::Receiver<TaskId>,
@@ -56,14 +55,14 @@ pub(crate) struct Exporter {
     handle: Handle,
 }
 
-/// The collector's address: as configured, else as the environment says.
+/// The collector's address: of the configuration, else of the environment.
 pub(crate) fn endpoint(configured: Option<&str>, variable: Option<String>) -> Option<String> {
     let given = configured.map(str::to_owned).or(variable);
     given.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 impl Traces {
-    /// Traces to the collector at this address, and what sends them there.
+    /// Traces to the collector at this address, and their exporter.
     pub(crate) fn to(
         endpoint: &str,
         handle: Handle,
@@ -77,49 +76,48 @@ impl Traces {
         }
         let client = reqwest::Client::builder().timeout(TIMEOUT).build()?;
         let (sender, ended) = mpsc::channel(ENDED_MAX);
-        let inner = Inner { ended: sender, notes: Mutex::default(), is_shared, untold: AtomicU64::new(0) };
+        let own = is_shared.then(Mutex::default);
+        let inner = Inner { ended: sender, own, dropped: AtomicU64::new(0) };
         let traces = Arc::new(inner);
         let exporter = Exporter { traces: Arc::clone(&traces), ended, client, url, handle };
         Ok((Traces(Some(traces)), exporter))
     }
 
-    /// A task was accepted here, in the trace that its caller named.
-    pub(crate) fn accepted(&self, task: TaskId, traceparent: Option<&str>) {
-        if let Some(inner) = &self.0 {
-            inner.note(task, traceparent);
+    /// A task was accepted here.
+    pub(crate) fn accepted(&self, task: TaskId) {
+        if let Some(mut own) = self.0.as_ref().and_then(|inner| inner.own())
+            && own.len() < OWN_MAX
+        {
+            own.insert(task);
         }
     }
 
-    /// A task is over.
+    /// A task has ended.
     pub(crate) fn ended(&self, task: TaskId) {
         if let Some(inner) = &self.0
             && inner.ended.try_send(task).is_err()
         {
-            inner.untold.fetch_add(1, Ordering::Relaxed);
-            inner.notes().remove(&task);
+            inner.dropped.fetch_add(1, Ordering::Relaxed);
+            inner.take_own(task);
         }
     }
 }
 
 impl Inner {
-    fn notes(&self) -> MutexGuard<'_, HashMap<TaskId, Option<Parent>>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn own(&self) -> Option<MutexGuard<'_, HashSet<TaskId>>> {
+        Some(self.own.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, task: TaskId, traceparent: Option<&str>) {
-        let mut notes = self.notes();
-        if notes.len() < NOTES_MAX {
-            notes.insert(task, traceparent.and_then(Parent::parse));
-        }
+    /// Whether this replica exports an ended task. Forgets the task.
+    fn take_own(&self, task: TaskId) -> bool {
+        self.own().is_none_or(|mut own| own.remove(&task))
     }
 }
 
 impl Exporter {
-    /// Sends what has ended until `stop`, and then what is left.
+    /// Sends ended tasks until `stop`, and then the rest.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        self.recall().await;
-        // A task that is over at once may be heard of before whoever asked has noted its trace: nothing is sent that has not
-        // waited from one tick to the next.
+        // A task may end before its submission returns and marks it as this replica's own. So each task waits for a tick.
         let (mut fresh, mut ready) = (Vec::new(), Vec::new());
         let mut ticks = tokio::time::interval(GATHER);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -148,19 +146,6 @@ impl Exporter {
         self.send(ready, 1).await;
     }
 
-    /// Takes up the traces of what was accepted before this server started.
-    async fn recall(&self) {
-        if self.traces.is_shared {
-            return;
-        }
-        for task in self.handle.tasks().await.unwrap_or_default() {
-            let Some(payload) = task.payload else { continue };
-            if let Ok(Some(bytes)) = self.handle.payload(payload).await {
-                self.traces.note(task.id, Envelope::open(&bytes).traceparent.as_deref());
-            }
-        }
-    }
-
     async fn add(&self, task: TaskId, fresh: &mut Vec<(TaskId, TaskRecord)>) {
         if let Ok(Some(mut record)) = self.handle.record(task).await {
             (record.payload, record.result) = (None, None);
@@ -170,21 +155,14 @@ impl Exporter {
 
     /// The spans of tasks in the traces that their callers named.
     fn spans(&self, ready: &[(TaskId, TaskRecord)]) -> Vec<serde_json::Value> {
-        let mut notes = self.traces.notes();
-        let mut made = Vec::new();
-        for (task, record) in ready {
-            let note = notes.remove(task);
-            if note.is_some() || !self.traces.is_shared {
-                made.extend(spans(record, note.flatten()));
-            }
-        }
-        made
+        let own = ready.iter().filter(|(task, _)| self.traces.take_own(*task));
+        own.flat_map(|(_, record)| spans(record)).collect()
     }
 
     async fn send(&self, ready: Vec<(TaskId, TaskRecord)>, tries: u32) {
-        let untold = self.traces.untold.swap(0, Ordering::Relaxed);
-        if untold > 0 {
-            tracing::warn!(tasks = untold, "the collector is slow: these tasks are in no trace");
+        let dropped = self.traces.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            tracing::warn!(tasks = dropped, "the collector is slow: these tasks are in no trace");
         }
         let spans = self.spans(&ready);
         if spans.is_empty() {

@@ -1,13 +1,13 @@
-//! What is remembered of a task as spans of OpenTelemetry, in the JSON encoding of its protocol (OTLP 1).
+//! The history of a task as spans of OpenTelemetry, in the JSON encoding of OTLP 1.
 
 use laneway_core::{End, LaneName, TaskId, Timestamp};
 use laneway_engine::TaskRecord;
 use laneway_protocol::{end_word, source_word};
 use serde_json::{Value, json};
 
-/// The span that asked for a task, in another program.
+/// The span of the caller, in another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parent {
+struct Parent {
     trace: u128,
     span: u64,
     is_sampled: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Parent {
 
 impl Parent {
     /// Reads a `traceparent`: version, trace, span, flags.
-    pub(crate) fn parse(text: &str) -> Option<Parent> {
+    fn parse(text: &str) -> Option<Parent> {
         let mut parts = text.split('-');
         let (_version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let trace = u128::from_str_radix(trace, 16).ok().filter(|trace| *trace != 0)?;
@@ -24,16 +24,17 @@ impl Parent {
     }
 }
 
-/// One span's id: made from the task's, so that a repeated export has the same spans.
+/// The id of a span, derived from the task's, so that a repeated export has the same spans.
 fn span_id(task: TaskId, number: u64) -> String {
-    // An odd factor keeps all numbers apart.
+    // An odd factor gives each number another id.
     let id = (task.0 as u64) ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!("{:016x}", id.max(1))
 }
 
-/// The spans of a task that is over: the whole of it, each wait and each attempt. None, if its caller's trace is not kept.
-pub(crate) fn spans(record: &TaskRecord, parent: Option<Parent>) -> Vec<Value> {
+/// The spans of an ended task: the task, each wait and each attempt. Empty if the caller's trace is not sampled.
+pub(crate) fn spans(record: &TaskRecord) -> Vec<Value> {
     let Some(finished) = &record.finished else { return Vec::new() };
+    let parent = finished.trace.as_deref().and_then(Parent::parse);
     if parent.is_some_and(|parent| !parent.is_sampled) {
         return Vec::new();
     }
@@ -79,7 +80,7 @@ pub(crate) fn spans(record: &TaskRecord, parent: Option<Parent>) -> Vec<Value> {
     spans
 }
 
-/// What is sent to a collector.
+/// The body of a request to the collector.
 pub(crate) fn request(spans: Vec<Value>) -> Value {
     let resource =
         json!([text("service.name", "laneway"), text("service.version", env!("CARGO_PKG_VERSION"))]);
@@ -100,7 +101,7 @@ struct Span<'a> {
     attributes: Value,
 }
 
-/// Inside one program, which is the kind 1; a status of 1 is well, 2 is not.
+/// The kind 1 is internal; the status 1 is success, 2 is an error.
 fn span(span: &Span<'_>) -> Value {
     let nanos = |at: Timestamp| (u128::from(at.0) * 1_000_000).to_string();
     let status = match span.problem {
@@ -131,7 +132,7 @@ fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-/// Numbers of 64 bits are texts in this encoding.
+/// Numbers of 64 bits are strings in this encoding.
 fn number(key: &str, value: u64) -> Value {
     json!({ "key": key, "value": { "intValue": value.to_string() } })
 }

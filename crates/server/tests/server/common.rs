@@ -126,7 +126,7 @@ impl Running {
         (status["running"].as_u64().unwrap(), status["waiting"].as_u64().unwrap())
     }
 
-    /// Waits until so many run and wait.
+    /// Waits until these numbers of tasks run and wait.
     pub async fn until_numbers(&self, numbers: (u64, u64)) {
         let mut events = Events::open(self, "/api/events?lane=global", &[]).await;
         while self.numbers().await != numbers {
@@ -303,7 +303,7 @@ impl Gate {
         tokio::time::timeout(PATIENCE, heard.recv()).await.expect("no run began").unwrap()
     }
 
-    /// Lets so many runs end.
+    /// Lets this number of runs end.
     pub fn let_go(&self, runs: usize) {
         self.state.doors.add_permits(runs);
     }

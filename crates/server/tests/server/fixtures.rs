@@ -1,5 +1,5 @@
 //! The transcripts in `fixtures/`: each request is made of a real server, which must still answer as it is written there.
-//! `UPDATE=1 cargo test -p laneway-server --test server fixtures` records the answers anew.
+//! `UPDATE=1 cargo test -p laneway-server --test server fixtures` records the answers again.
 //!
 //! The SDKs and the client replay the same files from the other side, so that all of them mean the same server.
 
@@ -65,14 +65,14 @@ async fn the_server_answers_as_the_fixtures_say() {
                     std::fs::remove_dir_all(state.path()).unwrap();
                     std::fs::write(state.path(), "").unwrap();
                 }
-                Some(other) => panic!("nobody knows how to bring about: {other}"),
+                Some(other) => panic!("there is no setup named {other}"),
             }
             let told = ask(&server, &mut masks, &exchange["request"]).await;
             if is_recording {
                 exchange["response"] = told;
             } else {
                 let name = format!("{}: {}", file.display(), exchange["name"]);
-                assert_eq!(pretty(&told), pretty(&exchange["response"]), "{name}; UPDATE=1 records it anew");
+                assert_eq!(pretty(&told), pretty(&exchange["response"]), "{name}; UPDATE=1 records it again");
             }
         }
         if is_recording {
@@ -240,7 +240,7 @@ impl Masks {
         text
     }
 
-    /// Remembers a new token, which is told once.
+    /// Remembers a new token, whose secret only this answer holds.
     fn learn(&mut self, body: &Value) {
         if let Some(token) = body["token"].as_str() {
             self.tokens.push(token.to_owned());

@@ -1,4 +1,4 @@
-//! MCP beside the other transports: one limit, one guard, one set of counters. Real MCP clients are in `tests/mcp`.
+//! MCP next to the other transports: one limit, one guard, one set of counters. Real MCP clients are in `tests/mcp`.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn a_limit_that_sse_and_a_socket_have_filled_refuses_a_call_with_the_same_
     while !heard(&mut socket).await.contains("\"started\"") {}
 
     let refused = server.post("/api/agents/coder/chat", json!({"message": "3", "session": "c"})).await.json();
-    // Nonsense is told before it is looked whether there is room.
+    // A malformed request is refused before the check for room.
     let nonsense =
         call(&server, "chat_with_agent", json!({"agent_name": "coder", "message": " "}), &[]).await;
     assert_eq!(nonsense["structuredContent"]["code"], "INVALID");
@@ -164,10 +164,10 @@ async fn what_is_no_call_is_refused_as_json_and_an_argument_that_does_not_fit_is
     let accept = [("accept", "application/json, text/event-stream")];
     let no_session = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
     let samples = [
-        (json!([no_session]), &[][..], 400, json!(null), -32600, "batches are not taken"),
+        (json!([no_session]), &[][..], 400, json!(null), -32600, "takes no batches"),
         (json!("hello"), &[], 400, json!(null), -32600, "is an object"),
         (no_session.clone(), &[], 400, json!(7), -32600, "Session"),
-        (no_session, &[("mcp-session-id", "nobody's")], 404, json!(7), -32600, "Session not found"),
+        (no_session, &[("mcp-session-id", "unknown")], 404, json!(7), -32600, "Session not found"),
     ];
     for (body, headers, status, id, code, why) in samples {
         let answer = server.send_with("POST", "/mcp", body.clone(), &[&accept, headers].concat()).await;

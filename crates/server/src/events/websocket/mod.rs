@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::events::sse::access_checks;
-use crate::events::stream::{EventStream, StreamEvent, everywhere};
+use crate::events::stream::{EventStream, StreamEvent, of_all_replicas};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{Query, decode};
@@ -32,15 +32,15 @@ const SILENT_MAX: Duration = Duration::from_secs(60);
 /// How long sending a frame may take.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The reason for closing a socket whose token was removed, or that was opened when no token was needed.
-const NO_ACCESS: &str = "what this socket was opened with does not hold any more: open another with a token";
+const NO_ACCESS: &str = "the access of this socket has ended: open another socket with a token";
 
-/// A WebSocket for all events, or those that match, and for runs of the client's own.
+/// A WebSocket for events that match, and for runs of the client's own.
 #[utoipa::path(
     get, path = "/api/ws", tag = "events", params(EventsQuery),
-    responses((status = 101, description = "frames are {event, data, id?}: a ClientEvent and its id", body = ClientEvent))
+    responses((status = 101, description = "Each frame is {event, data, id?}: a ClientEvent and its id.", body = ClientEvent))
 )]
 pub(crate) async fn upgrade(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Query(query): Query<EventsQuery>,
     options: RequestOptions,
@@ -54,11 +54,11 @@ pub(crate) async fn upgrade(
     })?;
     let traceparent = options.traceparent;
     let since = query.last_event_id.as_deref().map_or(Since::Now, |last| app.handle.hub().since(last));
-    let most = app.limits().body_bytes_max;
+    let most = app.config.load().server.body_bytes_max as usize;
     let upgrade = upgrade.max_message_size(most).max_frame_size(most);
     let connection = app.connections.token();
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let subscription = app.handle.hub().subscribe(everywhere(Filter::default()), since);
+        let subscription = app.handle.hub().subscribe(of_all_replicas(Filter::default()), since);
         let stream = EventStream::new(Arc::clone(&app), subscription);
         let mut client = Client {
             app,
@@ -81,9 +81,9 @@ struct Client {
     caller: Caller,
     socket: WebSocket,
     subscriptions: Vec<Filter>,
-    /// The client has not subscribed to anything itself.
+    /// The client has not sent a `subscribe` frame.
     is_first: bool,
-    /// The client's own runs: cancelled with the socket, unless it detached them.
+    /// The client's own runs. They are cancelled with the socket, unless they are detached.
     runs: HashMap<TaskId, Run>,
     traceparent: Option<String>,
     has_access: bool,
@@ -91,16 +91,16 @@ struct Client {
 
 /// A run of the client's own.
 struct Run {
-    /// `None`: the run is detached from the socket.
+    /// `None` if the run is detached.
     _hold: Option<TaskHandle>,
     /// The id of the frame that asked for it.
     reference: Option<String>,
-    /// An earlier request under the same key had submitted it.
+    /// An earlier request with the same key submitted it.
     replayed: bool,
 }
 
 impl Run {
-    /// Adds to an event of the run which frame asked for it.
+    /// Adds the id of the frame to an event of the run.
     fn mark(&self, data: &mut Value) {
         if let Some(reference) = &self.reference {
             data["request_id"] = reference.as_str().into();
@@ -111,14 +111,14 @@ impl Run {
     }
 }
 
-/// What a client sends.
+/// A frame of a client.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frame {
     event: String,
     #[serde(default)]
     data: Value,
-    /// The server adds it to each answer to this frame.
+    /// The server repeats it in each answer to this frame.
     #[serde(default)]
     id: Option<String>,
 }
@@ -171,7 +171,7 @@ impl Client {
         self.close(close_code::AWAY, "the server is shutting down").await;
     }
 
-    /// Sends for each run of the client that has not ended what becomes of it.
+    /// Sends an error for each run of the client that has not ended.
     async fn send_unfinished(&mut self) {
         for (task, run) in std::mem::take(&mut self.runs) {
             let refusal = self.app.unfinished(task, Error::Closed);
@@ -184,17 +184,17 @@ impl Client {
     }
 
     fn check_access(&mut self) {
-        self.has_access = self.app.is_welcome(self.caller.token.as_deref());
+        self.has_access = self.app.has_access(self.caller.token.as_deref());
     }
 
-    /// Admits a frame as the server admits a request: if the token is still valid, and within its limits.
+    /// Admits a frame under the rules of a request: the token must be valid and within its limits.
     fn admit(&mut self, bytes: usize) -> ApiResult<()> {
         self.check_access();
         if !self.has_access {
             return Err(ApiError::new(Code::Unauthorized, NO_ACCESS));
         }
         let Some(token) = &self.caller.token else { return Ok(()) };
-        self.app.callers.count(token, bytes as u64, self.app.now(), &self.app.limits())
+        self.app.callers.count(token, bytes as u64, self.app.now(), &self.app.config().server)
     }
 
     async fn close(&mut self, code: u16, reason: &'static str) {

@@ -1,4 +1,4 @@
-//! What a client asks for on a WebSocket.
+//! Requests of a client on a WebSocket.
 
 use laneway_protocol::{ChatRequest, Code, EventName, Scope};
 use serde::Serialize;
@@ -13,25 +13,18 @@ use crate::service::request_options::RequestOptions;
 use crate::service::send_message::{send_message, steer_session};
 use crate::service::tasks;
 
-/// How many runs one socket may have at once.
+/// The most runs of one socket at once.
 const RUNS_MAX: usize = 256;
-/// How many subscriptions one socket may have.
+/// The most subscriptions of one socket.
 const SUBSCRIPTIONS_MAX: usize = 64;
 
-/// The event that answers a frame, if there is one.
+/// The event that answers a frame, if any.
 pub(super) type Answer = Option<(EventName, Value)>;
 
 impl Client {
-    fn check(&self, scope: Scope) -> ApiResult<()> {
-        if self.caller.may(scope) {
-            return Ok(());
-        }
-        Err(ApiError::forbidden(format!("this needs a token with the scope {}", scope.as_str())))
-    }
-
     /// Asks an agent, as `POST /api/agents/{agent}/chat` does.
     pub(super) async fn submit(&mut self, mut data: Value, reference: Option<String>) -> ApiResult<Answer> {
-        self.check(Scope::Submit)?;
+        self.caller.check(Scope::Submit)?;
         if self.runs.len() >= RUNS_MAX {
             let detail = format!("a socket has at most {RUNS_MAX} runs at once");
             return Err(ApiError::new(Code::RateLimited, detail));
@@ -58,7 +51,7 @@ impl Client {
         self.runs.insert(id, Run { _hold: hold, reference, replayed: joined });
         if joined {
             let mut stream = replay(&self.app, id).await?;
-            while let Some(event) = stream.next_of_story().await {
+            while let Some(event) = stream.next_past().await {
                 if !self.pass_on(event).await {
                     break;
                 }
@@ -69,7 +62,7 @@ impl Client {
 
     /// Sends a message to a session.
     pub(super) async fn message(&mut self, mut data: Value) -> ApiResult<Answer> {
-        self.check(Scope::Submit)?;
+        self.caller.check(Scope::Submit)?;
         let key = take_text(object(&mut data)?, "session");
         let key = key.ok_or_else(|| ApiError::invalid("data.session must be the key of a session"))?;
         let request = decode(data.to_string().as_bytes())?;
@@ -77,7 +70,7 @@ impl Client {
     }
 
     pub(super) async fn steer(&mut self, data: Value) -> ApiResult<Answer> {
-        self.check(Scope::Submit)?;
+        self.caller.check(Scope::Submit)?;
         let (Some(key), Some(text)) = (text(&data, "session"), text(&data, "text")) else {
             return Err(ApiError::invalid("data must hold session and text"));
         };
@@ -86,7 +79,7 @@ impl Client {
     }
 
     pub(super) async fn cancel(&mut self, data: Value) -> ApiResult<Answer> {
-        self.check(Scope::Submit)?;
+        self.caller.check(Scope::Submit)?;
         let task = task_id(text(&data, "task_id").unwrap_or_default())?;
         if !self.runs.contains_key(&task) {
             tasks::check_owner(&self.app, &self.caller, task).await?;
@@ -96,7 +89,7 @@ impl Client {
     }
 
     pub(super) fn subscribe(&mut self, data: Value) -> ApiResult<Answer> {
-        self.check(Scope::Read)?;
+        self.caller.check(Scope::Read)?;
         let filter = filter(text(&data, "lane"), text(&data, "session"), text(&data, "task"))?;
         if std::mem::take(&mut self.is_first) {
             self.subscriptions.clear();

@@ -1,4 +1,4 @@
-//! The events of everything, or of what matches, over SSE.
+//! Events over SSE.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use laneway_protocol::ClientEvent;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::events::stream::{EventStream, everywhere};
+use crate::app::Shared;
+use crate::events::stream::{EventStream, of_all_replicas};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::{LAST_EVENT_ID, Query, header_text, task_id};
 use crate::service::parse;
@@ -22,11 +22,11 @@ use crate::service::parse;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Only of this lane, and of tasks that name it.
+    /// Events of this lane and of tasks that name it.
     pub(crate) lane: Option<String>,
-    /// Only of this session.
+    /// Events of this session.
     pub(crate) session: Option<String>,
-    /// Only of this task.
+    /// Events of this task.
     pub(crate) task: Option<String>,
     /// The same as the header `Last-Event-ID`, for clients that cannot set one.
     pub(crate) last_event_id: Option<String>,
@@ -57,17 +57,18 @@ pub(crate) fn filter(lane: Option<&str>, session: Option<&str>, task: Option<&st
 /// All events, or those that match. Resumes after `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/api/events", tag = "events",
-    params(EventsQuery, ("last-event-id" = Option<String>, Header, description = "goes on after this")),
+    params(EventsQuery, ("last-event-id" = Option<String>, Header, description = "resumes after this event")),
     responses((status = 200, body = ClientEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
     let filter = query.filter()?;
     let last = header_text(&headers, &LAST_EVENT_ID)?.or(query.last_event_id.as_deref());
     let hub = app.handle.hub();
-    let subscription = hub.subscribe(everywhere(filter), last.map_or(Since::Now, |last| hub.since(last)));
+    let subscription =
+        hub.subscribe(of_all_replicas(filter), last.map_or(Since::Now, |last| hub.since(last)));
     Ok(EventStream::new(Arc::clone(&app), subscription).into_response())
 }

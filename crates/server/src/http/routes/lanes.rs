@@ -1,21 +1,20 @@
-//! Lanes: look at them, set them, pause, resume, drain, clear.
+//! Lanes: list, change, pause, resume, drain, clear.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Histogram, LaneName, LaneStats, LaneView, Pattern, Settings};
+use laneway_core::{Histogram, LaneName, LaneStats, LaneView, Pattern, Scheduler, Settings};
 use laneway_protocol::{CancelManyAnswer, LaneCounters, LaneNumbers, Page, Percentiles};
 use serde_json::{Value, json};
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
+use crate::app::Shared;
 use crate::events::encode::alert_word;
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query};
-use crate::http::routes::tasks::{PageQuery, page_size};
+use crate::http::paging::{PageQuery, page_size};
 use crate::service::parse;
 
 fn counters(stats: &LaneStats) -> LaneCounters {
@@ -36,13 +35,13 @@ fn percentiles(histogram: &Histogram) -> Percentiles {
     Percentiles { count: histogram.samples(), p50_ms: at(50), p90_ms: at(90), p99_ms: at(99) }
 }
 
-/// Every setting by name, as `PATCH` takes them.
+/// Every setting by name, in the form that `PATCH` takes.
 fn settings(settings: &Settings) -> BTreeMap<String, Value> {
     let texts = laneway_config::setting_texts(settings).into_iter();
     texts.map(|(key, text)| (key.to_owned(), plain(text))).collect()
 }
 
-/// A number as a number, a truth as a truth, durations and words as text.
+/// Numbers and booleans as such, durations and words as text.
 fn plain(text: String) -> Value {
     match text.parse::<u64>() {
         Ok(number) => number.into(),
@@ -56,55 +55,49 @@ fn plain(text: String) -> Value {
 
 fn numbers(view: &LaneView<'_>) -> LaneNumbers {
     LaneNumbers {
-        lane: view.name.to_string(),
         label: view.label.to_owned(),
         running: view.running,
         waiting: view.waiting,
         retrying: view.retrying,
-        max_concurrency: view.settings.max_concurrency,
-        max_queued: view.settings.max_queued,
         paused: view.gate.paused,
         draining: view.gate.draining,
         alert: view.alert.map(|level| alert_word(level).to_owned()),
-        settings: settings(view.settings),
-        counters: counters(view.stats),
-        wait: percentiles(&view.stats.wait),
-        run: percentiles(&view.stats.run),
+        ..idle(view.name.to_string(), view.settings, view.stats)
     }
 }
 
-/// A lane that does not exist now, as it would be.
-fn empty(lanes: &laneway_core::Scheduler, name: &LaneName) -> LaneNumbers {
-    let settled = lanes.settings_for(name);
-    let stats = lanes.stats().find(|(label, _)| *label == name.as_str()).map(|(_, stats)| stats.clone());
-    let stats = stats.unwrap_or_default();
+/// A lane in which nothing runs or waits.
+fn idle(lane: String, settings: &Settings, stats: &LaneStats) -> LaneNumbers {
     LaneNumbers {
-        lane: name.to_string(),
-        label: name.to_string(),
+        label: lane.clone(),
+        lane,
         running: 0,
         waiting: 0,
         retrying: 0,
-        max_concurrency: settled.max_concurrency,
-        max_queued: settled.max_queued,
+        max_concurrency: settings.max_concurrency,
+        max_queued: settings.max_queued,
         paused: false,
         draining: false,
         alert: None,
-        settings: settings(&settled),
-        counters: counters(&stats),
+        settings: self::settings(settings),
+        counters: counters(stats),
         wait: percentiles(&stats.wait),
         run: percentiles(&stats.run),
     }
 }
 
-/// The lanes in which something is or of which something is to be remembered, and those that are configured, by name.
+/// A lane that does not exist, as it would be.
+fn absent(lanes: &Scheduler, name: &LaneName) -> LaneNumbers {
+    let stats = lanes.stats().find(|(label, _)| *label == name.as_str()).map(|(_, stats)| stats.clone());
+    idle(name.to_string(), &lanes.settings_for(name), &stats.unwrap_or_default())
+}
+
+/// All lanes that have tasks, a memory or settings, by name.
 #[utoipa::path(
     get, path = "/api/lanes", tag = "lanes", params(PageQuery),
     responses((status = 200, body = Page<LaneNumbers>))
 )]
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Query(query): Query<PageQuery>,
-) -> ApiResult<Json<Page<LaneNumbers>>> {
+pub(crate) async fn list(State(app): Shared, Query(query): Query<PageQuery>) -> ApiJson<Page<LaneNumbers>> {
     let max = page_size(query.limit)?;
     let after = query.cursor;
     let config = app.config();
@@ -114,7 +107,7 @@ pub(crate) async fn list(
         .filter(|lane| lane.lanes.is_exact())
         .filter_map(|lane| LaneName::new(lane.lanes.as_str()).ok())
         .collect();
-    let look = move |lanes: &laneway_core::Scheduler| {
+    let look = move |lanes: &Scheduler| {
         let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
         let mut found: BTreeMap<String, LaneNumbers> = BTreeMap::new();
         for view in lanes.lanes().iter().filter(|view| is_after(view.name.as_str())).take(max + 1) {
@@ -122,7 +115,7 @@ pub(crate) async fn list(
         }
         for name in declared.iter().filter(|name| is_after(name.as_str())) {
             if !found.contains_key(name.as_str()) && lanes.lane(name).is_none() {
-                found.insert(name.to_string(), empty(lanes, name));
+                found.insert(name.to_string(), absent(lanes, name));
             }
         }
         found
@@ -134,50 +127,46 @@ pub(crate) async fn list(
     Ok(Json(Page { items, next_cursor }))
 }
 
-/// A lane, whether it exists now or not.
+/// A lane. A lane without tasks is answered as well.
 #[utoipa::path(
     get, path = "/api/lanes/{lane}", tag = "lanes", params(("lane" = String, Path)),
     responses((status = 200, body = LaneNumbers))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> ApiResult<Json<LaneNumbers>> {
+pub(crate) async fn get(State(app): Shared, Path(name): Path<String>) -> ApiJson<LaneNumbers> {
     let name = LaneName::new(name).map_err(|_| ApiError::not_found("lane"))?;
-    let look = move |lanes: &laneway_core::Scheduler| match lanes.lane(&name) {
+    let look = move |lanes: &Scheduler| match lanes.lane(&name) {
         Some(view) => numbers(&view),
-        None => empty(lanes, &name),
+        None => absent(lanes, &name),
     };
     Ok(Json(app.handle.read(look).await?))
 }
 
-/// Changes settings of a lane or of a pattern of lanes. What is left out stays.
+/// Changes settings of a lane or of a pattern of lanes. Settings that the body leaves out stay.
 #[utoipa::path(
     patch, path = "/api/lanes/{lane}", tag = "lanes", params(("lane" = String, Path)),
     request_body = std::collections::HashMap<String, Value>,
     responses((status = 200, body = LaneNumbers))
 )]
 pub(crate) async fn change(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(name): Path<String>,
     Body(changes): Body<BTreeMap<String, Value>>,
-) -> ApiResult<Json<LaneNumbers>> {
+) -> ApiJson<LaneNumbers> {
     if changes.is_empty() {
-        return Err(ApiError::invalid("say what to change, by the names of settings"));
+        return Err(ApiError::invalid("the body must name at least one setting"));
     }
     let pattern = Pattern::new(&name).map_err(|error| ApiError::invalid(format!("lane: {error}")))?;
     let key_of = |key: &str| Arc::from(key.strip_suffix("_ms").unwrap_or(key));
     let settings = flatten(&changes)?.into_iter().map(|(key, value)| (key_of(&key), value.into())).collect();
     app.handle.change_settings(pattern.clone(), settings).await?;
-    app.overrides.add(pattern.clone());
+    app.overrides.lock().insert(pattern.clone());
     let keys: Vec<&String> = changes.keys().collect();
-    app.record(&caller, AuditRecord::new("lane", "configure", pattern.as_str(), json!({ "settings": keys })))
-        .await?;
+    app.record(&caller, ("lane", "configure"), pattern.as_str(), json!({ "settings": keys })).await?;
     match LaneName::new(name.replace('*', "x")) {
         Ok(sample) if !pattern.is_exact() => {
-            let look = move |lanes: &laneway_core::Scheduler| {
-                let mut numbers = empty(lanes, &sample);
+            let look = move |lanes: &Scheduler| {
+                let mut numbers = absent(lanes, &sample);
                 (numbers.lane, numbers.label) = (pattern.to_string(), pattern.to_string());
                 numbers
             };
@@ -208,28 +197,25 @@ fn text(value: &Value) -> ApiResult<String> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(ApiError::invalid("a setting is a text, a number or a truth")),
+        _ => Err(ApiError::invalid("a setting is a string, a number or a boolean")),
     }
 }
 
-/// Which patterns were set over the API here since the configuration was read.
+/// The patterns that were changed through the API since the configuration was last read.
 #[derive(Default)]
-pub(crate) struct Overrides(std::sync::Mutex<BTreeSet<Pattern>>);
+pub(crate) struct Overrides(Mutex<BTreeSet<Pattern>>);
 
 impl Overrides {
-    fn add(&self, pattern: Pattern) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(pattern);
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Pattern>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The patterns that were set over the API.
     pub(crate) fn patterns(&self) -> Vec<String> {
-        let known = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        known.iter().map(|pattern| pattern.to_string()).collect()
+        self.lock().iter().map(|pattern| pattern.to_string()).collect()
     }
 
-    /// A new configuration takes their place.
-    pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
     }
 }
 
@@ -241,20 +227,20 @@ macro_rules! gate {
             responses((status = 200, body = LaneNumbers))
         )]
         pub(crate) async fn $name(
-            State(app): State<Arc<App>>,
+            State(app): Shared,
             caller: Caller,
             Path(name): Path<String>,
-        ) -> ApiResult<Json<LaneNumbers>> {
+        ) -> ApiJson<LaneNumbers> {
             let lane = parse::lane(&name)?;
             app.handle.$name(lane.clone()).await?;
-            app.record(&caller, AuditRecord::new("lane", stringify!($name), lane.as_str(), json!({}))).await?;
+            app.record(&caller, ("lane", stringify!($name)), lane.as_str(), json!({})).await?;
             get(State(app), Path(name)).await
         }
     };
 }
 
 gate!(
-    /// Grants nothing in a lane until it is resumed.
+    /// Starts no task in a lane until it is resumed.
     pause, "/api/lanes/{lane}/pause"
 );
 gate!(
@@ -262,23 +248,22 @@ gate!(
     resume, "/api/lanes/{lane}/resume"
 );
 gate!(
-    /// Refuses new work in a lane; what was accepted still runs.
+    /// Refuses new tasks in a lane. Accepted tasks still run.
     drain, "/api/lanes/{lane}/drain"
 );
 
-/// Empties the line of a lane, touching nothing that runs.
+/// Cancels the tasks that wait in a lane. Running tasks continue.
 #[utoipa::path(
     post, path = "/api/lanes/{lane}/clear", tag = "lanes", params(("lane" = String, Path)),
     responses((status = 200, body = CancelManyAnswer))
 )]
 pub(crate) async fn clear(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(name): Path<String>,
-) -> ApiResult<Json<CancelManyAnswer>> {
+) -> ApiJson<CancelManyAnswer> {
     let lane = parse::lane(&name)?;
     let cancelled = app.handle.clear(lane.clone()).await? as u64;
-    app.record(&caller, AuditRecord::new("lane", "clear", lane.as_str(), json!({ "cancelled": cancelled })))
-        .await?;
+    app.record(&caller, ("lane", "clear"), lane.as_str(), json!({ "cancelled": cancelled })).await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }

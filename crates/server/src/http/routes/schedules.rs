@@ -1,32 +1,29 @@
 //! Schedules over HTTP.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use laneway_config::{CatchUp, Schedule};
+use laneway_core::{LaneName, Name};
 use laneway_protocol::{At, Code, NewSchedule, Page, ScheduleChange, ScheduleRun, ScheduleView};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query};
-use crate::http::routes::tasks::{PAGE, bad_cursor, page_size};
+use crate::http::paging::{PAGE_MAX, PageQuery};
 use crate::schedules::cron::{Times, millis};
-use crate::schedules::notes::{self, Made};
-use crate::schedules::{MADE_MAX, fire_now};
+use crate::schedules::{CREATED_MAX, fire_now, notes};
 use crate::service::ask_agent::agent_named;
 use crate::service::parse;
 
-/// All schedules with messages of this length, and their firings, fit into the notes of the log.
+/// All schedules with messages of this length, and their firings, fit into the notes of a log.
 const MESSAGE_BYTES_MAX: usize = 32 * 1024;
-/// How often a change is tried again after a concurrent one.
+/// How often a change is repeated after a concurrent one.
 const CHANGE_TRIES: usize = 10;
 /// How many of the next firings are shown.
 const NEXT_SHOWN: usize = 3;
@@ -36,25 +33,20 @@ const NEXT_SHOWN: usize = 3;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SchedulePage {
-    /// How many at most. Default 500, at most 500.
+    /// The largest number of items on the page. Default 500, at most 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// Where the page before ended.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// A browser's way to show its token.
+    /// A browser sends its token here.
     #[param(ignore)]
     access_token: Option<String>,
 }
 
 impl SchedulePage {
-    /// The page, and where it ended if more follow.
-    fn page_of<T>(self, all: Vec<T>) -> ApiResult<(Vec<T>, Option<String>)> {
-        let max = page_size(Some(self.limit.unwrap_or(PAGE.1)))?;
-        let skip = self.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
-        let (skip, count) = (skip.unwrap_or(0), all.len());
-        let items: Vec<T> = all.into_iter().skip(skip).take(max).collect();
-        let next = skip + items.len();
-        Ok((items, (next < count).then(|| next.to_string())))
+    fn cut<T>(self, all: Vec<T>) -> ApiResult<(Vec<T>, Option<String>)> {
+        let SchedulePage { limit, cursor, access_token } = self;
+        PageQuery { limit: limit.or(Some(PAGE_MAX)), cursor, access_token }.cut(all)
     }
 }
 
@@ -93,49 +85,52 @@ async fn find(app: &App, name: &str) -> ApiResult<(Schedule, &'static str)> {
         .ok_or_else(|| ApiError::not_found("schedule"))
 }
 
-/// How a schedule stands.
-async fn shown(app: &App, name: &str) -> ApiResult<Json<ScheduleView>> {
+async fn found_view(app: &App, name: &str) -> ApiJson<ScheduleView> {
     let (schedule, origin) = find(app, name).await?;
     let last_run = notes::newest(&app.handle, vec![schedule.name.clone()]).await?.pop().flatten();
     Ok(Json(view(&schedule, origin, last_run)))
 }
 
-fn catch_up(word: Option<&str>) -> ApiResult<Option<bool>> {
+fn catch_up(word: &str) -> ApiResult<CatchUp> {
     match word {
-        None => Ok(None),
-        Some("skip") => Ok(Some(false)),
-        Some("one") => Ok(Some(true)),
-        Some(_) => Err(ApiError::invalid("catch_up must be skip or one")),
+        "skip" => Ok(CatchUp::Skip),
+        "one" => Ok(CatchUp::One),
+        _ => Err(ApiError::invalid("catch_up must be skip or one")),
     }
 }
 
-fn check(app: &App, made: &Made) -> ApiResult<()> {
-    Times::read(&made.cron, &made.timezone).map_err(|error| ApiError::invalid(error.to_string()))?;
-    agent_named(app, &made.agent).map_err(|_| ApiError::invalid("agent must be the name of an agent"))?;
-    if made.message.trim().is_empty() {
+fn agent_name(app: &App, name: &str) -> ApiResult<Name> {
+    let agent =
+        agent_named(app, name).map_err(|_| ApiError::invalid("agent must be the name of an agent"))?;
+    Ok(agent.name)
+}
+
+fn check(schedule: &Schedule) -> ApiResult<()> {
+    Times::read(&schedule.cron, &schedule.timezone).map_err(|error| ApiError::invalid(error.to_string()))?;
+    if schedule.message.trim().is_empty() {
         return Err(ApiError::invalid("message must not be empty"));
     }
-    if made.message.len() > MESSAGE_BYTES_MAX {
+    if schedule.message.len() > MESSAGE_BYTES_MAX {
         let detail = format!("message must have at most {MESSAGE_BYTES_MAX} bytes");
         return Err(ApiError::new(Code::TooLarge, detail));
     }
-    if let Some(session) = &made.session {
+    if let Some(session) = &schedule.session {
         if session.is_empty() {
             return Err(ApiError::invalid("session must not be empty"));
         }
-        let lane = laneway_core::LaneName::session(session);
+        let lane = LaneName::session(session);
         lane.map_err(|error| ApiError::invalid(format!("session: {error}")))?;
     }
     Ok(())
 }
 
-/// A concurrent request, here or at another replica, was faster.
-fn is_taken() -> ApiError {
+fn name_taken() -> ApiError {
     ApiError::invalid("there is a schedule of that name already").status(StatusCode::CONFLICT)
 }
 
-fn has_changed() -> ApiError {
-    ApiError::invalid("somebody else has changed it meanwhile; look again").status(StatusCode::CONFLICT)
+fn changed_meanwhile() -> ApiError {
+    ApiError::invalid("another caller has changed the schedule meanwhile; read it again")
+        .status(StatusCode::CONFLICT)
 }
 
 /// All schedules, by name.
@@ -144,11 +139,11 @@ fn has_changed() -> ApiError {
     responses((status = 200, body = Page<ScheduleView>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Query(query): Query<SchedulePage>,
-) -> ApiResult<Json<Page<ScheduleView>>> {
+) -> ApiJson<Page<ScheduleView>> {
     let all = notes::all(&app.handle, &app.config()).await?;
-    let (some, next_cursor) = query.page_of(all)?;
+    let (some, next_cursor) = query.cut(all)?;
     let names = some.iter().map(|(schedule, _)| schedule.name.clone()).collect();
     let newest = notes::newest(&app.handle, names).await?;
     let items =
@@ -156,55 +151,56 @@ pub(crate) async fn list(
     Ok(Json(Page { items: items.collect(), next_cursor }))
 }
 
-/// Makes a schedule.
+/// Creates a schedule.
 #[utoipa::path(
     post, path = "/api/schedules", tag = "schedules", request_body = NewSchedule,
     responses((status = 201, body = ScheduleView))
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Body(new): Body<NewSchedule>,
 ) -> ApiResult<(StatusCode, Json<ScheduleView>)> {
-    let name = parse::name("name", new.name)?.to_string();
-    let made = Made {
+    let schedule = Schedule {
+        name: parse::name("name", new.name)?,
         cron: new.cron,
         timezone: new.timezone.unwrap_or_else(|| "UTC".to_owned()),
-        agent: new.agent,
+        agent: agent_name(&app, &new.agent)?,
         message: new.message,
         session: new.session,
         enabled: new.enabled.unwrap_or(true),
-        catch_up_one: catch_up(new.catch_up.as_deref())?.unwrap_or(false),
+        catch_up: new.catch_up.as_deref().map_or(Ok(CatchUp::Skip), catch_up)?,
     };
-    check(&app, &made)?;
+    check(&schedule)?;
+    let name = schedule.name.to_string();
     if find(&app, &name).await.is_ok() {
-        return Err(is_taken());
+        return Err(name_taken());
     }
-    if notes::made_count(&app.handle).await? >= MADE_MAX {
-        return Err(ApiError::invalid(format!("there can be {MADE_MAX} schedules at most")));
+    if notes::created_count(&app.handle).await? >= CREATED_MAX {
+        return Err(ApiError::invalid(format!("there can be {CREATED_MAX} schedules at most")));
     }
-    let details = json!({ "cron": &made.cron, "agent": &made.agent });
-    // A firing that was under way when one of this name was taken away may have been written after that.
-    let mut changes = notes::forgotten(&app.handle, &name).await?;
-    changes.push(notes::made(&name, Some(&made)));
-    if !notes::change(&app.handle, vec![notes::made(&name, None)], changes).await? {
-        return Err(is_taken());
+    let details = json!({ "cron": &schedule.cron, "agent": &schedule.agent });
+    // The last firing of a removed schedule of this name may have been written after the removal.
+    let mut changes = notes::without_runs(&app.handle, &name).await?;
+    changes.push(notes::created(&name, Some(&schedule)));
+    if !notes::change(&app.handle, vec![notes::created(&name, None)], changes).await? {
+        return Err(name_taken());
     }
-    app.record(&caller, AuditRecord::new("schedule", "create_schedule", &name, details)).await?;
-    Ok((StatusCode::CREATED, shown(&app, &name).await?))
+    app.record(&caller, ("schedule", "create_schedule"), &name, details).await?;
+    Ok((StatusCode::CREATED, found_view(&app, &name).await?))
 }
 
-/// Changes a schedule. One of the configuration file can only be switched on and off.
+/// Changes a schedule. A schedule of the configuration file can only be enabled and disabled.
 #[utoipa::path(
     patch, path = "/api/schedules/{name}", tag = "schedules", params(("name" = String, Path)),
     request_body = ScheduleChange, responses((status = 200, body = ScheduleView))
 )]
 pub(crate) async fn change(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(name): Path<String>,
     Body(change): Body<ScheduleChange>,
-) -> ApiResult<Json<ScheduleView>> {
+) -> ApiJson<ScheduleView> {
     let enabled = change.enabled;
     let mut is_done = false;
     for _ in 0..CHANGE_TRIES {
@@ -214,73 +210,67 @@ pub(crate) async fn change(
         }
     }
     if !is_done {
-        return Err(has_changed());
+        return Err(changed_meanwhile());
     }
-    app.record(
-        &caller,
-        AuditRecord::new("schedule", "change_schedule", &name, json!({ "enabled": enabled })),
-    )
-    .await?;
-    shown(&app, &name).await
+    app.record(&caller, ("schedule", "change_schedule"), &name, json!({ "enabled": enabled })).await?;
+    found_view(&app, &name).await
 }
 
-/// Changes a schedule as it is now; `false`: a concurrent change was faster.
+/// Changes a schedule; `false`: a concurrent change was faster.
 async fn try_change(app: &App, name: &str, change: ScheduleChange) -> ApiResult<bool> {
     let (schedule, origin) = find(app, name).await?;
     let ScheduleChange { cron, timezone, agent, message, session, enabled, catch_up: word } = change;
-    let catch_up_one = catch_up(word.as_deref())?;
     let (mut expected, mut changes) = (vec![], vec![]);
     if enabled == Some(true) && !schedule.enabled {
-        // What it would have done while it was off is not made up for.
+        // Moments that passed while the schedule was disabled do not fire later.
         changes.push(notes::last(name, Some(millis(Timestamp::now()))));
     }
     if origin == "file" {
         let others = [&cron, &timezone, &agent, &message, &session, &word];
         if others.iter().any(|other| other.is_some()) {
             return Err(ApiError::invalid(
-                "it comes from the configuration file; here it can only be switched",
+                "the schedule is in the configuration file; the API can only enable and disable it",
             ));
         }
         changes.extend(enabled.map(|enabled| notes::switched(name, enabled)));
     } else {
-        let before = Made::from(schedule);
-        let made = before.clone();
-        let made = Made {
-            cron: cron.unwrap_or(made.cron),
-            timezone: timezone.unwrap_or(made.timezone),
-            agent: agent.unwrap_or(made.agent),
-            message: message.unwrap_or(made.message),
-            session: session.or(made.session),
-            enabled: enabled.unwrap_or(made.enabled),
-            catch_up_one: catch_up_one.unwrap_or(made.catch_up_one),
+        expected.push(notes::created(name, Some(&schedule)));
+        let schedule = Schedule {
+            name: schedule.name,
+            cron: cron.unwrap_or(schedule.cron),
+            timezone: timezone.unwrap_or(schedule.timezone),
+            agent: agent_name(app, agent.as_deref().unwrap_or(schedule.agent.as_str()))?,
+            message: message.unwrap_or(schedule.message),
+            session: session.or(schedule.session),
+            enabled: enabled.unwrap_or(schedule.enabled),
+            catch_up: word.as_deref().map_or(Ok(schedule.catch_up), catch_up)?,
         };
-        check(app, &made)?;
-        expected.push(notes::made(name, Some(&before)));
-        changes.push(notes::made(name, Some(&made)));
+        check(&schedule)?;
+        changes.push(notes::created(name, Some(&schedule)));
     }
     notes::change(&app.handle, expected, changes).await
 }
 
-/// Takes a schedule away.
+/// Removes a schedule.
 #[utoipa::path(
     delete, path = "/api/schedules/{name}", tag = "schedules", params(("name" = String, Path)),
-    responses((status = 204, description = "it is gone"))
+    responses((status = 204, description = "The schedule is removed."))
 )]
 pub(crate) async fn remove(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(name): Path<String>,
 ) -> ApiResult<StatusCode> {
     let (_, origin) = find(&app, &name).await?;
     if origin == "file" {
         return Err(ApiError::invalid(
-            "it comes from the configuration file; take it out there, or switch it off",
+            "the schedule is in the configuration file; remove it there, or disable it",
         ));
     }
-    let mut changes = notes::forgotten(&app.handle, &name).await?;
-    changes.push(notes::made(&name, None));
+    let mut changes = notes::without_runs(&app.handle, &name).await?;
+    changes.push(notes::created(&name, None));
     notes::change(&app.handle, vec![], changes).await?;
-    app.record(&caller, AuditRecord::new("schedule", "remove_schedule", &name, json!({}))).await?;
+    app.record(&caller, ("schedule", "remove_schedule"), &name, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -290,17 +280,13 @@ pub(crate) async fn remove(
     responses((status = 202, body = ScheduleRun))
 )]
 pub(crate) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(name): Path<String>,
 ) -> ApiResult<(StatusCode, Json<ScheduleRun>)> {
     let (schedule, _) = find(&app, &name).await?;
     let run = fire_now(&app, &schedule).await?;
-    app.record(
-        &caller,
-        AuditRecord::new("schedule", "run_schedule", &name, json!({ "task_id": run.task_id })),
-    )
-    .await?;
+    app.record(&caller, ("schedule", "run_schedule"), &name, json!({ "task_id": run.task_id })).await?;
     Ok((StatusCode::ACCEPTED, Json(run)))
 }
 
@@ -310,11 +296,11 @@ pub(crate) async fn run(
     responses((status = 200, body = Page<ScheduleRun>))
 )]
 pub(crate) async fn runs(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(name): Path<String>,
     Query(query): Query<SchedulePage>,
-) -> ApiResult<Json<Page<ScheduleRun>>> {
+) -> ApiJson<Page<ScheduleRun>> {
     find(&app, &name).await?;
-    let (items, next_cursor) = query.page_of(notes::runs(&app.handle, &name).await?)?;
+    let (items, next_cursor) = query.cut(notes::runs(&app.handle, &name).await?)?;
     Ok(Json(Page { items, next_cursor }))
 }

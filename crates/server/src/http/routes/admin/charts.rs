@@ -1,7 +1,6 @@
-//! Points for charts, as clients ask for them.
+//! Points for charts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,8 +9,8 @@ use laneway_protocol::{At, HistoryPoint, HistoryPoints};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::http::error::{ApiError, ApiResult};
+use crate::app::Shared;
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::Query;
 use crate::telemetry::charts::{Numbers, Range};
 
@@ -20,15 +19,16 @@ use crate::telemetry::charts::{Numbers, Range};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChartQuery {
-    /// `running` (the default) and `waiting`: the most since the point before. `started`, `completed`, `failed` and
-    /// `refused`: counted from the beginning. `wait_p50` and `wait_p99`: how long those waited that started since the
-    /// point before, in milliseconds; where nobody started there is no point.
+    /// `running` (the default) and `waiting`: the largest number since the previous point. `started`, `completed`, `failed`
+    /// and `refused`: the total count. `wait_p50` and `wait_p99`: the waiting time in milliseconds of tasks that started
+    /// since the previous point; without such tasks there is no point.
     metric: Option<String>,
-    /// Of which lane. Default `global`, which is everything.
+    /// The lane. Default `global`, which counts everything.
     lane: Option<String>,
-    /// How far back: `5m`, `1h` or `24h`, the longer the coarser. Default: as far as `since` says, else `1h`.
+    /// The range: `5m`, `1h` or `24h`. Longer ranges have coarser points. Default: the shortest range that holds `since`,
+    /// else `1h`.
     range: Option<String>,
-    /// Milliseconds since 1970, or an RFC 3339 time. Default: all of the range.
+    /// Milliseconds since 1970, or an RFC 3339 time. Default: the whole range.
     since: Option<String>,
     #[param(ignore)]
     #[serde(rename = "access_token")]
@@ -48,17 +48,14 @@ const METRICS: [(&str, Measure); 8] = [
     ("refused", |numbers| Some(numbers.refused.values().sum::<u64>() as f64)),
 ];
 
-/// Points for charts, of the last day.
+/// Points for charts of the last day.
 #[utoipa::path(
     get, path = "/api/history", tag = "lanes", params(ChartQuery),
     responses((status = 200, body = HistoryPoints))
 )]
-pub(crate) async fn history(
-    State(app): State<Arc<App>>,
-    Query(query): Query<ChartQuery>,
-) -> ApiResult<Json<HistoryPoints>> {
-    let asked = query.metric.as_deref().unwrap_or("running");
-    let found = METRICS.into_iter().find(|(name, _)| *name == asked);
+pub(crate) async fn history(State(app): Shared, Query(query): Query<ChartQuery>) -> ApiJson<HistoryPoints> {
+    let wanted = query.metric.as_deref().unwrap_or("running");
+    let found = METRICS.into_iter().find(|(name, _)| *name == wanted);
     let (metric, measure) = found.ok_or_else(|| {
         let names = METRICS.map(|(name, _)| name).join(", ");
         ApiError::invalid(format!("metric must be one of {names}"))
@@ -66,15 +63,15 @@ pub(crate) async fn history(
     let lane = crate::service::parse::lane(query.lane.as_deref().unwrap_or("global"))?;
     let since = query.since.as_deref().map(moment).transpose()?;
     let range = match query.range.as_deref() {
-        Some(word) => named(word)?,
-        None => since.map_or(Range::Hour, |since| reaching(app.now().since(since).0)),
+        Some(word) => range_named(word)?,
+        None => since.map_or(Range::Hour, |since| shortest_range(app.now().since(since).0)),
     };
     let mut points = app.charts.points(&lane, range);
     points.retain(|(at, _)| since.is_none_or(|since| *at >= since));
     let is_gauge = ["running", "waiting"].contains(&metric);
     let value = |numbers: &Option<Numbers>| match numbers {
         Some(numbers) => measure(numbers),
-        // A lane that does not exist is empty, and its counters are unknown.
+        // A lane that does not exist is empty, with unknown counters.
         None => is_gauge.then_some(0.0),
     };
     let by_code = if metric == "refused" { by_code(&points) } else { BTreeMap::new() };
@@ -94,7 +91,7 @@ fn point(at: Timestamp, value: f64) -> HistoryPoint {
     HistoryPoint { at: At(at), value }
 }
 
-/// The refusals of each code that there was, at every point.
+/// The refusals of each code, at every point.
 fn by_code(points: &[(Timestamp, Option<Numbers>)]) -> BTreeMap<String, Vec<HistoryPoint>> {
     let known = || points.iter().filter_map(|(at, numbers)| Some((*at, numbers.as_ref()?)));
     let mut codes: Vec<_> = known().flat_map(|(_, numbers)| numbers.refused.keys().copied()).collect();
@@ -107,13 +104,13 @@ fn by_code(points: &[(Timestamp, Option<Numbers>)]) -> BTreeMap<String, Vec<Hist
     codes.into_iter().map(|code| (code.as_str().to_owned(), counted(code))).collect()
 }
 
-fn named(word: &str) -> ApiResult<Range> {
+fn range_named(word: &str) -> ApiResult<Range> {
     let range = Range::ALL.into_iter().find(|range| range.as_str() == word);
     range.ok_or_else(|| ApiError::invalid("range must be 5m, 1h or 24h"))
 }
 
-/// The finest range that reaches this many milliseconds back.
-fn reaching(back: u64) -> Range {
+/// The shortest range of at least this many milliseconds.
+fn shortest_range(back: u64) -> Range {
     Range::ALL.into_iter().find(|range| range.length() >= back).unwrap_or(Range::Day)
 }
 

@@ -1,6 +1,5 @@
-//! How everything stands: status, health, readiness, configuration.
+//! Status, health, readiness, configuration.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -10,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 use laneway_core::LaneName;
 use laneway_protocol::{ConfigValue, ConfigView, Health, Readiness, StatusView};
 
-use crate::app::App;
-use crate::http::error::ApiResult;
+use crate::app::{App, Shared};
+use crate::http::error::{ApiJson, ApiResult};
 
-/// The lane of everything: how many run, how many wait, how many may run.
-async fn everything(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
+/// The lane `global`: running tasks, waiting tasks, and the limit.
+async fn global_lane(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
     let look = |lanes: &laneway_core::Scheduler| {
         let global = LaneName::global();
         match lanes.lane(&global) {
@@ -25,10 +24,10 @@ async fn everything(app: &App) -> ApiResult<(u32, u32, Option<u32>)> {
     Ok(app.handle.read(look).await?)
 }
 
-/// How everything stands, in numbers and in one line.
+/// The state of the server, in numbers and in one line.
 #[utoipa::path(get, path = "/api/status", tag = "lanes", responses((status = 200, body = StatusView)))]
-pub(crate) async fn status(State(app): State<Arc<App>>) -> ApiResult<Json<StatusView>> {
-    let (running, waiting, max_concurrent) = everything(&app).await?;
+pub(crate) async fn status(State(app): Shared) -> ApiJson<StatusView> {
+    let (running, waiting, max_concurrent) = global_lane(&app).await?;
     let dead_letters = app.handle.read(|lanes| lanes.dead_letters().count() as u64).await?;
     let limit = max_concurrent.map_or("∞".to_owned(), |limit| limit.to_string());
     let line = match waiting {
@@ -38,14 +37,14 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> ApiResult<Json<Status
     Ok(Json(StatusView { running, waiting, max_concurrent, line, dead_letters }))
 }
 
-/// How long a health check waits for the state: most checks time out after a second.
-const LOOK_WITHIN: Duration = Duration::from_millis(500);
+/// How long a health check waits for the state. Most checks time out after a second.
+const STATE_WITHIN: Duration = Duration::from_millis(500);
 
-/// Whether the server is alive. A full server is.
+/// Whether the server is alive. A full server is alive.
 #[utoipa::path(get, path = "/healthz", tag = "around", responses((status = 200, body = Health)))]
-pub(crate) async fn health(State(app): State<Arc<App>>) -> ApiResult<Json<Health>> {
-    // A store that is away, or does not answer, does not make the server sick: it will come back by itself.
-    let looked = tokio::time::timeout(LOOK_WITHIN, everything(&app)).await;
+pub(crate) async fn health(State(app): Shared) -> ApiJson<Health> {
+    // The server is healthy without its store, because the store may come back.
+    let looked = tokio::time::timeout(STATE_WITHIN, global_lane(&app)).await;
     let (running, waiting, limit) = looked.ok().and_then(Result::ok).unwrap_or((0, 0, None));
     Ok(Json(Health { status: "ok".to_owned(), running, waiting, limit }))
 }
@@ -55,12 +54,16 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> ApiResult<Json<Health
     get, path = "/readyz", tag = "around",
     responses((status = 200, body = Readiness), (status = 503, body = Readiness))
 )]
-pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn readiness(State(app): Shared) -> Response {
     let status = if app.draining.is_given() {
         "draining"
     } else {
-        match everything(&app).await {
-            Ok((running, _, Some(limit))) if running >= limit && !app.limits().ready_when_full => "full",
+        match global_lane(&app).await {
+            Ok((running, _, Some(limit)))
+                if running >= limit && !app.config.load().server.ready_when_full =>
+            {
+                "full"
+            }
             Ok(_) => "ready",
             Err(_) => "store_unavailable",
         }
@@ -69,9 +72,9 @@ pub(crate) async fn readiness(State(app): State<Arc<App>>) -> Response {
     (code, Json(Readiness { status: status.to_owned() })).into_response()
 }
 
-/// Every value that holds, and where it comes from.
+/// Every value in force, and its origin.
 #[utoipa::path(get, path = "/api/config", tag = "operations", responses((status = 200, body = ConfigView)))]
-pub(crate) async fn config(State(app): State<Arc<App>>) -> ApiResult<Json<ConfigView>> {
+pub(crate) async fn config(State(app): Shared) -> ApiJson<ConfigView> {
     let changed = app.overrides.patterns();
     let differences = app.differences().await?;
     let values = app.config().effective().0.into_iter().map(|value| {
@@ -79,7 +82,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> ApiResult<Json<Config
         let is_changed = lane.is_some_and(|lane| changed.iter().any(|pattern| pattern == lane));
         let differs = differences.iter().find(|found| found.block == value.block && found.key == value.key);
         if let (Some(found), false) = (differs, is_changed) {
-            // Another server has said so, and that is what all of them keep to.
+            // Another replica has set the value that is in force.
             let source = format!("replica ({} says {})", value.source, found.file);
             return ConfigValue { source, block: value.block, key: value.key, value: found.holds.clone() };
         }

@@ -49,7 +49,7 @@ async fn the_children_of_a_task_are_listed_live_and_ended_and_can_be_cancelled_t
         let which = json!({"parent": parent, "dry_run": is_dry});
         assert_eq!(server.post("/api/tasks/cancel", which).await.json()["cancelled"], 2);
     }
-    assert_eq!(server.get("/api/tasks?parent=nobody").await.status, 400);
+    assert_eq!(server.get("/api/tasks?parent=unknown").await.status, 400);
     assert_eq!(
         server.get("/api/tasks?kind=made&status=queued").await.json()["items"].as_array().unwrap().len(),
         1

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Gate, Running, serve, serve_in, until};
 
-/// A store on the disk, opened anew.
+/// A store on the disk, opened again.
 fn disk(dir: &std::path::Path) -> Option<Arc<dyn Store>> {
     Some(Arc::new(SqliteStore::open(dir.join("laneway.db")).unwrap()))
 }
@@ -79,7 +79,7 @@ async fn schedules_are_made_checked_run_and_kept() {
         json!({"name": "x", "cron": "0 0 31 2 *", "agent": "echo", "message": "m"}),
         json!({"name": "x", "cron": "often", "agent": "echo", "message": "m"}),
         json!({"name": "x", "cron": "@daily", "timezone": "Mars/One", "agent": "echo", "message": "m"}),
-        json!({"name": "x", "cron": "@daily", "agent": "nobody", "message": "m"}),
+        json!({"name": "x", "cron": "@daily", "agent": "unknown", "message": "m"}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": ""}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "catch_up": "all"}),
         json!({"name": "x", "cron": "@daily", "agent": "echo", "message": "m", "session": ""}),
@@ -197,7 +197,7 @@ async fn a_firing_that_nobody_finished_is_finished() {
         "server {{ drain_grace = \"100ms\" }}\nagent \"coder\" {{ url = \"{}\" }}\nschedule \"yearly\" {{\ncron = \"@yearly\"\nagent = \"coder\"\nmessage = \"go\"\n}}",
         gate.url
     );
-    // Whoever took this moment was gone before it asked for anything.
+    // The replica that took this moment died before it submitted a task.
     let (due, key) = (millis_ago(60_000), "schedule run\nyearly\n");
     let at = jiff::Timestamp::from_millisecond(i64::try_from(due).unwrap()).unwrap().to_string();
     let run = json!({"due_at": at, "fired_at": at, "trigger": "clock", "status": "running"}).to_string();
@@ -211,7 +211,7 @@ async fn a_firing_that_nobody_finished_is_finished() {
     server.stopped().await;
     drop(server);
 
-    // Nobody was there when it ended.
+    // No replica was running when the task ended.
     let server = serve_in(&config, disk(dir.path()), None).await;
     gate.let_go(2);
     until("it is over", async || runs(&server, "yearly").await[0]["status"] != "running").await;
@@ -275,7 +275,7 @@ async fn a_schedule_that_was_made_at_one_server_is_there_at_the_other() {
     assert_eq!(changed.status, 200, "{changed:?}");
     until_fired(&servers[0], "daily").await;
     until_fired(&servers[1], "daily").await;
-    // Whoever is left goes on.
+    // The remaining replica continues.
     servers[1].stop();
     servers[1].stopped().await;
     until_fired(&servers[0], "daily").await;

@@ -1,6 +1,6 @@
-//! The files of the dashboard: in the program when it is built for release, read from the checkout otherwise.
+//! The files of the dashboard. A release build holds them; other builds read them from the checkout.
 //!
-//! Every address in them is relative, so that the page works under any path of a proxy that ends in a slash.
+//! All their addresses are relative, so that the page works under any path of a proxy that ends in a slash.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,36 +21,33 @@ use crate::http::extract::Path;
 #[folder = "../../dashboard/app"]
 struct Files;
 
-/// Scripts and styles come from files of this server alone, nothing is loaded from or sent to elsewhere, and no text can
-/// become markup: a browser that knows trusted types refuses it whatever the page does.
+/// Allows scripts, styles and requests of this server alone. With trusted types, no text can become markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Shorter ones are not worth it.
+/// Shorter files are sent as they are.
 const COMPRESSED_FROM: usize = 256;
 
-/// The compressed files by name, each with the hash of what it was made from. There are as many as the dashboard has.
+/// The compressed files by name, each with the hash of its source.
 static COMPRESSED: Mutex<BTreeMap<String, ([u8; 32], Bytes)>> = Mutex::new(BTreeMap::new());
 
-/// The page.
 pub(crate) async fn page(headers: HeaderMap) -> Response {
     answer("index.html", &headers)
 }
 
-/// What the page consists of.
 pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     answer(&name, &headers)
 }
 
-fn answer(name: &str, asked: &HeaderMap) -> Response {
+fn answer(name: &str, request_headers: &HeaderMap) -> Response {
     let (Some(file), Some(kind)) = (Files::get(name), kind_of(name)) else {
         return ApiError::not_found("file of the dashboard").into_response();
     };
     let hash = file.metadata.sha256_hash();
     let tag = format!("W/\"{}\"", &hex(&hash)[..32]);
     let has = |header: header::HeaderName, wanted: &str| {
-        let values = asked.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
+        let values = request_headers.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
         values
             .flat_map(|value| value.split(','))
             .any(|value| value.split(';').next().unwrap_or_default().trim() == wanted)
@@ -67,7 +64,7 @@ fn answer(name: &str, asked: &HeaderMap) -> Response {
     let mut set =
         |name: header::HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, kind);
-    // Submission for again each time and seldom sent again: a new program shows at once.
+    // Browsers ask every time, so a new version of the server shows at once.
     set(header::CACHE_CONTROL, "no-cache");
     set(header::VARY, "accept-encoding");
     set(header::CONTENT_SECURITY_POLICY, POLICY);

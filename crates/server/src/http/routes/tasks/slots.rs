@@ -1,6 +1,4 @@
-//! Slots that guard code of the caller's own.
-
-use std::sync::Arc;
+//! Slots for code that the caller runs itself.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,23 +8,23 @@ use laneway_protocol::{SlotAnswer, SlotRequest};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
+use crate::app::Shared;
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
 use crate::service::slots;
 
-/// Takes a slot of each of some lanes, to guard code of the caller's own. Renewed by heartbeat, ended by complete, or by
-/// giving it back.
+/// Takes a slot in each lane, for code that the caller runs itself. A heartbeat renews the lease; completing the task or
+/// deleting the slot returns it.
 #[utoipa::path(
     post, path = "/api/slots", tag = "tasks", request_body = SlotRequest,
     responses((status = 200, body = SlotAnswer))
 )]
 pub(crate) async fn take(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Body(request): Body<SlotRequest>,
-) -> ApiResult<Json<SlotAnswer>> {
+) -> ApiJson<SlotAnswer> {
     Ok(Json(slots::take(&app, &caller, request).await?))
 }
 
@@ -34,17 +32,17 @@ pub(crate) async fn take(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SlotQuery {
-    /// The fence with which the slot was given.
+    /// The fence of the slot.
     fence: u64,
 }
 
-/// Gives a slot back. Saying so again changes nothing and is no error.
+/// Returns a slot. A repeated request changes nothing and succeeds.
 #[utoipa::path(
     delete, path = "/api/slots/{id}", tag = "tasks", params(("id" = String, Path), SlotQuery),
-    responses((status = 204, description = "it is free"))
+    responses((status = 204, description = "The slot is free."))
 )]
 pub(crate) async fn give_back(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(id): Path<String>,
     Query(query): Query<SlotQuery>,
 ) -> ApiResult<StatusCode> {

@@ -1,4 +1,4 @@
-//! Asking an agent: wait for the answer, watch it come, or come back later.
+//! Requests to agents: wait for the answer, stream it, or fetch it later.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_protocol::{AcceptedTurn, ChatAnswer, ChatRequest};
 
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiResult, TASK_ID};
 use crate::http::extract::{Body, Path};
 use crate::service::ask_agent::{AgentCall, AgentRun, Form, ask_agent};
 use crate::service::request_options::RequestOptions;
 
-/// Marks the answer to a repeated request: an earlier one under the same key submitted the task.
+/// Marks the answer to a repeated request: an earlier one with the same key submitted the task.
 pub(crate) const REPLAYED: &str = "idempotency-replayed";
 
-/// One turn of a conversation.
+/// Asks an agent for a turn of a session.
 #[utoipa::path(
     post, path = "/api/agents/{agent}/chat", tag = "agents", request_body = ChatRequest,
     params(
         ("agent" = String, Path),
-        ("x-source-agent" = Option<String>, Header, description = "the agent that asks"),
-        ("x-laneway-parent" = Option<String>, Header, description = "the running task that asks and waits"),
-        ("idempotency-key" = Option<String>, Header, description = "asking twice is asking once"),
-        ("x-detach" = Option<String>, Header, description = "true: goes on when the caller has gone"),
-        ("prefer" = Option<String>, Header, description = "respond-async: answers when it is accepted"),
+        ("x-source-agent" = Option<String>, Header, description = "the agent that sends the request"),
+        ("x-laneway-parent" = Option<String>, Header, description = "the running task that sends the request and waits"),
+        ("idempotency-key" = Option<String>, Header, description = "repeated requests with the same key submit one task"),
+        ("x-detach" = Option<String>, Header, description = "true: the task survives the connection"),
+        ("prefer" = Option<String>, Header, description = "respond-async: the server answers when the task is accepted"),
     ),
     responses((status = 200, body = ChatAnswer), (status = 202, body = AcceptedTurn))
 )]
 pub(crate) async fn chat(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(agent): Path<String>,
     options: RequestOptions,
@@ -41,19 +41,19 @@ pub(crate) async fn chat(
     ask(app, caller, &agent, Form::Chat, options, request).await
 }
 
-/// One stateless task: parallel to all others.
+/// Asks an agent for a stateless task, which runs in parallel to others.
 #[utoipa::path(
     post, path = "/api/agents/{agent}/task", tag = "agents", request_body = ChatRequest,
     params(
         ("agent" = String, Path),
-        ("idempotency-key" = Option<String>, Header, description = "asking twice is asking once"),
-        ("x-detach" = Option<String>, Header, description = "true: goes on when the caller has gone"),
-        ("prefer" = Option<String>, Header, description = "respond-async: answers when it is accepted"),
+        ("idempotency-key" = Option<String>, Header, description = "repeated requests with the same key submit one task"),
+        ("x-detach" = Option<String>, Header, description = "true: the task survives the connection"),
+        ("prefer" = Option<String>, Header, description = "respond-async: the server answers when the task is accepted"),
     ),
     responses((status = 200, body = ChatAnswer), (status = 202, body = AcceptedTurn))
 )]
 pub(crate) async fn task(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(agent): Path<String>,
     options: RequestOptions,

@@ -1,6 +1,4 @@
-//! Dead letters: look at them, run them again, throw them away.
-
-use std::sync::Arc;
+//! Dead letters: list, redrive, delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,24 +7,22 @@ use laneway_engine::Error;
 use laneway_protocol::{At, DeadLetterView, LettersSelector, Page, RedriveAnswer};
 use serde_json::json;
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
-use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
-use crate::service::envelope::Envelope;
-use crate::service::parse;
+use crate::http::paging::{PageQuery, bad_cursor, page_size};
+use crate::service::{parse, task_view};
 
-/// The tasks that could not be done, the oldest first.
+/// The tasks that failed for good, the oldest first.
 #[utoipa::path(
     get, path = "/api/dead-letters", tag = "dead letters", params(PageQuery),
     responses((status = 200, body = Page<DeadLetterView>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Query(query): Query<PageQuery>,
-) -> ApiResult<Json<Page<DeadLetterView>>> {
+) -> ApiJson<Page<DeadLetterView>> {
     let max = page_size(query.limit)?;
     let after = query.cursor.as_deref().map(task_id).transpose().map_err(|_| bad_cursor())?;
     let letters: Vec<DeadLetter> = app
@@ -45,16 +41,11 @@ pub(crate) async fn list(
 }
 
 async fn view(app: &App, letter: &DeadLetter) -> ApiResult<DeadLetterView> {
-    let bytes = match letter.spec.payload {
-        Some(blob) => app.handle.payload(blob).await?,
-        None => None,
-    };
-    let envelope = bytes.map(|bytes| Envelope::open(&bytes)).unwrap_or_default();
     Ok(DeadLetterView {
         id: letter.task.to_string(),
         lane: home_of(letter).to_string(),
         kind: letter.spec.kind.to_string(),
-        payload: envelope.payload,
+        payload: task_view::payload_of(&app.handle, letter.spec.payload).await?,
         error: letter.error.to_string(),
         attempts: letter.attempts,
         at: At(letter.at),
@@ -71,110 +62,100 @@ fn home_of(letter: &DeadLetter) -> LaneName {
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn redrive(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(id): Path<String>,
-) -> ApiResult<Json<RedriveAnswer>> {
-    let letter = task_id(&id).map_err(|_| ApiError::not_found("dead letter"))?;
+) -> ApiJson<RedriveAnswer> {
+    let letter = letter_id(&id)?;
     let answer = redrive_all(&app, vec![letter]).await?;
-    app.record(
-        &caller,
-        AuditRecord::new("dead_letter", "redrive", letter.to_string(), json!({ "count": answer.count })),
-    )
-    .await?;
-    Ok(Json(answer))
+    recorded(&app, &caller, "redrive", &letter.to_string(), answer).await
 }
 
-/// Throws a dead letter away.
+/// Deletes a dead letter.
 #[utoipa::path(
     delete, path = "/api/dead-letters/{id}", tag = "dead letters", params(("id" = String, Path)),
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn discard(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(id): Path<String>,
-) -> ApiResult<Json<RedriveAnswer>> {
-    let letter = task_id(&id).map_err(|_| ApiError::not_found("dead letter"))?;
+) -> ApiJson<RedriveAnswer> {
+    let letter = letter_id(&id)?;
     app.handle.discard(letter).await?;
-    let answer = RedriveAnswer { count: 1, tasks: Vec::new() };
-    app.record(
-        &caller,
-        AuditRecord::new("dead_letter", "discard", letter.to_string(), json!({ "count": answer.count })),
-    )
-    .await?;
-    Ok(Json(answer))
+    recorded(&app, &caller, "discard", &letter.to_string(), count(1)).await
 }
 
-/// Runs all dead letters again that fit.
+/// Runs all dead letters again that match.
 #[utoipa::path(
     post, path = "/api/dead-letters/redrive", tag = "dead letters", request_body = LettersSelector,
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn redrive_many(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Body(which): Body<LettersSelector>,
-) -> ApiResult<Json<RedriveAnswer>> {
+) -> ApiJson<RedriveAnswer> {
     let dry_run = which.dry_run;
-    let letters = fitting(&app, which).await?;
+    let letters = matching(&app, which).await?;
     if dry_run {
-        return Ok(Json(RedriveAnswer { count: letters.len() as u64, tasks: Vec::new() }));
+        return Ok(Json(count(letters.len())));
     }
     let answer = redrive_all(&app, letters).await?;
-    app.record(
-        &caller,
-        AuditRecord::new(
-            "dead_letter",
-            "redrive",
-            "dead letters".to_owned(),
-            json!({ "count": answer.count }),
-        ),
-    )
-    .await?;
-    Ok(Json(answer))
+    recorded(&app, &caller, "redrive", ALL, answer).await
 }
 
-/// Throws all dead letters away that fit.
+/// Deletes all dead letters that match.
 #[utoipa::path(
     delete, path = "/api/dead-letters", tag = "dead letters",
     params(("lane" = Option<String>, Query), ("kind" = Option<String>, Query), ("dry_run" = Option<bool>, Query)),
     responses((status = 200, body = RedriveAnswer))
 )]
 pub(crate) async fn discard_many(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Query(which): Query<LettersSelector>,
-) -> ApiResult<Json<RedriveAnswer>> {
+) -> ApiJson<RedriveAnswer> {
     let dry_run = which.dry_run;
-    let letters = fitting(&app, which).await?;
+    let letters = matching(&app, which).await?;
     if dry_run {
-        return Ok(Json(RedriveAnswer { count: letters.len() as u64, tasks: Vec::new() }));
+        return Ok(Json(count(letters.len())));
     }
-    let mut count = 0;
+    let mut discarded = 0;
     for letter in letters {
         match app.handle.discard(letter).await {
-            Ok(()) => count += 1,
+            Ok(()) => discarded += 1,
             // Another caller was faster.
             Err(error) if error.code() == "NOT_FOUND" => {}
             Err(error) => return Err(error.into()),
         }
     }
-    let answer = RedriveAnswer { count, tasks: Vec::new() };
-    app.record(
-        &caller,
-        AuditRecord::new(
-            "dead_letter",
-            "discard",
-            "dead letters".to_owned(),
-            json!({ "count": answer.count }),
-        ),
-    )
-    .await?;
+    recorded(&app, &caller, "discard", ALL, count(discarded)).await
+}
+
+/// The audit log's name for several dead letters.
+const ALL: &str = "dead letters";
+
+fn letter_id(text: &str) -> ApiResult<TaskId> {
+    task_id(text).map_err(|_| ApiError::not_found("dead letter"))
+}
+
+fn count(letters: usize) -> RedriveAnswer {
+    RedriveAnswer { count: letters as u64, tasks: Vec::new() }
+}
+
+async fn recorded(
+    app: &App,
+    caller: &Caller,
+    action: &'static str,
+    target: &str,
+    answer: RedriveAnswer,
+) -> ApiJson<RedriveAnswer> {
+    app.record(caller, ("dead_letter", action), target, json!({ "count": answer.count })).await?;
     Ok(Json(answer))
 }
 
-async fn fitting(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
+async fn matching(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
     let lane = which.lane.map(parse::lane).transpose()?;
     let kind = which.kind.map(|kind| parse::name("kind", kind)).transpose()?;
     if lane.is_none() && kind.is_none() {

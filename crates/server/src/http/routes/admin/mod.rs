@@ -1,6 +1,7 @@
 //! Tokens and the audit log.
 
-use std::sync::Arc;
+pub(crate) mod charts;
+pub(crate) mod status;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,14 +11,13 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
+use crate::app::Shared;
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Query};
-use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
+use crate::http::paging::{PageQuery, bad_cursor, page_size};
 
-/// Who asks, and what they may do; a page shows only the buttons that would work.
+/// The caller and its scopes. A page shows only the buttons that the caller may use.
 #[utoipa::path(get, path = "/api/me", tag = "operations", responses((status = 200, body = Me)))]
 pub(crate) async fn me(caller: Caller) -> Json<Me> {
     let scopes = Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).collect();
@@ -26,28 +26,24 @@ pub(crate) async fn me(caller: Caller) -> Json<Me> {
 
 /// All tokens, without their secrets.
 #[utoipa::path(get, path = "/api/tokens", tag = "operations", responses((status = 200, body = Page<TokenView>)))]
-pub(crate) async fn tokens(State(app): State<Arc<App>>) -> ApiResult<Json<Page<TokenView>>> {
+pub(crate) async fn tokens(State(app): Shared) -> ApiJson<Page<TokenView>> {
     Ok(Json(Page { items: app.tokens.list(), next_cursor: None }))
 }
 
-/// Makes a token. Its secret is told here and never again.
+/// Creates a token. Only this answer holds its secret.
 #[utoipa::path(
     post, path = "/api/tokens", tag = "operations", request_body = NewToken,
     responses((status = 201, body = CreatedToken))
 )]
 pub(crate) async fn create_token(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Body(new): Body<NewToken>,
 ) -> ApiResult<(StatusCode, Json<CreatedToken>)> {
     let created = app.tokens.create(&new, app.now()).map_err(|error| ApiError::invalid(error.to_string()))?;
     let scopes: Vec<&str> = created.view.scopes.iter().map(|scope| scope.as_str()).collect();
     let details = json!({ "subject": created.view.subject, "scopes": scopes });
-    app.record(
-        &caller,
-        AuditRecord::new("token", "create_token", &created.view.id, details).severity("warning"),
-    )
-    .await?;
+    app.record(&caller, ("token", "create_token"), &created.view.id, details).await?;
     Ok((StatusCode::CREATED, Json(created)))
 }
 
@@ -56,46 +52,39 @@ pub(crate) async fn create_token(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TokenQuery {
-    /// The part before the dot.
+    /// The part of the token before the dot.
     id: String,
 }
 
-/// Takes a token away.
+/// Removes a token.
 #[utoipa::path(
     delete, path = "/api/tokens", tag = "operations", params(TokenQuery),
-    responses((status = 204, description = "it is gone"))
+    responses((status = 204, description = "The token is removed."))
 )]
 pub(crate) async fn remove_token(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Query(query): Query<TokenQuery>,
 ) -> ApiResult<StatusCode> {
     let is_last = app.tokens.list().iter().all(|token| token.id == query.id);
     if is_last && !app.tokens.is_empty() && !app.config().listen.is_loopback() {
-        return Err(ApiError::invalid("the last token stays while the server can be reached from elsewhere"));
+        return Err(ApiError::invalid(
+            "the last token cannot be removed while other machines can reach the server",
+        ));
     }
-    match app.tokens.remove(&query.id).map_err(|error| ApiError::invalid(error.to_string()))? {
-        false => Err(ApiError::not_found("token")),
-        true => {
-            app.record(
-                &caller,
-                AuditRecord::new("token", "remove_token", &query.id, json!({})).severity("warning"),
-            )
-            .await?;
-            Ok(StatusCode::NO_CONTENT)
-        }
+    if !app.tokens.remove(&query.id).map_err(|error| ApiError::invalid(error.to_string()))? {
+        return Err(ApiError::not_found("token"));
     }
+    app.record(&caller, ("token", "remove_token"), &query.id, json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who did what, the newest first.
+/// The audit log, the newest entry first.
 #[utoipa::path(
     get, path = "/api/audit", tag = "operations", params(PageQuery),
     responses((status = 200, body = Page<AuditEntry>))
 )]
-pub(crate) async fn audit(
-    State(app): State<Arc<App>>,
-    Query(query): Query<PageQuery>,
-) -> ApiResult<Json<Page<AuditEntry>>> {
+pub(crate) async fn audit(State(app): Shared, Query(query): Query<PageQuery>) -> ApiJson<Page<AuditEntry>> {
     let max = page_size(query.limit)?;
     let before = query.cursor.as_deref().map(str::parse).transpose().map_err(|_| bad_cursor())?;
     let items = app.audit.list(before, max);

@@ -147,6 +147,6 @@ async fn tool_calls_of_one_turn_come_back_in_their_order() {
         assert_eq!(results[1]["error"]["code"], "RUN_FAILED");
     }
     let server = serve(tools).await;
-    let unknown = json!({"session": "s", "calls": [{"tool": "nobody"}]});
+    let unknown = json!({"session": "s", "calls": [{"tool": "unknown"}]});
     assert_eq!(server.post("/api/tasks/batch", unknown).await.status, 400);
 }

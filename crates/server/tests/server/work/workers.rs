@@ -68,9 +68,9 @@ async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
     let claimed = claim(json!([ids[2], ids[1]])).await.json();
     let payloads: Vec<_> = claimed["tasks"].as_array().unwrap().iter().map(|task| &task["payload"]).collect();
     assert_eq!(payloads, [&json!(2), &json!(1)]);
-    // What another has, and what is nobody's, is left out.
-    let nobody = "01900000-0000-7000-8000-000000000000";
-    let claimed = claim(json!([ids[2], nobody, ids[3]])).await.json();
+    // Tasks of other workers and unknown tasks are left out.
+    let unknown = "01900000-0000-7000-8000-000000000000";
+    let claimed = claim(json!([ids[2], unknown, ids[3]])).await.json();
     assert_eq!(claimed["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(claimed["tasks"][0]["id"], ids[3]);
     server.post("/api/lanes/external/pause", json!(null)).await;
@@ -121,7 +121,7 @@ async fn a_slot_guards_code_of_the_callers_own() {
     }
     let brief = server.post("/api/slots", json!({"lanes": ["brief"], "lease_ms": 30})).await;
     assert_eq!(brief.status, 200);
-    // Nobody renews it: the next one has it when the lease is over.
+    // No heartbeat renews the lease: the next worker gets the task when it lapses.
     assert_eq!(server.post("/api/slots", json!({"lanes": ["brief"], "wait_ms": 60_000})).await.status, 200);
 }
 
@@ -144,7 +144,7 @@ async fn a_slot_whose_code_failed_has_no_second_life() {
     let refused = server.post(&path, json!({})).await;
     assert_eq!(refused.status, 400, "{refused:?}");
     assert_eq!(refused.json()["detail"], "a slot cannot have a second life", "{refused:?}");
-    // Whoever names a lane means what can be run again.
+    // A selector with a lane means tasks that can be run again.
     let redriven = server.post("/api/dead-letters/redrive", json!({"lane": "deploy"})).await;
     assert_eq!((redriven.status, redriven.json()["count"].clone()), (200, json!(1)), "{redriven:?}");
 }
@@ -239,7 +239,7 @@ async fn what_is_said_to_a_turn_is_offered_until_its_worker_has_it() {
         let receipt = format!("/api/sessions/ann/messages/{}", message["id"].as_str().unwrap());
         assert_eq!(server.get(&receipt).await.json()["status"], status);
     }
-    // Whoever never names any is told once, and what it was told counts as taken.
+    // A worker that never sends `steered` gets each message once, and it counts as taken.
     let claimed = server.post("/api/claim", claim).await.json()["tasks"][0].clone();
     let plain = json!({"fence": claimed["fence"], "takes_steering": true});
     let path = format!("/api/tasks/{}/heartbeat", claimed["id"].as_str().unwrap());

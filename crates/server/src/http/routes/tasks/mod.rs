@@ -1,4 +1,10 @@
-//! Tasks: submit, list, look at, change, cancel, explain, watch.
+//! Tasks: submit, look at, change, cancel, explain, watch.
+
+pub(crate) mod dead_letters;
+pub(crate) mod groups;
+pub(crate) mod list;
+pub(crate) mod slots;
+pub(crate) mod workers;
 
 use std::sync::Arc;
 
@@ -13,63 +19,30 @@ use laneway_protocol::{
     AcceptedTask, CancelAnswer, CancelManyAnswer, CancelManyRequest, ClientEvent, ExplainView, TaskChange,
     TaskRequest, TaskView,
 };
-use serde::Deserialize;
-use utoipa::IntoParams;
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
+use crate::app::Shared;
 use crate::events::stream::{EventStream, TaskSnapshot};
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult, TASK_ID};
+use crate::http::error::{ApiError, ApiJson, ApiResult, TASK_ID};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, header_text, task_id};
-use crate::http::routes::chat::REPLAYED;
+use crate::http::routes::agents::chat::REPLAYED;
 use crate::service::ask_agent::status_of;
 use crate::service::parse;
 use crate::service::request_options::RequestOptions;
 use crate::service::submit_task::submit_task;
 use crate::service::tasks as service;
 
-/// How many items a page has when nothing is said, and at most.
-pub(crate) const PAGE: (usize, usize) = (50, 500);
-
-/// Which page of a list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PageQuery {
-    /// How many at most. Default 50, at most 500.
-    #[param(minimum = 1, maximum = 500)]
-    pub(crate) limit: Option<usize>,
-    /// Where the page before ended.
-    pub(crate) cursor: Option<String>,
-    /// A browser's way to show its token.
-    #[param(ignore)]
-    pub(crate) access_token: Option<String>,
-}
-
-pub(crate) fn page_size(limit: Option<usize>) -> ApiResult<usize> {
-    match limit {
-        None => Ok(PAGE.0),
-        Some(limit) if (1..=PAGE.1).contains(&limit) => Ok(limit),
-        Some(_) => Err(ApiError::invalid(format!("limit must be from 1 to {}", PAGE.1))),
-    }
-}
-
-pub(crate) fn bad_cursor() -> ApiError {
-    ApiError::invalid("cursor must be the next_cursor of the page before")
-}
-
-/// Where each task is.
+/// The path of all tasks.
 const TASKS: &str = "/api/tasks/";
 
-/// Asks for a task.
+/// Submits a task.
 #[utoipa::path(
     post, path = "/api/tasks", tag = "tasks", request_body = TaskRequest,
-    params(("idempotency-key" = Option<String>, Header, description = "asking twice is asking once")),
+    params(("idempotency-key" = Option<String>, Header, description = "repeated requests with the same key submit one task")),
     responses((status = 202, body = AcceptedTask))
 )]
 pub(crate) async fn submit(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     options: RequestOptions,
     Body(request): Body<TaskRequest>,
@@ -84,7 +57,7 @@ pub(crate) async fn submit(
         durability: app.handle.durability().as_str().to_owned(),
         replayed,
     };
-    // Two headers that share one text.
+    // The two headers share one allocation.
     let location = Bytes::from([TASKS, &accepted.id].concat());
     let id = HeaderValue::from_maybe_shared(location.slice(TASKS.len()..));
     let mut response = (StatusCode::ACCEPTED, Json(accepted)).into_response();
@@ -98,7 +71,7 @@ pub(crate) async fn submit(
     Ok(response)
 }
 
-/// What a request means by lane, session, kind and group. A session is its lane.
+/// The selector of a request by lane, session, kind and group. A session stands for its lane.
 pub(crate) fn selector(
     lane: Option<String>,
     session: Option<String>,
@@ -121,31 +94,31 @@ pub(crate) fn selector(
     })
 }
 
-/// The task that asked for others.
+/// The id of a parent.
 pub(crate) fn parent(id: &str) -> ApiResult<TaskId> {
     task_id(id).map_err(|_| ApiError::invalid("parent must be the id of a task"))
 }
 
-/// A task.
+/// A task, with its attempts.
 #[utoipa::path(
     get, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = TaskView))
 )]
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>) -> ApiResult<Json<TaskView>> {
+pub(crate) async fn get(State(app): Shared, Path(id): Path<String>) -> ApiJson<TaskView> {
     Ok(Json(service::view(&app, task_id(&id)?).await?))
 }
 
-/// Changes the priority of a task that waits.
+/// Changes the priority of a waiting task.
 #[utoipa::path(
     patch, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)), request_body = TaskChange,
     responses((status = 200, body = TaskView))
 )]
 pub(crate) async fn change(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(id): Path<String>,
     Body(change): Body<TaskChange>,
-) -> ApiResult<Json<TaskView>> {
+) -> ApiJson<TaskView> {
     let task = task_id(&id)?;
     let priority = parse::level(Some(&change.priority))?.unwrap_or_default();
     service::check_owner(&app, &caller, task).await?;
@@ -153,33 +126,33 @@ pub(crate) async fn change(
     Ok(Json(service::view(&app, task).await?))
 }
 
-/// Cancels a task; answers what it found.
+/// Cancels a task. The answer says in which state the task was.
 #[utoipa::path(
     delete, path = "/api/tasks/{id}", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = CancelAnswer))
 )]
 pub(crate) async fn cancel(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(id): Path<String>,
-) -> ApiResult<Json<CancelAnswer>> {
+) -> ApiJson<CancelAnswer> {
     Ok(Json(service::cancel(&app, &caller, task_id(&id)?).await?))
 }
 
-/// Cancels everything that waits and fits.
+/// Cancels all waiting tasks that match.
 #[utoipa::path(
     post, path = "/api/tasks/cancel", tag = "tasks", request_body = CancelManyRequest,
     responses((status = 200, body = CancelManyAnswer))
 )]
 pub(crate) async fn cancel_many(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Body(request): Body<CancelManyRequest>,
-) -> ApiResult<Json<CancelManyAnswer>> {
+) -> ApiJson<CancelManyAnswer> {
     let which = selector(request.lane, request.session, request.kind, request.group)?;
     let which = Selector { parent: request.parent.as_deref().map(parent).transpose()?, ..which };
     if which == Selector::default() {
-        return Err(ApiError::invalid("say which: a lane, a session, a kind, a group or a parent"));
+        return Err(ApiError::invalid("the body must name a lane, a session, a kind, a group or a parent"));
     }
     if request.dry_run {
         let cancelled = app.handle.read(move |lanes| lanes.waiting_count(&which) as u64).await?;
@@ -193,7 +166,7 @@ pub(crate) async fn cancel_many(
     });
     let cancelled = app.handle.cancel_waiting(which).await? as u64;
     let details = serde_json::json!({ "which": target, "cancelled": cancelled });
-    app.record(&caller, AuditRecord::new("task", "cancel_waiting", "tasks", details)).await?;
+    app.record(&caller, ("task", "cancel_waiting"), "tasks", details).await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 
@@ -202,24 +175,21 @@ pub(crate) async fn cancel_many(
     get, path = "/api/tasks/{id}/explain", tag = "tasks", params(("id" = String, Path)),
     responses((status = 200, body = ExplainView))
 )]
-pub(crate) async fn explain(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> ApiResult<Json<ExplainView>> {
+pub(crate) async fn explain(State(app): Shared, Path(id): Path<String>) -> ApiJson<ExplainView> {
     Ok(Json(service::explain(&app, task_id(&id)?).await?))
 }
 
-/// The events of a task, until it is over.
+/// The events of a task until its end.
 #[utoipa::path(
     get, path = "/api/tasks/{id}/events", tag = "tasks",
-    params(("id" = String, Path), ("last-event-id" = Option<String>, Header, description = "goes on after this")),
+    params(("id" = String, Path), ("last-event-id" = Option<String>, Header, description = "resumes after this event")),
     responses(
         (status = 200, body = ClientEvent, content_type = "text/event-stream"),
-        (status = 204, description = "the client has seen the end")
+        (status = 204, description = "The client has seen the end.")
     )
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
@@ -228,16 +198,16 @@ pub(crate) async fn events(
     let since = last.map_or(Since::Now, |last| app.handle.hub().since(last));
     let resumes = matches!(since, Since::Event(_));
     let found = app.task_snapshot(task, if resumes { since } else { Since::Now }).await?;
-    let TaskSnapshot { story, is_live, subscription } = found.ok_or_else(|| ApiError::not_found("task"))?;
+    let TaskSnapshot { past, is_live, subscription } = found.ok_or_else(|| ApiError::not_found("task"))?;
     if app.handle.hub().has_shown_end(task, since) {
-        // With this answer a browser stops reconnecting.
+        // This answer makes a browser stop reconnecting.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let stream = EventStream::new(Arc::clone(&app), subscription);
     let stream = match (resumes, is_live) {
-        (false, _) => stream.of_task(task, story),
+        (false, _) => stream.of_task(task, past),
         (true, true) => stream.of_task(task, Vec::new()),
-        (true, false) => stream.of_task(task, Vec::new()).then_ends_with(task, story),
+        (true, false) => stream.of_task(task, Vec::new()).then_ends_with(task, past),
     };
     let stream = if since == Since::Unknown { stream.after_gap() } else { stream };
     Ok(stream.into_response())

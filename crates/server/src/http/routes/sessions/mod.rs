@@ -1,5 +1,7 @@
 //! Sessions and their messages.
 
+pub(crate) mod messages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,8 +10,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{
-    EffectiveQueue, LaneName, Message as Waiting, Millis, QueueOverrides, SessionView, SetAside, TaskId,
-    ToolLane,
+    EffectiveQueue, Handler, LaneName, Message as Waiting, Millis, Origin, QueueOverrides, Scheduler,
+    SessionView, SetAside, TaskId, ToolLane,
 };
 use laneway_engine::{Filter, Since};
 use laneway_protocol::{
@@ -18,14 +20,14 @@ use laneway_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::admin::audit::AuditRecord;
-use crate::app::App;
-use crate::events::stream::{EventStream, everywhere};
+use crate::app::{App, Shared};
+use crate::events::stream::{EventStream, of_all_replicas};
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, LAST_EVENT_ID, Path, Query, header_text};
-use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
+use crate::http::paging::PageQuery;
 use crate::service::send_message::{check_turn_owner, drop_rule, message_text, mode};
+use crate::service::task_view;
 
 fn waiting(message: &Waiting) -> MessageView {
     MessageView {
@@ -39,28 +41,24 @@ fn waiting(message: &Waiting) -> MessageView {
     }
 }
 
-fn set_aside(aside: &SetAside) -> MessageView {
-    MessageView { error: aside.error.as_deref().map(str::to_owned), ..waiting(&aside.message) }
+fn parked(parked: &SetAside) -> MessageView {
+    MessageView { error: parked.error.as_deref().map(str::to_owned), ..waiting(&parked.message) }
 }
 
-/// How messages are queued, each value with where it comes from.
+/// The settings for messages, each with its origin.
 fn settings(queue: &EffectiveQueue) -> BTreeMap<String, Value> {
-    let setting = |value: String, from: &str| json!({ "value": value, "from": from });
-    let mut settings = BTreeMap::new();
-    settings
-        .insert("mode".to_owned(), setting(queue.mode.value.as_str().to_owned(), queue.mode.origin.as_str()));
-    settings.insert(
-        "debounce_ms".to_owned(),
-        setting(queue.debounce.value.0.to_string(), queue.debounce.origin.as_str()),
-    );
-    settings.insert(
-        "max_wait_ms".to_owned(),
-        setting(queue.max_wait.value.0.to_string(), queue.max_wait.origin.as_str()),
-    );
-    settings.insert("cap".to_owned(), setting(queue.cap.value.to_string(), queue.cap.origin.as_str()));
-    settings
-        .insert("drop".to_owned(), setting(queue.drop.value.as_str().to_owned(), queue.drop.origin.as_str()));
-    settings
+    let EffectiveQueue { mode, debounce, max_wait, cap, drop } = queue;
+    let settings = [
+        ("mode", mode.value.as_str().to_owned(), mode.origin),
+        ("debounce_ms", debounce.value.0.to_string(), debounce.origin),
+        ("max_wait_ms", max_wait.value.0.to_string(), max_wait.origin),
+        ("cap", cap.value.to_string(), cap.origin),
+        ("drop", drop.value.as_str().to_owned(), drop.origin),
+    ];
+    let setting = |(key, value, origin): (&str, String, Origin)| {
+        (key.to_owned(), json!({ "value": value, "from": origin.as_str() }))
+    };
+    settings.into_iter().map(setting).collect()
 }
 
 fn summary(view: &SessionView) -> SessionSummary {
@@ -83,26 +81,21 @@ fn summary(view: &SessionView) -> SessionSummary {
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
         retry_at: view.retry_at.map(At),
-        set_aside: view.aside.iter().map(set_aside).collect(),
+        set_aside: view.aside.iter().map(parked).collect(),
     }
 }
 
-/// The sessions of which there is something to remember.
+/// The sessions that have turns, messages or settings.
 #[utoipa::path(
     get, path = "/api/sessions", tag = "sessions", params(PageQuery),
     responses((status = 200, body = Page<SessionSummary>))
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Query(query): Query<PageQuery>,
-) -> ApiResult<Json<Page<SessionSummary>>> {
-    let max = page_size(query.limit)?;
-    let skip = query.cursor.as_deref().map(str::parse::<usize>).transpose().map_err(|_| bad_cursor())?;
-    let skip = skip.unwrap_or(0);
-    let sessions = app.handle.sessions().await?;
-    let items: Vec<SessionSummary> = sessions.iter().skip(skip).take(max).map(summary).collect();
-    let next = skip + items.len();
-    Ok(Json(Page { items, next_cursor: (next < sessions.len()).then(|| next.to_string()) }))
+) -> ApiJson<Page<SessionSummary>> {
+    let (sessions, next_cursor) = query.cut(app.handle.sessions().await?)?;
+    Ok(Json(Page { items: sessions.iter().map(summary).collect(), next_cursor }))
 }
 
 /// A session.
@@ -110,15 +103,12 @@ pub(crate) async fn list(
     get, path = "/api/sessions/{key}", tag = "sessions", params(("key" = String, Path)),
     responses((status = 200, body = SessionSummary))
 )]
-pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Path(key): Path<String>,
-) -> ApiResult<Json<SessionSummary>> {
+pub(crate) async fn get(State(app): Shared, Path(key): Path<String>) -> ApiJson<SessionSummary> {
     let view = app.handle.session(key).await?.ok_or_else(|| ApiError::not_found("session"))?;
     let mut summary = summary(&view);
     let turn = view.turns.first();
     if turn.is_none_or(|turn| turn.said.is_empty())
-        && let Some((task, said)) = asked_directly(&app, view.lane, turn.map(|turn| turn.task)).await?
+        && let Some((task, said)) = direct_turn(&app, view.lane, turn.map(|turn| turn.task)).await?
     {
         let nothing: [String; 0] = [];
         let turn = summary.current_turn.get_or_insert_with(|| {
@@ -135,14 +125,14 @@ pub(crate) async fn get(
     Ok(Json(summary))
 }
 
-/// What a turn was asked for with that was asked for directly and not with messages: that of `turn`, else of the one that
-/// runs in the lane of the conversation, else of the first in its line.
-async fn asked_directly(
+/// The request of a turn that answers no messages: of `turn`, else of the running task in the session's lane, else of the
+/// first that waits there.
+async fn direct_turn(
     app: &App,
     lane: LaneName,
     turn: Option<TaskId>,
 ) -> ApiResult<Option<(TaskId, MessageView)>> {
-    let look = move |lanes: &laneway_core::Scheduler| match turn {
+    let look = move |lanes: &Scheduler| match turn {
         Some(turn) => lanes.task(turn),
         None => {
             let (running, _) = lanes.line_of(&lane, 1);
@@ -150,7 +140,7 @@ async fn asked_directly(
         }
     };
     let Some(task) = app.handle.read(look).await? else { return Ok(None) };
-    let Some(turn) = crate::service::task_view::envelope_of(&app.handle, &task).await?.turn() else {
+    let Some(turn) = task_view::turn_of(&app.handle, &task).await? else {
         return Ok(None);
     };
     let said = MessageView {
@@ -165,15 +155,12 @@ async fn asked_directly(
     Ok(Some((task.id, said)))
 }
 
-/// How the tool lanes of a session stand.
+/// The tool lanes of a session.
 #[utoipa::path(
     get, path = "/api/sessions/{key}/stats", tag = "sessions", params(("key" = String, Path)),
     responses((status = 200, body = SessionStats))
 )]
-pub(crate) async fn stats(
-    State(app): State<Arc<App>>,
-    Path(key): Path<String>,
-) -> ApiResult<Json<SessionStats>> {
+pub(crate) async fn stats(State(app): Shared, Path(key): Path<String>) -> ApiJson<SessionStats> {
     let tool_lanes = [ToolLane::Control, ToolLane::Query, ToolLane::Execute, ToolLane::Generate];
     let mut names = Vec::new();
     for lane in tool_lanes {
@@ -181,7 +168,7 @@ pub(crate) async fn stats(
             LaneName::tool(&key, lane).map_err(|error| ApiError::invalid(format!("session: {error}")))?;
         names.push((lane.as_str(), name));
     }
-    let look = move |lanes: &laneway_core::Scheduler| {
+    let look = move |lanes: &Scheduler| {
         let mut stats =
             SessionStats { settings: settings(&lanes.queue_for(&key, None)), ..SessionStats::default() };
         for (word, name) in names {
@@ -190,7 +177,7 @@ pub(crate) async fn stats(
             let label = label.unwrap_or_else(|| format!("session:*/{word}"));
             let seen = lanes.stats().find(|(known, _)| *known == label).map(|(_, stats)| stats);
             let (active, pending) = lanes.lane(&name).map_or((0, 0), |view| (view.running, view.waiting));
-            let is_external = lane_settings.handler == laneway_core::Handler::External;
+            let is_external = lane_settings.handler == Handler::External;
             stats.total_active += active;
             stats.total_pending += pending;
             stats.external_pending += if is_external { pending } else { 0 };
@@ -209,73 +196,69 @@ pub(crate) async fn stats(
     Ok(Json(app.handle.read(look).await?))
 }
 
-/// Says how the messages of this session are queued. What is left out stays.
+/// Changes how the messages of a session are queued. Settings that the body leaves out stay.
 #[utoipa::path(
     patch, path = "/api/sessions/{key}", tag = "sessions", params(("key" = String, Path)),
     request_body = SessionChange, responses((status = 200, body = SessionSummary))
 )]
 pub(crate) async fn change(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(key): Path<String>,
     Body(change): Body<SessionChange>,
-) -> ApiResult<Json<SessionSummary>> {
-    let asked = QueueOverrides {
+) -> ApiJson<SessionSummary> {
+    let overrides = QueueOverrides {
         mode: change.mode.as_deref().map(mode).transpose()?,
         debounce: change.debounce_ms.map(Millis),
         max_wait: change.max_wait_ms.map(Millis),
         cap: change.cap,
         drop: change.drop.as_deref().map(drop_rule).transpose()?,
     };
-    app.handle.amend_session(key.clone(), asked).await?;
-    app.record(
-        &caller,
-        AuditRecord::new("session", "change", &key, serde_json::to_value(&change).unwrap_or_default()),
-    )
-    .await?;
+    app.handle.amend_session(key.clone(), overrides).await?;
+    let details = serde_json::to_value(&change).unwrap_or_default();
+    app.record(&caller, ("session", "change"), &key, details).await?;
     get(State(app), Path(key)).await
 }
 
-/// Cancels the turn that is under way; what waits goes on.
+/// Cancels the running turn. Waiting messages continue.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/interrupt", tag = "sessions", params(("key" = String, Path)),
-    responses((status = 204, description = "it was told to stop"))
+    responses((status = 204, description = "The turn has a stop signal."))
 )]
 pub(crate) async fn interrupt(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(key): Path<String>,
 ) -> ApiResult<StatusCode> {
     check_turn_owner(&app, &caller, &key).await?;
     app.handle.interrupt(key.clone()).await?;
-    app.record(&caller, AuditRecord::new("session", "interrupt", &key, json!({}))).await?;
+    app.record(&caller, ("session", "interrupt"), &key, json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Cancels the messages that wait.
+/// Cancels the waiting messages.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/clear", tag = "sessions", params(("key" = String, Path)),
     responses((status = 200, body = CancelManyAnswer))
 )]
 pub(crate) async fn clear(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(key): Path<String>,
-) -> ApiResult<Json<CancelManyAnswer>> {
+) -> ApiJson<CancelManyAnswer> {
     let cancelled = app.handle.clear_session(key.clone()).await? as u64;
-    app.record(&caller, AuditRecord::new("session", "clear", &key, json!({ "cancelled": cancelled })))
-        .await?;
+    app.record(&caller, ("session", "clear"), &key, json!({ "cancelled": cancelled })).await?;
     Ok(Json(CancelManyAnswer { cancelled }))
 }
 
 /// The events of a session.
 #[utoipa::path(
     get, path = "/api/sessions/{key}/events", tag = "sessions",
-    params(("key" = String, Path), ("last-event-id" = Option<String>, Header, description = "goes on after this")),
+    params(("key" = String, Path), ("last-event-id" = Option<String>, Header, description = "resumes after this event")),
     responses((status = 200, body = ClientEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(key): Path<String>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
@@ -283,6 +266,6 @@ pub(crate) async fn events(
     let last = header_text(&headers, &LAST_EVENT_ID)?;
     let hub = app.handle.hub();
     let since = last.map_or(Since::Now, |last| hub.since(last));
-    let subscription = hub.subscribe(everywhere(Filter::lane(lane)), since);
+    let subscription = hub.subscribe(of_all_replicas(Filter::lane(lane)), since);
     Ok(EventStream::new(Arc::clone(&app), subscription).into_response())
 }

@@ -1,4 +1,4 @@
-//! Whose a run is: nobody else goes around its lane, asks in its name, ends it or tells how it ended.
+//! Only the owner of a task may name it as parent, end it, or report on it.
 
 use serde_json::{Value, json};
 

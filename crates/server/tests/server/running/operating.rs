@@ -116,7 +116,7 @@ async fn lanes_are_set_paused_and_cleared_and_nonsense_is_named() {
         (json!({"max_concurrency": "abc"}), "max_concurrency must be"),
         (json!({"lease": "soon"}), "lease must be"),
         (json!({"speed": 3}), "one of the keys is not a setting"),
-        (json!({}), "say what to change"),
+        (json!({}), "at least one setting"),
     ] {
         let refused = server.send("PATCH", "/api/lanes/main", body.clone()).await;
         assert_eq!(refused.status, 400, "{body}");

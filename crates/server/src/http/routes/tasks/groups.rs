@@ -1,6 +1,4 @@
-//! Tasks that belong together: groups and batches of tool calls.
-
-use std::sync::Arc;
+//! Groups of tasks, and batches of tool calls.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,22 +8,18 @@ use laneway_engine::{Error, GroupCounts, RunError, ToolCalls, ToolResult, ToolUs
 use laneway_protocol::{BatchAnswer, BatchRequest, BatchResult, Code, GroupView, Problem};
 use laneway_store::Durability;
 
-use crate::app::App;
-use crate::http::error::{ApiError, ApiResult};
+use crate::app::{App, Shared};
+use crate::http::error::{ApiError, ApiJson};
 use crate::http::extract::{Body, Path};
-use crate::service::envelope::Envelope;
 use crate::service::submission::{check_draining, token_lane};
 use crate::service::{parse, request_options};
 
-/// How the tasks of a group stand.
+/// The tasks of a group.
 #[utoipa::path(
     get, path = "/api/groups/{group}", tag = "tasks", params(("group" = String, Path)),
     responses((status = 200, body = GroupView))
 )]
-pub(crate) async fn group(
-    State(app): State<Arc<App>>,
-    Path(group): Path<String>,
-) -> ApiResult<Json<GroupView>> {
+pub(crate) async fn group(State(app): Shared, Path(group): Path<String>) -> ApiJson<GroupView> {
     let group = Name::new(group).map_err(|_| ApiError::not_found("group"))?;
     let GroupCounts { total, done, failed } = app.handle.group(&group).await?;
     if total == 0 {
@@ -34,18 +28,18 @@ pub(crate) async fn group(
     Ok(Json(GroupView { done, total, failed }))
 }
 
-/// Runs the tool calls of one model turn: reads side by side, the rest one after another, results in call order.
+/// Runs the tool calls of one model turn: reads in parallel, other calls one after another. Results are in call order.
 /// Takes no Idempotency-Key.
 #[utoipa::path(
     post, path = "/api/tasks/batch", tag = "tasks", request_body = BatchRequest,
     responses((status = 200, body = BatchAnswer))
 )]
 pub(crate) async fn batch(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: crate::http::auth::Caller,
     headers: HeaderMap,
     Body(request): Body<BatchRequest>,
-) -> ApiResult<Json<BatchAnswer>> {
+) -> ApiJson<BatchAnswer> {
     if headers.contains_key(request_options::KEY) {
         return Err(ApiError::invalid(
             "a batch takes no Idempotency-Key: its tools would run again; submit each as a task with a key",
@@ -55,7 +49,7 @@ pub(crate) async fn batch(
     if request.session.is_empty() {
         return Err(ApiError::invalid("session must not be empty"));
     }
-    let mut tools = app.handle.tools(request.session);
+    let mut tools = app.handle.tools(request.session).asked_by(caller.token_name(), None);
     if let Some(configured) = &app.config().tools {
         for (tool, lane) in &configured.tools {
             tools = tools.tool(tool, *lane);
@@ -70,23 +64,22 @@ pub(crate) async fn batch(
     let names: Vec<String> = request.calls.iter().map(|call| call.tool.clone()).collect();
     let mut calls = Vec::with_capacity(request.calls.len());
     for call in request.calls {
-        if app.runners.agent_of(&call.tool).is_some() {
+        if app.handlers.agent_of(&call.tool).is_some() {
             let detail = "a tool cannot be an agent: ask it with POST /api/agents/{agent}/chat";
             return Err(ApiError::invalid(detail));
         }
-        let envelope = Envelope::new(call.payload, caller.token.clone(), None);
-        let sealed = serde_json::to_value(envelope).unwrap_or_default();
-        calls.push(ToolUse::new(parse::name("tool", call.tool)?.as_str(), sealed));
+        calls.push(ToolUse::new(parse::name("tool", call.tool)?.as_str(), call.payload));
     }
     if calls.is_empty() {
         return Err(ApiError::invalid("calls must hold at least one call"));
     }
     let results = tools.batch(calls, |_| async { Ok(()) }).await?;
-    let results = names.into_iter().zip(results).map(|(tool, result)| told(&app, tool, result)).collect();
+    let results =
+        names.into_iter().zip(results).map(|(tool, result)| batch_result(&app, tool, result)).collect();
     Ok(Json(BatchAnswer { results }))
 }
 
-fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
+fn batch_result(app: &App, tool: String, result: ToolResult) -> BatchResult {
     let (result, error) = match result {
         ToolResult::Done(value) => (Some(value), None),
         ToolResult::Failed(RunError::Refused(Error::Closed)) if keeps_calls(app) => {
@@ -105,12 +98,12 @@ fn told(app: &App, tool: String, result: ToolResult) -> BatchResult {
     BatchResult { tool, success: error.is_none(), result, error }
 }
 
-/// Whether calls that wait when the server stops run after its restart.
+/// Whether waiting calls run after a restart of the server.
 fn keeps_calls(app: &App) -> bool {
     app.handle.durability() > Durability::Memory && !matches!(*app.handle.tool_calls(), ToolCalls::Direct)
 }
 
-/// The end of a call. The caller does not know its id.
+/// The end of a call, without its id, which the caller does not know.
 fn ended(end: &End) -> Problem {
     let mut problem = *ApiError::ended(laneway_core::TaskId(0), end).problem;
     (problem.task_id, problem.task_id_camel) = (None, None);

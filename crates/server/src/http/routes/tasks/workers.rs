@@ -1,7 +1,6 @@
-//! Work that is done elsewhere: pending, claimed, alive, complete.
+//! Workers: claim tasks, renew leases, complete.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -13,29 +12,25 @@ use laneway_protocol::{
     HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
 };
 
-use crate::app::App;
-use crate::http::error::{ApiError, ApiResult};
+use crate::app::{App, Shared};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
-use crate::http::routes::tasks::{PageQuery, bad_cursor, page_size};
-use crate::service::envelope::Envelope;
+use crate::http::paging::PageQuery;
 use crate::service::parse;
 use crate::service::task_view;
 use crate::service::{slots, tasks};
 
 const CLAIM_MAX: u32 = 1000;
 const WAIT_MS_MAX: u64 = 60_000;
-/// How many messages a worker may name at once: more than a turn can be offered.
+/// The most messages that a worker may name at once: more than a turn can have.
 const STEERED_MAX: usize = 1000;
 
-/// Hands the best tasks that may run now to a worker.
+/// Claims the best tasks that may run now.
 #[utoipa::path(
     post, path = "/api/claim", tag = "workers", request_body = ClaimBody,
     responses((status = 200, body = ClaimAnswer))
 )]
-pub(crate) async fn claim(
-    State(app): State<Arc<App>>,
-    Body(body): Body<ClaimBody>,
-) -> ApiResult<Json<ClaimAnswer>> {
+pub(crate) async fn claim(State(app): Shared, Body(body): Body<ClaimBody>) -> ApiJson<ClaimAnswer> {
     let wait = body.wait_ms.unwrap_or(0);
     if wait > WAIT_MS_MAX {
         return Err(ApiError::invalid(format!("wait_ms must be at most {WAIT_MS_MAX}")));
@@ -45,13 +40,13 @@ pub(crate) async fn claim(
         _ if app.draining.is_given() => Vec::new(),
         0 => app.handle.claim(request).await?,
         wait => {
-            let given_up = async {
+            let waited = async {
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(wait)) => {}
                     () = app.draining.given() => {}
                 }
             };
-            app.handle.claim_until(request, given_up).await?
+            app.handle.claim_until(request, waited).await?
         }
     };
     let now = app.now();
@@ -74,7 +69,7 @@ fn claim_request(body: ClaimBody) -> ApiResult<ClaimRequest> {
         ClaimRequest::new(worker.as_str(), &body.lanes).max(max)
     } else {
         if !body.lanes.is_empty() || !body.kinds.is_empty() || body.max.is_some() {
-            return Err(ApiError::invalid("ids say which tasks: leave lanes, kinds and max out"));
+            return Err(ApiError::invalid("ids name the tasks: leave out lanes, kinds and max"));
         }
         if body.ids.len() > CLAIM_MAX as usize {
             return Err(ApiError::invalid(format!("ids must be at most {CLAIM_MAX}")));
@@ -93,37 +88,36 @@ fn claim_request(body: ClaimBody) -> ApiResult<ClaimRequest> {
 }
 
 fn claimed(claim: Claim, now: laneway_core::Timestamp) -> ClaimedTask {
-    let envelope = claim.payload.as_deref().map(Envelope::open).unwrap_or_default();
     let remaining = claim.timeout_at.map(|at| at.since(now).0);
     ClaimedTask {
         id: claim.task.to_string(),
         session: task_view::session_of(&claim.lanes),
         lane: claim.lanes.first().map_or_else(|| "main".to_owned(), |lane| lane.to_string()),
         kind: claim.kind.to_string(),
-        payload: envelope.payload,
+        payload: task_view::json(claim.payload.as_deref()),
         attempt: claim.attempt,
         fence: claim.fence.0,
         lease_until: At(claim.lease_until),
         timeout_ms: remaining,
         remaining_ms: remaining,
-        traceparent: envelope.traceparent,
+        traceparent: claim.trace.as_deref().map(str::to_owned),
     }
 }
 
-/// A sign of life: renews the lease.
+/// Renews the lease of an attempt.
 #[utoipa::path(
     post, path = "/api/tasks/{id}/heartbeat", tag = "workers", params(("id" = String, Path)),
     request_body = HeartbeatBody, responses((status = 200, body = HeartbeatAnswer))
 )]
 pub(crate) async fn heartbeat(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(id): Path<String>,
     Body(body): Body<HeartbeatBody>,
-) -> ApiResult<Json<HeartbeatAnswer>> {
+) -> ApiJson<HeartbeatAnswer> {
     let task = task_id(&id)?;
     let fence = Fence(body.fence);
     let (until, cancel_requested, steer) =
-        alive(&app, task, fence, body.takes_steering, body.steered).await?;
+        renew(&app, task, fence, body.takes_steering, body.steered).await?;
     if let Some(progress) = body.progress {
         app.handle.tell_progress(task, fence, progress).await?;
     }
@@ -132,7 +126,7 @@ pub(crate) async fn heartbeat(
     Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer, steering }))
 }
 
-async fn alive(
+async fn renew(
     app: &App,
     task: TaskId,
     fence: Fence,
@@ -145,8 +139,8 @@ async fn alive(
         app.handle.took_steering(task, fence, steered.unwrap_or_default()).await?;
         return Ok((until, stopping.is_some(), Vec::new()));
     };
-    let heard = app.handle.heartbeat_of_turn(task, fence, takes_steering, steered).await?;
-    Ok((heard.until, heard.stopping.is_some(), heard.steer))
+    let renewed = app.handle.heartbeat_of_turn(task, fence, takes_steering, steered).await?;
+    Ok((renewed.until, renewed.stopping.is_some(), renewed.steer))
 }
 
 fn steering_view(message: SteeringMessage) -> SteeringView {
@@ -162,16 +156,16 @@ fn message_ids(ids: &[String]) -> ApiResult<Vec<MessageId>> {
     ids.map_err(|_| ApiError::invalid("steered must be ids of messages"))
 }
 
-/// An attempt is over.
+/// Ends an attempt.
 #[utoipa::path(
     post, path = "/api/tasks/{id}/complete", tag = "workers", params(("id" = String, Path)),
     request_body = CompleteBody, responses((status = 200, body = laneway_protocol::TaskView))
 )]
 pub(crate) async fn complete(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(id): Path<String>,
     Body(body): Body<CompleteBody>,
-) -> ApiResult<Json<laneway_protocol::TaskView>> {
+) -> ApiJson<laneway_protocol::TaskView> {
     let task = task_id(&id)?;
     if body.success && body.error.is_some() {
         return Err(ApiError::invalid("a success has no error"));
@@ -190,77 +184,56 @@ async fn report(
     steered: Vec<MessageId>,
 ) -> Result<(), laneway_engine::Error> {
     let fence = Fence(body.fence);
-    // Before the end, which returns whatever was not taken.
+    // The end returns messages that were not taken.
     app.handle.took_steering(task, fence, steered).await?;
-    match body.success {
-        true => {
-            let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
-            app.handle.complete(task, fence, Some(result.into())).await
-        }
-        false => {
-            let error = body.error.unwrap_or_else(|| "the worker says it failed".to_owned());
-            app.handle.fail(task, fence, Failure { error, retryable: body.retryable.unwrap_or(true) }).await
-        }
+    if body.success {
+        let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
+        return app.handle.complete(task, fence, Some(result.into())).await;
     }
+    let error = body.error.unwrap_or_else(|| "the worker reported a failure".to_owned());
+    app.handle.fail(task, fence, Failure { error, retryable: body.retryable.unwrap_or(true) }).await
 }
 
 async fn finish(app: &App, task: TaskId, body: CompleteBody) -> ApiResult<()> {
     let steered = message_ids(&body.steered)?;
     let Err(error) = report(app, task, body, steered).await else { return Ok(()) };
-    // One that has ended meanwhile is as stale as one that was given to another.
-    let is_over = app.handle.finished(task).await?.is_some();
-    match error.code() {
-        "NOT_FOUND" if is_over => {
-            Err(ApiError::new(Code::StaleLease, "the task has ended already").of_task(task))
-        }
-        _ => Err(error.into()),
+    // The lease of an ended task is stale.
+    if error.code() == "NOT_FOUND" && app.handle.finished(task).await?.is_some() {
+        return Err(ApiError::new(Code::StaleLease, "the task has ended already").of_task(task));
     }
+    Err(error.into())
 }
 
-/// The tasks that wait for a worker, in the order of the line.
+/// The tasks that wait for a worker, in order.
 #[utoipa::path(
     get, path = "/api/external-tasks", tag = "workers", params(PageQuery),
     responses((status = 200, body = Page<ExternalTask>))
 )]
 pub(crate) async fn external_tasks(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Query(query): Query<PageQuery>,
-) -> ApiResult<Json<Page<ExternalTask>>> {
-    let max = page_size(query.limit)?;
-    let skip = match query.cursor.as_deref() {
-        None => 0,
-        Some(text) => text.parse::<usize>().map_err(|_| bad_cursor())?,
-    };
-    let (pending, total) = app
-        .handle
-        .read(move |lanes| {
-            let pending = lanes.pending_external();
-            let total = pending.len();
-            (pending.into_iter().skip(skip).take(max).collect::<Vec<_>>(), total)
-        })
-        .await?;
+) -> ApiJson<Page<ExternalTask>> {
+    let (pending, next_cursor) = query.cut(app.handle.read(|lanes| lanes.pending_external()).await?)?;
     let now = app.now();
     let mut items = Vec::with_capacity(pending.len());
     for view in pending {
-        let envelope = task_view::envelope_of(&app.handle, &view).await?;
         items.push(ExternalTask {
             id: view.id.to_string(),
             session: task_view::session_of(&view.lanes),
             lane: view.lanes.first().map_or_else(|| "main".to_owned(), |lane| lane.to_string()),
             kind: view.kind.to_string(),
-            payload: envelope.payload,
+            payload: task_view::payload_of(&app.handle, view.payload).await?,
             timeout_ms: view.timeout.map(|length| length.0),
             remaining_ms: view.wait_until.map(|until| until.since(now).0),
             attempt: view.attempts + 1,
         });
     }
-    let next = skip + items.len();
-    Ok(Json(Page { items, next_cursor: (next < total).then(|| next.to_string()) }))
+    Ok(Json(Page { items, next_cursor }))
 }
 
-/// The workers that have work.
+/// The workers that hold tasks.
 #[utoipa::path(get, path = "/api/workers", tag = "workers", responses((status = 200, body = Page<WorkerView>)))]
-pub(crate) async fn workers(State(app): State<Arc<App>>) -> ApiResult<Json<Page<WorkerView>>> {
+pub(crate) async fn workers(State(app): Shared) -> ApiJson<Page<WorkerView>> {
     let claimed = app.handle.read(|lanes| lanes.claimed()).await?;
     let mut workers: BTreeMap<String, WorkerView> = BTreeMap::new();
     for view in claimed {

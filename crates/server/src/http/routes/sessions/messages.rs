@@ -1,6 +1,4 @@
-//! Messages to sessions: sent, looked up, withdrawn, moved, steered.
-
-use std::sync::Arc;
+//! Messages to sessions: send, look up, withdraw, move, steer.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,19 +6,19 @@ use axum::http::StatusCode;
 use laneway_core::{MessageEnd, MessageId, MessageStatus, TaskId};
 use laneway_protocol::{MessageAnswer, MessageRequest, MoveRequest, Receipt, SteerRequest, cancel_reason};
 
-use crate::app::App;
+use crate::app::{App, Shared};
 use crate::http::auth::Caller;
-use crate::http::error::{ApiError, ApiResult};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, task_id};
 use crate::service::send_message::{self, message_text};
 
-/// Sends a message to a session. If it is busy, the mode says what becomes of the message.
+/// Sends a message to a session. If the session is busy, the mode decides what happens.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/messages", tag = "sessions", params(("key" = String, Path)),
     request_body = MessageRequest, responses((status = 202, body = MessageAnswer))
 )]
 pub(crate) async fn send(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(key): Path<String>,
     Body(request): Body<MessageRequest>,
@@ -32,7 +30,7 @@ fn message_id(text: &str) -> ApiResult<MessageId> {
     task_id(text).map(|id| MessageId(id.0)).map_err(|_| ApiError::not_found("message"))
 }
 
-/// The message that a path names. One that is in another session is not found in this one.
+/// The message that a path names. A message of another session is not found.
 async fn message_in(app: &App, (key, id): (String, String)) -> ApiResult<MessageId> {
     let message = message_id(&id)?;
     match app.handle.session_of(message).await? {
@@ -41,7 +39,7 @@ async fn message_in(app: &App, (key, id): (String, String)) -> ApiResult<Message
     }
 }
 
-/// How a message ended: the word for it, in which turn, and by which rule, for which reason or with which error.
+/// The end of a message: the word, the turn, and the rule, reason or error.
 pub(crate) fn ended(end: &MessageEnd) -> (&'static str, Option<TaskId>, Option<String>) {
     match end {
         MessageEnd::Delivered { turn } => ("delivered", Some(*turn), None),
@@ -52,15 +50,12 @@ pub(crate) fn ended(end: &MessageEnd) -> (&'static str, Option<TaskId>, Option<S
     }
 }
 
-/// What became of a message.
+/// The state of a message.
 #[utoipa::path(
     get, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
     params(("key" = String, Path), ("id" = String, Path)), responses((status = 200, body = Receipt))
 )]
-pub(crate) async fn receipt(
-    State(app): State<Arc<App>>,
-    Path(parts): Path<(String, String)>,
-) -> ApiResult<Json<Receipt>> {
+pub(crate) async fn receipt(State(app): Shared, Path(parts): Path<(String, String)>) -> ApiJson<Receipt> {
     let message = message_in(&app, parts).await?;
     let status = app.handle.message(message).await?.ok_or_else(|| ApiError::not_found("message"))?;
     let ended = matches!(status, MessageStatus::Ended { .. });
@@ -84,27 +79,27 @@ pub(crate) async fn receipt(
     }))
 }
 
-/// Takes a waiting message back.
+/// Withdraws a waiting message.
 #[utoipa::path(
     delete, path = "/api/sessions/{key}/messages/{id}", tag = "sessions",
-    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "it is gone"))
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "The message is withdrawn."))
 )]
 pub(crate) async fn withdraw(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(parts): Path<(String, String)>,
 ) -> ApiResult<StatusCode> {
     app.handle.withdraw(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives a waiting message another place in line.
+/// Moves a waiting message to another position.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/messages/{id}/move", tag = "sessions",
     params(("key" = String, Path), ("id" = String, Path)), request_body = MoveRequest,
-    responses((status = 204, description = "it has its new place"))
+    responses((status = 204, description = "The message has its new position."))
 )]
 pub(crate) async fn move_message(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(parts): Path<(String, String)>,
     Body(request): Body<MoveRequest>,
 ) -> ApiResult<StatusCode> {
@@ -116,36 +111,36 @@ pub(crate) async fn move_message(
 /// Sends a waiting message next.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/messages/{id}/send-now", tag = "sessions",
-    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "it is next"))
+    params(("key" = String, Path), ("id" = String, Path)), responses((status = 204, description = "The message is next."))
 )]
 pub(crate) async fn send_now(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(parts): Path<(String, String)>,
 ) -> ApiResult<StatusCode> {
     app.handle.send_now(message_in(&app, parts).await?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sends a message that was set aside once more, as a new one.
+/// Sends a parked message again, as a new message.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/messages/{id}/resend", tag = "sessions",
     params(("key" = String, Path), ("id" = String, Path)), responses((status = 202, body = MessageAnswer))
 )]
 pub(crate) async fn resend(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     Path(parts): Path<(String, String)>,
 ) -> ApiResult<(StatusCode, Json<MessageAnswer>)> {
     let message = message_in(&app, parts).await?;
     Ok((StatusCode::ACCEPTED, Json(send_message::resend(&app, message).await?)))
 }
 
-/// Says something to the running turn.
+/// Steers the running turn with a text.
 #[utoipa::path(
     post, path = "/api/sessions/{key}/steer", tag = "sessions", params(("key" = String, Path)),
     request_body = SteerRequest, responses((status = 202, body = MessageAnswer))
 )]
 pub(crate) async fn steer(
-    State(app): State<Arc<App>>,
+    State(app): Shared,
     caller: Caller,
     Path(key): Path<String>,
     Body(request): Body<SteerRequest>,

@@ -1,4 +1,4 @@
-//! Who is let in, who waits, who is refused, and in which order that is decided.
+//! Which requests start, wait or are refused, and in which order the checks run.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ async fn validation_comes_first_and_neither_nonsense_nor_a_slow_upload_holds_a_s
     let broken = crate::common::answer(broken.body("{\"message\": ")).await;
     assert_eq!(broken.status, 400);
     assert!(!broken.text.contains("{\\\"message"), "{}", broken.text);
-    assert_eq!(server.post("/api/agents/nobody/chat", json!({"message": "x"})).await.status, 404);
+    assert_eq!(server.post("/api/agents/unknown/chat", json!({"message": "x"})).await.status, 404);
     gate.let_go(1);
     server.until_numbers((0, 0)).await;
 

@@ -1,19 +1,18 @@
-//! Lists of tasks, a page at a time: the live ones first, then those that are over.
-
-use std::sync::Arc;
+//! Lists of tasks by page: live tasks first, then ended ones.
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{InLine, LaneName, Selector, TaskStatus};
-use laneway_engine::{Cursor as Place, EndState, HistoryFilter, Standing, UnknownWord};
+use laneway_core::{InLine, LaneName, Scheduler, Selector, TaskStatus};
+use laneway_engine::{Cursor as HistoryCursor, EndState, HistoryFilter, Standing, UnknownWord};
 use laneway_protocol::{Page, TaskView};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::http::error::{ApiError, ApiResult};
+use crate::app::{App, Shared};
+use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::Query;
-use crate::http::routes::tasks::{bad_cursor, page_size, parent, selector};
+use crate::http::paging::{bad_cursor, page_size};
+use crate::http::routes::tasks::{parent, selector};
 use crate::service::task_view;
 
 /// Which tasks to list.
@@ -23,31 +22,31 @@ use crate::service::task_view;
 pub(crate) struct TasksQuery {
     /// `queued`, `running`, `retrying`, or an end.
     status: Option<String>,
-    /// They name this lane.
+    /// Tasks that name this lane.
     lane: Option<String>,
-    /// They are turns of this conversation.
+    /// Turns of this session.
     session: Option<String>,
-    /// They are of this kind.
+    /// Tasks of this kind.
     kind: Option<String>,
-    /// They carry this label.
+    /// Tasks with this label.
     group: Option<String>,
-    /// This task asked for them.
+    /// Tasks that this task submitted.
     parent: Option<String>,
-    /// How many at most. Default 50, at most 500.
+    /// The largest number of items on the page. Default 50, at most 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// Where the page before ended.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
     #[param(ignore)]
     #[serde(rename = "access_token")]
     _access_token: Option<String>,
 }
 
-/// Where a list of tasks goes on: in the line of a lane, among the live ones, or among those that are over.
+/// Where the next page of a list begins: in a lane, among live tasks, or among ended ones.
 enum Cursor {
     Line(usize),
     Live(u32),
-    Over(Option<Place>),
+    Ended(Option<HistoryCursor>),
 }
 
 impl Cursor {
@@ -56,29 +55,26 @@ impl Cursor {
             None => Some(Cursor::Live(0)),
             Some(Some(("p", place))) => place.parse().ok().map(Cursor::Line),
             Some(Some(("l", slot))) => slot.parse().ok().map(Cursor::Live),
-            Some(Some(("o", ""))) => Some(Cursor::Over(None)),
-            Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Over(Some(place))),
+            Some(Some(("o", ""))) => Some(Cursor::Ended(None)),
+            Some(Some(("o", place))) => place.parse().ok().map(|place| Cursor::Ended(Some(place))),
             Some(_) => None,
         };
         cursor.ok_or_else(bad_cursor)
     }
 }
 
-/// Tasks, the live ones first, then those that are over, the newest first. Those that are `queued` in a lane, by no other
-/// mark, come in the order in which they stand in it, each with its place there.
+/// Tasks: live ones first, then ended ones, the newest first. A list of the `queued` tasks of one lane without another
+/// filter is in the order of that lane, with each task's position.
 #[utoipa::path(
     get, path = "/api/tasks", tag = "tasks", params(TasksQuery),
     responses((status = 200, body = Page<TaskView>))
 )]
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Query(query): Query<TasksQuery>,
-) -> ApiResult<Json<Page<TaskView>>> {
+pub(crate) async fn list(State(app): Shared, Query(query): Query<TasksQuery>) -> ApiJson<Page<TaskView>> {
     let max = page_size(query.limit)?;
-    let which = Which::of(&query)?;
+    let wanted = TaskFilter::of(&query)?;
     let mut items = Vec::new();
     let mut cursor = Some(Cursor::read(query.cursor.as_deref())?);
-    if let Some(lane) = which.line_of() {
+    if let Some(lane) = wanted.line_of() {
         let from = match cursor {
             Some(Cursor::Line(from)) => from,
             Some(Cursor::Live(0)) => 0,
@@ -89,13 +85,13 @@ pub(crate) async fn list(
     if let Some(Cursor::Live(from)) = cursor {
         cursor = None;
         let mut next = None;
-        if which.status.is_none_or(|status| status.is_live()) {
-            let (selector, status) = (which.selector.clone(), which.status.and_then(Status::live));
-            let look = move |lanes: &laneway_core::Scheduler| {
+        if wanted.status.is_none_or(|status| status.is_live()) {
+            let (selector, status) = (wanted.selector.clone(), wanted.status.and_then(Status::live));
+            let look = move |lanes: &Scheduler| {
                 let (page, next) = lanes.page(&selector, status, from, max);
                 let page = page.into_iter().map(|view| {
                     let standing = Standing::of(lanes, view.id);
-                    task_view::live(&view, standing, None)
+                    task_view::live(&view, standing)
                 });
                 (page.collect::<Vec<TaskView>>(), next)
             };
@@ -103,32 +99,32 @@ pub(crate) async fn list(
         }
         cursor = match next {
             Some(slot) => return Ok(page(items, Some(format!("l-{slot}")))),
-            None => cursor.or(Some(Cursor::Over(None))),
+            None => cursor.or(Some(Cursor::Ended(None))),
         };
     }
-    let Some(Cursor::Over(after)) = cursor else { return Ok(page(items, None)) };
-    if which.status.is_some_and(|status| status.is_live()) {
+    let Some(Cursor::Ended(after)) = cursor else { return Ok(page(items, None)) };
+    if wanted.status.is_some_and(|status| status.is_live()) {
         return Ok(page(items, None));
     }
     if items.len() >= max {
         return Ok(page(items, Some("o-".to_owned())));
     }
-    let Selector { lane, kind, group, parent } = which.selector;
-    let state = which.status.and_then(Status::over);
+    let Selector { lane, kind, group, parent } = wanted.selector;
+    let state = wanted.status.and_then(Status::ended);
     let max = (max - items.len()) as u32;
     let filter = HistoryFilter { state, lane, kind, session: None, group, parent, after, max };
     let found = app.handle.history(filter).await?;
-    items.extend(found.items.iter().map(|finished| task_view::finished(finished, None, None)));
+    items.extend(found.items.iter().map(task_view::finished));
     Ok(page(items, found.next.map(|place| format!("o-{place}"))))
 }
 
-/// Those that wait in a lane, in order.
-async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiResult<Json<Page<TaskView>>> {
-    let look = move |lanes: &laneway_core::Scheduler| {
+/// The tasks that wait in a lane, in order.
+async fn line(app: &App, lane: LaneName, from: usize, max: usize) -> ApiJson<Page<TaskView>> {
+    let look = move |lanes: &Scheduler| {
         let (line, next) = lanes.line_in(&lane, from, max);
         let view = |(view, place): InLine| TaskView {
             lane_position: place.map(|place| place as u64),
-            ..task_view::live(&view, Standing::of(lanes, view.id), None)
+            ..task_view::live(&view, Standing::of(lanes, view.id))
         };
         (line.into_iter().map(view).collect(), next)
     };
@@ -143,7 +139,7 @@ fn page(items: Vec<TaskView>, next_cursor: Option<String>) -> Json<Page<TaskView
 #[derive(Clone, Copy)]
 enum Status {
     Live(TaskStatus),
-    Over(EndState),
+    Ended(EndState),
 }
 
 impl Status {
@@ -151,44 +147,44 @@ impl Status {
         matches!(self, Status::Live(_))
     }
 
-    fn over(self) -> Option<EndState> {
+    fn ended(self) -> Option<EndState> {
         match self {
             Status::Live(_) => None,
-            Status::Over(state) => Some(state),
+            Status::Ended(state) => Some(state),
         }
     }
 
     fn live(self) -> Option<TaskStatus> {
         match self {
             Status::Live(status) => Some(status),
-            Status::Over(_) => None,
+            Status::Ended(_) => None,
         }
     }
 }
 
-struct Which {
+struct TaskFilter {
     selector: Selector,
     status: Option<Status>,
 }
 
-impl Which {
-    fn of(query: &TasksQuery) -> ApiResult<Which> {
+impl TaskFilter {
+    fn of(query: &TasksQuery) -> ApiResult<TaskFilter> {
         let status = match query.status.as_deref() {
             None => None,
             Some("queued") => Some(Status::Live(TaskStatus::Queued)),
             Some("running") => Some(Status::Live(TaskStatus::Running)),
             Some("retrying") => Some(Status::Live(TaskStatus::Retrying)),
-            Some(word) => Some(Status::Over(word.parse().map_err(|error: UnknownWord| {
+            Some(word) => Some(Status::Ended(word.parse().map_err(|error: UnknownWord| {
                 ApiError::invalid(format!("status must be queued, running, retrying, or else {error}"))
             })?)),
         };
         let selector =
             selector(query.lane.clone(), query.session.clone(), query.kind.clone(), query.group.clone())?;
         let parent = query.parent.as_deref().map(parent).transpose()?;
-        Ok(Which { selector: Selector { parent, ..selector }, status })
+        Ok(TaskFilter { selector: Selector { parent, ..selector }, status })
     }
 
-    /// The lane whose line is asked for, and nothing else.
+    /// The lane, if the filter has no other condition than `queued`.
     fn line_of(&self) -> Option<LaneName> {
         let Selector { lane, kind: None, group: None, parent: None } = &self.selector else { return None };
         lane.clone().filter(|_| matches!(self.status, Some(Status::Live(TaskStatus::Queued))))

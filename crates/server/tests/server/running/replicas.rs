@@ -78,8 +78,10 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
 
     // The last that starts wins; it says what held, and the other what holds now.
     let second = server_on(&redis, &config(1)).await;
-    lines.with(&["takes the place of what held", "max_concurrency: 3 holds, the file says 1"]).await;
-    lines.with(&["all servers keep to what holds", "max_concurrency: 1 holds, the file says 3"]).await;
+    lines.with(&["replaces the settings in the store", "max_concurrency: 3 holds, the file says 1"]).await;
+    lines
+        .with(&["all replicas follow the settings in force", "max_concurrency: 1 holds, the file says 3"])
+        .await;
     let (value, source) = value_of(&first, block, "max_concurrency").await;
     assert_eq!(value, "1");
     assert!(source.starts_with("replica (test.hcl:") && source.ends_with("says 3)"), "{source}");
@@ -97,7 +99,7 @@ async fn servers_with_different_files_keep_to_one_limit_and_say_which_holds() {
     assert_eq!((first.numbers().await, second.numbers().await), ((1, 2), (1, 2)));
     let set = second.send("PATCH", "/api/lanes/agent:coder", json!({ "max_concurrency": 3 })).await;
     assert_eq!(set.status, 200, "{set:?}");
-    lines.with(&["what holds is what this server's configuration says"]).await;
+    lines.with(&["the settings in force are those of this server's configuration"]).await;
     assert_eq!(first.numbers().await, (3, 0));
     assert!(value_of(&first, block, "max_concurrency").await.1.starts_with("test.hcl:"));
     // What is left out stays, whichever of them was told it.
@@ -163,10 +165,10 @@ async fn a_server_works_beside_an_older_program_and_stops_at_what_a_newer_one_wr
         assert_eq!(server.get("/readyz").await.status, 503);
     }
     let newer = format!("written in format {} by a newer version of Laneway", BATCH_FORMAT + 1);
-    lines.with(&["decides nothing any more", &newer]).await;
+    lines.with(&["has stopped deciding", &newer]).await;
     let head = log.store().head().await.unwrap();
-    assert_eq!(head.batch, BatchId(6), "nobody has appended after what it cannot read");
-    // Whoever starts now says why it cannot.
+    assert_eq!(head.batch, BatchId(6), "no replica has appended after the unreadable batch");
+    // A replica that starts now says why it cannot.
     let nothing: [(&str, &str); 0] = [];
     let config = laneway_config::parse("test.hcl", config, laneway_config::Profile::SERVER, nothing).unwrap();
     let store: Arc<dyn laneway_store::Store> = Arc::new(RedisStore::open(&redis.url()).await.unwrap());
@@ -330,7 +332,7 @@ async fn whoever_has_the_client_runs_the_turn_and_streams_it_whoever_grants_it()
     a.until_numbers((0, 0)).await;
 }
 
-/// Whether somebody is told what runs say.
+/// Whether a replica listens to the output of attempts.
 /// The beginning of what Redis answers to a command.
 fn told_by(redis: &Redis, command: &str) -> [u8; 2] {
     let mut connection = std::net::TcpStream::connect(("127.0.0.1", redis.port())).unwrap();
@@ -356,17 +358,17 @@ async fn what_a_run_says_is_heard_at_any_server_before_its_end() {
     gate.arrival().await;
     let mut one = b.events(&format!("/api/tasks/{id}/events")).await;
     let mut all = b.events("/api/events").await;
-    // Whoever asks to hear is heard by the engine a moment later.
-    until("somebody listens", async || has_listeners(&redis)).await;
+    // The engine subscribes a moment after the client.
+    until("a replica listens", async || has_listeners(&redis)).await;
     gate.let_go(1);
     for events in [&mut one, &mut all] {
         let heard = events.next_named("delta").await.data;
         assert_eq!((&heard["text"], &heard["task_id"]), (&json!("answer to hello"), &json!(id)));
         events.next_named("done").await;
     }
-    // Nobody wants to hear any more, so nobody is told.
+    // Without listeners, replicas publish no output.
     drop((one, all));
-    until("nobody listens", async || !has_listeners(&redis)).await;
+    until("no replica listens", async || !has_listeners(&redis)).await;
 }
 
 #[tokio::test]

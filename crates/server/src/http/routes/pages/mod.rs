@@ -1,0 +1,4 @@
+//! Pages for browsers.
+
+pub(crate) mod dashboard;
+pub(crate) mod docs;

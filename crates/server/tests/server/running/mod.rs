@@ -1,0 +1,7 @@
+//! A server over its life: reload, schedules, replicas, traces, shutdown.
+
+mod operating;
+mod replicas;
+mod schedules;
+mod stopping;
+mod traces;

@@ -1,0 +1,8 @@
+//! Tasks and turns: programs, upstreams, workers, callers that leave.
+
+mod leaving;
+mod lists;
+mod programs;
+mod requests;
+mod upstreams;
+mod workers;
