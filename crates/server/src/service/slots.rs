@@ -1,5 +1,5 @@
-//! Slots for code that the caller runs itself. A slot is a task that the caller claims, renews by heartbeat and completes,
-//! at any replica.
+//! Slots that guard code of the caller's own: a task that is granted to the caller as a worker, which renews its lease
+//! by heartbeat and completes it, at any replica.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
     spec.claimer =
         Some(Claimer { worker: name(format!("slot:{}", caller.key_space()))?, lease: Some(lease) });
     let payload = serde_json::json!({ "lease_ms": lease.0 });
-    Ok(Submission::new(app, caller, &RequestOptions::default(), spec, &payload))
+    Ok(Submission::new(app, caller, &RequestOptions::default(), spec, payload))
 }
 
 /// Submits the task and waits for its grant. A slot whose caller disconnected is given back at once.
@@ -111,7 +111,7 @@ async fn abandon(app: &App, id: TaskId) {
     }
 }
 
-/// Returns a slot. A repetition changes nothing.
+/// Gives a slot back. A repetition changes nothing.
 pub(crate) async fn give_back(app: &App, task: TaskId, fence: Fence) -> ApiResult<()> {
     let kind = app.handle.read(move |lanes| lanes.task(task).map(|view| view.kind)).await?;
     if kind.is_some_and(|kind| kind.as_str() == KIND) {

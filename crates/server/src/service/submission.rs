@@ -32,14 +32,14 @@ impl Submission {
         caller: &Caller,
         options: &RequestOptions,
         mut spec: TaskSpec,
-        payload: &impl Serialize,
+        payload: impl Serialize,
     ) -> Submission {
         spec.lanes.extend(token_lane(app, caller));
         spec.caller = caller.token_name();
         spec.trace = options.traceparent.as_deref().map(Arc::from);
         let child_of = spec.parent.map(|parent| (parent.task, caller.clone()));
         // Writing values to memory as JSON cannot fail.
-        let payload = serde_json::to_vec(payload).unwrap_or_default().into();
+        let payload = serde_json::to_vec(&payload).unwrap_or_default().into();
         Submission { spec: Box::new(spec), payload, child_of }
     }
 

@@ -5,6 +5,7 @@ mod access;
 mod common;
 mod events;
 mod fixtures;
+mod leaving;
 mod mcp;
 mod running;
 mod sessions;

@@ -1,6 +1,5 @@
 //! Tasks and turns: programs, upstreams, workers, callers that leave.
 
-mod leaving;
 mod lists;
 mod programs;
 mod requests;

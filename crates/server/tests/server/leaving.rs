@@ -1,4 +1,4 @@
-//! A caller that disconnects returns its slots: at every stage, on every transport.
+//! Whoever goes away gives back what he had: at every stage, on every transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn whoever_leaves_while_it_is_being_accepted_leaves_nothing_behind() {
         stream.write_all(waits.as_bytes()).await.unwrap();
         tokio::time::sleep(Duration::from_micros(100 * (round % 20))).await;
     }
-    // The server handled the later request after all of them.
+    // Whoever came later has been heard of after all of them.
     assert_eq!(server.post("/api/tasks", json!({"kind": "last", "lanes": ["x"]})).await.status, 202);
     server.until_numbers((1, 1)).await;
     let lanes = server.get("/api/lanes/agent%3Acoder").await.json();
