@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
 
 use crate::app::App;
 use crate::net::read_timeout::ConnectionTimer;
-use crate::net::write_timeout::WriteTimeout;
+use crate::net::write_timeout::{Peer, WriteTimeout};
 
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -40,8 +43,13 @@ pub(crate) async fn accept(listener: TcpListener, app: Arc<App>, router: Router)
 async fn serve(stream: TcpStream, app: Arc<App>, router: Router) {
     // Small answers leave at once.
     drop(stream.set_nodelay(true));
+    let stream = Arc::new(stream);
+    let peer = Peer(Arc::clone(&stream));
     let io = TokioIo::new(WriteTimeout::new(stream, WRITE_TIMEOUT));
-    let service = TowerToHyperService::new(router);
+    let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        request
+    }));
     let mut builder = http1::Builder::new();
     builder
         .timer(ConnectionTimer::default())

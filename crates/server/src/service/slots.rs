@@ -18,14 +18,25 @@ use crate::service::submission::{Submission, submit_as};
 /// The kind of tasks that hold a slot for a caller.
 pub(crate) const KIND: &str = "laneway.remote-slot";
 
-type Reply = oneshot::Sender<ApiResult<SlotAnswer>>;
+/// The answer, and a channel on which the request confirms that it read it: a request that is dropped may leave it unread.
+type Reply = oneshot::Sender<(ApiResult<SlotAnswer>, oneshot::Sender<()>)>;
 
-/// Waits for a slot of each lane and hands it to the caller.
-pub(crate) async fn take(app: &Arc<App>, caller: &Caller, request: SlotRequest) -> ApiResult<SlotAnswer> {
+/// Waits for a slot of each lane and hands it to the caller, unless `has_left` says that the caller closed its connection.
+pub(crate) async fn take(
+    app: &Arc<App>,
+    caller: &Caller,
+    request: SlotRequest,
+    has_left: impl Fn() -> bool,
+) -> ApiResult<SlotAnswer> {
     let submission = submission(app, caller, request).await?;
     let (reply, answer) = oneshot::channel();
     tokio::spawn(acquire(Arc::clone(app), submission, reply));
-    answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+    let (answer, confirm) = answer.await.map_err(|_| Error::Closed)?;
+    if !has_left() {
+        // A refusal needs no confirmation.
+        confirm.send(()).ok();
+    }
+    answer
 }
 
 async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResult<Submission> {
@@ -65,7 +76,9 @@ async fn acquire(app: Arc<App>, submission: Submission, mut reply: Reply) {
         },
     };
     let is_held = answer.is_ok();
-    if reply.send(answer).is_err() && is_held {
+    let (confirm, confirmed) = oneshot::channel();
+    let is_taken = reply.send((answer, confirm)).is_ok() && confirmed.await.is_ok();
+    if is_held && !is_taken {
         abandon(&app, id).await;
     }
 }

@@ -99,6 +99,30 @@ async fn whoever_leaves_while_it_is_being_accepted_leaves_nothing_behind() {
     assert!(lanes["counters"]["accepted"].as_u64().unwrap() >= 10, "{lanes}");
 }
 
+/// The caller closes its connection just before another one frees the slot for which it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_granted_to_a_caller_that_has_just_left_is_given_back() {
+    let server = serve("lane \"gpu\" { max_concurrency = 1 }").await;
+    let wants = json!({"lanes": ["gpu"], "lease_ms": 600_000, "wait_ms": 60_000});
+    let body = wants.to_string();
+    let request = format!(
+        "POST /api/slots HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    for round in 0..300 {
+        let held = server.post("/api/slots", wants.clone()).await;
+        assert_eq!(held.status, 200, "round {round}: {held:?}");
+        let held = held.json();
+        let mut leaving = TcpStream::connect(server.address).await.unwrap();
+        leaving.write_all(request.as_bytes()).await.unwrap();
+        let path = format!("/api/slots/{}?fence={}", held["id"].as_str().unwrap(), held["fence"]);
+        drop(leaving);
+        assert_eq!(server.send("DELETE", &path, json!(null)).await.status, 204);
+    }
+    server.until_numbers((0, 0)).await;
+}
+
 #[tokio::test]
 async fn a_thousand_who_leave_at_a_stage_that_they_have_reached_leave_nothing_behind() {
     const EACH: usize = 250;

@@ -1,8 +1,8 @@
 //! Slots for code that the caller runs itself.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use laneway_core::Fence;
 use laneway_protocol::{SlotAnswer, SlotRequest};
 use serde::Deserialize;
@@ -12,6 +12,7 @@ use crate::app::Shared;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiJson, ApiResult};
 use crate::http::extract::{Body, Path, Query, task_id};
+use crate::net::write_timeout::Peer;
 use crate::service::slots;
 
 /// Takes a slot in each lane, for code that the caller runs itself. A heartbeat renews the lease; completing the task or
@@ -23,9 +24,11 @@ use crate::service::slots;
 pub(crate) async fn take(
     State(app): Shared,
     caller: Caller,
+    peer: Option<Extension<Peer>>,
     Body(request): Body<SlotRequest>,
 ) -> ApiJson<SlotAnswer> {
-    Ok(Json(slots::take(&app, &caller, request).await?))
+    let has_left = || peer.as_ref().is_some_and(|Extension(peer)| peer.has_left());
+    Ok(Json(slots::take(&app, &caller, request, has_left).await?))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
