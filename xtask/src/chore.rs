@@ -58,8 +58,11 @@ pub(crate) fn ensure(program: &str, package: &str) -> Result<(), String> {
         return Ok(());
     }
     let options = [("DEBIAN_FRONTEND", "noninteractive")];
-    let installed = run("apt-get", &["update"], &[])
-        .and_then(|()| run("apt-get", &["install", "--yes", "--no-install-recommends", package], &options));
+    // Another program may be installing something.
+    let patience = "--option=DPkg::Lock::Timeout=120";
+    let installed = run("apt-get", &["update"], &[]).and_then(|()| {
+        run("apt-get", &["install", "--yes", "--no-install-recommends", patience, package], &options)
+    });
     match installed {
         Ok(()) if is_there() => Ok(()),
         _ => Err(format!(
