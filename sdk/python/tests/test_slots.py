@@ -114,13 +114,26 @@ def test_one_conversation_at_a_time(client: Client) -> None:
             pass
 
 
-def test_a_server_that_is_killed_takes_the_slots_with_it(restarting: Restarting) -> None:
+def test_a_slot_outlives_a_server_that_is_killed_and_started_again(restarting: Restarting) -> None:
+    async def test(client: AsyncClient) -> None:
+        async with client.slot(["one"]):
+            await asyncio.to_thread(restarting.kill)
+            await asyncio.to_thread(restarting.start)
+            with pytest.raises((errors.AtCapacity, errors.WaitTimeout)):
+                await client.slot(["one"], wait_ms=0).__aenter__()
+        async with client.slot(["one"], wait_ms=0):
+            pass
+
+    run(restarting.url, test)
+
+
+def test_a_slot_is_lost_when_its_server_is_away_for_longer_than_the_lease(restarting: Restarting) -> None:
     async def test(client: AsyncClient) -> None:
         with pytest.raises(LeaseLost):
-            async with client.slot(["one"], lease_ms=1000):
-                restarting.kill()
-                restarting.start()
+            async with client.slot(["one"], lease_ms=300):
+                await asyncio.to_thread(restarting.kill)
                 await asyncio.sleep(WAIT_MAX_S)
+        await asyncio.to_thread(restarting.start)
         async with client.slot(["one"], wait_ms=60_000):
             pass
 

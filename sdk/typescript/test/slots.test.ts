@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { AtCapacity, type Client, Laneway, LeaseLost, type Local, Lost, WaitTimeout } from "../src/index.js";
+import { AtCapacity, type Client, Laneway, LeaseLost, type Local, Lost, Refusal, WaitTimeout } from "../src/index.js";
 import { leaseLength } from "../src/leases.js";
 import { CONFIG, Restarting, WAIT_MAX_MS } from "./server.js";
 
@@ -113,15 +113,27 @@ test("a wait that is aborted leaves the line", async () => {
   while ((await client.lane("one").get()).waiting > 0);
 });
 
-test("a server that is killed takes the slots with it", async () => {
+test("a slot outlives a server that is killed and started again", async () => {
   const restarting = await Restarting.start();
   const other = restarting.running.client();
-  const block = other.withSlot(["one"], { lease_ms: 1000 }, async (slot) => {
+  await other.withSlot(["one"], async () => {
     await restarting.kill();
     await restarting.again();
+    await assert.rejects(other.slot(["one"], { wait_ms: 0 }), Refusal);
+  });
+  await other.withSlot(["one"], { wait_ms: 0 }, () => undefined);
+  await restarting.running.close();
+});
+
+test("a slot is lost when its server is away for longer than the lease", async () => {
+  const restarting = await Restarting.start();
+  const other = restarting.running.client();
+  const block = other.withSlot(["one"], { lease_ms: 300 }, async (slot) => {
+    await restarting.kill();
     await setTimeout(WAIT_MAX_MS, undefined, { signal: slot.signal });
   });
   await assert.rejects(block, LeaseLost);
+  await restarting.again();
   await other.withSlot(["one"], { wait_ms: 60_000 }, () => undefined);
   await restarting.running.close();
 });
