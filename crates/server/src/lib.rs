@@ -1,6 +1,6 @@
 //! The server: HTTP, SSE, WebSocket and MCP in front of one queue.
 //!
-//! A route decodes a request, calls [`service`] and encodes the answer. The rules of the queue live in the core; the server
+//! A route decodes a request, calls `service` and encodes the answer. The rules of the queue live in the core; the server
 //! holds connections, tokens and the audit log.
 //!
 //! | question | folder |

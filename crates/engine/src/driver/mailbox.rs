@@ -51,10 +51,11 @@ impl Mailbox {
         )
     }
 
-    pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
+    /// Waits for room for one call.
+    pub(crate) async fn room(&self) -> Result<Room<'_>, Error> {
         match self {
-            Mailbox::Loop { calls, .. } => calls.send(call).await.map_err(|_| Error::Closed),
-            Mailbox::InMemory(driver) => driver.call(call),
+            Mailbox::Loop { calls, .. } => calls.reserve().await.map(Room::Loop).map_err(|_| Error::Closed),
+            Mailbox::InMemory(driver) => Ok(Room::InMemory(driver)),
         }
     }
 
@@ -71,6 +72,24 @@ impl Mailbox {
         match self {
             Mailbox::Loop { .. } => self.report(report),
             Mailbox::InMemory(driver) => driver.report_later(report),
+        }
+    }
+}
+
+/// Room for one call. A caller makes its call once it has room, which keeps the futures that wait for room small.
+pub(crate) enum Room<'a> {
+    Loop(mpsc::Permit<'a, Call>),
+    InMemory(&'a InMemory),
+}
+
+impl Room<'_> {
+    pub(crate) fn call(self, call: Call) -> Result<(), Error> {
+        match self {
+            Room::Loop(permit) => {
+                permit.send(call);
+                Ok(())
+            }
+            Room::InMemory(driver) => driver.call(call),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::{Command, TaskSpec};
 use tokio::sync::oneshot;
 
-use crate::driver::mailbox::{ReplyTo, Request};
+use crate::driver::mailbox::{Call, ReplyTo, Request, Room};
 use crate::error::{Error, RunError};
 use crate::handle::Handle;
 use crate::handle::task::Task;
@@ -40,12 +40,17 @@ impl Handle {
 
     /// Waits for a slot of each lane that the task names.
     pub async fn take(&self, task: Task) -> Result<Slot, RunError> {
+        let room = self.room().await?;
+        self.ask_for_slot(room, task)?.slot().await
+    }
+
+    fn ask_for_slot(&self, room: Room<'_>, task: Task) -> Result<Wait, Error> {
         let spec = self.spec_of_slot(task)?;
         let task = self.new_id();
         let (answer, slot) = oneshot::channel();
         let wait = Wait::new(task, slot, self.clone());
-        self.send(Request::new(Command::Submit { task, spec }, ReplyTo::Slot(answer))).await?;
-        wait.slot().await
+        room.call(Call::Request(Request::new(Command::Submit { task, spec }, ReplyTo::Slot(answer))))?;
+        Ok(wait)
     }
 
     fn spec_of_slot(&self, asked: Task) -> Result<Box<TaskSpec>, Error> {

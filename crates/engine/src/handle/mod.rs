@@ -24,7 +24,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::driver::faults::Faults;
 use crate::driver::ids::Ids;
 use crate::driver::in_memory::InMemory;
-use crate::driver::mailbox::{Call, Mailbox, Query, ReplyTo, Report, Request};
+use crate::driver::mailbox::{Call, Mailbox, Query, ReplyTo, Report, Request, Room};
 use crate::error::Error;
 use crate::events::hub::Hub;
 use crate::events::refusals::{Counts, Refusals};
@@ -168,12 +168,16 @@ impl Handle {
         reply.await.map_err(|_| Error::Closed)?
     }
 
-    pub(crate) async fn send(&self, request: Request) -> Result<(), Error> {
-        self.call(Call::Request(request)).await
+    pub(crate) fn send(&self, request: Request) -> impl Future<Output = Result<(), Error>> {
+        self.call(Call::Request(request))
     }
 
     pub(crate) async fn call(&self, call: Call) -> Result<(), Error> {
-        self.0.mailbox.call(call).await
+        self.room().await?.call(call)
+    }
+
+    pub(crate) fn room(&self) -> impl Future<Output = Result<Room<'_>, Error>> {
+        self.0.mailbox.room()
     }
 
     pub(crate) fn report(&self, report: Report) {

@@ -12,7 +12,7 @@ pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F:
     poll_fn(move |context| poll_catching_panic(future.as_mut(), context)).await
 }
 
-/// Drives a future a bit further, as [`catch`] does.
+/// Drives a future a bit further and returns a panic in it as its text.
 pub(crate) fn poll_catching_panic<F: Future>(
     future: Pin<&mut F>,
     context: &mut Context<'_>,
