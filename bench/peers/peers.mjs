@@ -1,5 +1,5 @@
-// The queues of Node, asked to do what `src/compare/workloads.rs` asks of the others.
-// node peers.mjs p-queue|bullmq WORKLOAD REDIS_PORT, prints one line of JSON.
+// Runs the workloads of `src/compare/workloads.rs` on the Node queues.
+// `node peers.mjs p-queue|bullmq WORKLOAD REDIS_PORT` prints one line of JSON.
 import PQueue from 'p-queue';
 import { Queue, Worker } from 'bullmq';
 
@@ -8,7 +8,7 @@ const nap = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 const median = (numbers) => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 
-/** Counts down to the last; says no when nothing moves for ten seconds. */
+/** Counts down to zero. Gives up when nothing has moved for ten seconds. */
 function countdown(count) {
   let left = count, finish;
   const done = new Promise((resolve) => (finish = resolve));
@@ -25,7 +25,7 @@ function countdown(count) {
   };
 }
 
-/** A lane of so many slots, with a lane of one for each session in front of it. */
+/** A queue of `slots`, with a queue of one for each session in front of it. */
 function pQueue(slots) {
   const lane = new PQueue({ concurrency: slots });
   const sessions = new Map();
@@ -101,7 +101,7 @@ const workloads = {
     const state = Array.from({ length: 1000 }, () => ({ running: false, next: 0 }));
     let wrong = 0;
     start = now();
-    // The turns of a conversation come one right after another, as messages of somebody impatient do.
+    // The turns of a conversation come one right after another, as messages of an impatient user do.
     await Promise.all(state.flatMap((mine, session) => [0, 1, 2].map((turn) => queue.submit(async () => {
       if (mine.running || mine.next !== turn) wrong++;
       mine.running = true;
@@ -129,7 +129,7 @@ const workloads = {
     await queue.close();
     return median(times);
   },
-  // Grown bytes of this process for each of so many that wait (those of BullMQ are in Redis), and how many those are.
+  // The growth of this process per waiting task, in bytes, and the number of tasks. Redis holds those of BullMQ.
   async memory() {
     const tasks = peer === 'p-queue' ? 100000 : 20000;
     let add;
@@ -186,7 +186,7 @@ const workloads = {
     await queue.close();
     return order.flatMap((user, place) => (user === 'light' ? [place + 1] : []));
   },
-  // Accepts a thousand, says so, and waits for its end.
+  // Accepts a thousand tasks, prints their number, and waits to be killed.
   async accept() {
     if (peer === 'p-queue') {
       const lane = new PQueue({ concurrency: 4 });
@@ -201,7 +201,7 @@ const workloads = {
     setInterval(() => {}, 1000);
     return new Promise(() => {});
   },
-  // How many are there.
+  // How many tasks the queue still has.
   async count() {
     if (peer === 'p-queue') return new PQueue({ concurrency: 4 }).size;
     const queue = new Queue('kill', { connection });

@@ -1,4 +1,4 @@
-//! Instructions of one task, as callgrind counts them: the same to the digit on the busiest machine.
+//! Instructions of one task, counted by callgrind: the same to the digit on the busiest machine.
 
 use std::process::Command;
 
@@ -12,12 +12,12 @@ use crate::lanes;
 use crate::noops;
 use crate::table::{Bound, Table};
 
-/// The word that makes this program the process that is counted.
+/// The argument that starts this program as the counted process.
 pub const CHILD: &str = "counted";
-/// Two sizes, whose difference leaves out what is done once.
+/// Two sizes. Their difference leaves out work that is done once.
 const SIZES: [f64; 2] = [10_000.0, 20_000.0];
 
-/// The bounds are there so that nothing gets slower unseen; what counts is the time.
+/// The bounds only show when something gets slower; the aim is the time.
 pub fn measure(table: &mut Table) -> Result<(), Failed> {
     for lanes in ["1", "6"] {
         row(table, lanes, "semaphore + spawn", ("ours", "semaphore"), 3.0)?;
@@ -26,7 +26,7 @@ pub fn measure(table: &mut Table) -> Result<(), Failed> {
     row(table, "idle", "spawn + oneshot", ("idle", "oneshot"), 3.0)
 }
 
-/// A row of what two of the words that a child understands cost.
+/// A row that compares two workloads of the child.
 fn row(table: &mut Table, lanes: &str, other: &str, words: (&str, &str), most: f64) -> Result<(), Failed> {
     let name = match lanes {
         "idle" => format!("instructions, idle queue, {other}"),
@@ -50,16 +50,18 @@ fn count(what: &str, lanes: &str, tasks: f64) -> Result<f64, Failed> {
         .arg(std::env::current_exe()?)
         .args([CHILD, what, lanes, &tasks.to_string()])
         .output()
-        .map_err(|error| format!("valgrind, which counts instructions, cannot be run: {error}"))?;
+        .map_err(|error| format!("cannot run valgrind, which counts instructions: {error}"))?;
     let told = String::from_utf8_lossy(&output.stderr);
     let line = told.lines().find(|line| line.contains("Collected :"));
     let line = line.filter(|_| output.status.success()).ok_or_else(|| format!("callgrind: {told}"))?;
     Ok(line.rsplit(':').next().unwrap_or_default().trim().parse()?)
 }
 
-/// Does what is counted: what, in how many lanes, how often.
+/// Runs the counted workload: which one, in how many lanes, how many tasks.
 pub fn child(words: &[String]) -> Result<(), Failed> {
-    let [what, lanes, tasks] = words else { return Err("what, how many lanes and how many tasks".into()) };
+    let [what, lanes, tasks] = words else {
+        return Err("a child needs a workload, how many lanes and how many tasks".into());
+    };
     let (lanes, tasks) = (lanes.parse().unwrap_or(1), tasks.parse()?);
     lanes::runtime(1)?.block_on(async {
         match what.as_str() {
@@ -69,12 +71,12 @@ pub fn child(words: &[String]) -> Result<(), Failed> {
             "a3s-lane" => noops::a3s_lane(tasks, lanes).await.map(drop),
             "idle" => idle(tasks).await,
             "oneshot" => oneshots(tasks).await,
-            other => Err(format!("there is no {other} to count").into()),
+            other => Err(format!("there is no workload {other}").into()),
         }
     })
 }
 
-/// What `compare` has done from many callers.
+/// The no-ops of `compare`, from many callers.
 async fn contended(tasks: usize) -> Result<(), Failed> {
     let queue = Queue::open(Kind::Memory, workloads::WIDTH, 0).await?;
     workloads::no_ops(&queue, tasks).await.map(drop)

@@ -1,4 +1,4 @@
-//! On disk: beside plain SQLite, and with a long line beside none.
+//! Durable tasks, compared with plain SQLite; and a long queue, compared with an empty one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ const CALLERS: usize = 256;
 const TASKS_EACH: usize = 40;
 const WAITING: usize = 100_000;
 
-/// Durable submit, run and finish from many callers, beside plain SQLite that inserts, claims and completes as many in
-/// batches of as many.
+/// Durable submit, run and finish from many callers. Plain SQLite inserts, claims and completes the same tasks, one batch
+/// for all callers.
 pub fn throughput(table: &mut Table) -> Result<(), Failed> {
     let name = "on disk, 256 callers, plain SQLite in batches";
     if !table.wants(name) {
@@ -100,7 +100,7 @@ fn plain(place: &Path) -> Result<f64, Failed> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// One durable submit after another, in turns with a queue that holds nothing.
+/// One durable submit after another, in turns with an empty queue.
 pub fn submit(table: &mut Table) -> Result<(), Failed> {
     const SUBMITS: usize = 100;
     let name = "durable submit, 100 000 waiting, none waiting";
@@ -136,7 +136,7 @@ async fn one(lanes: &Handle) -> Result<f64, Failed> {
     Ok(start.elapsed().as_secs_f64() * 1e6)
 }
 
-/// Lets so many tasks wait, submitted by many at once.
+/// Adds `count` waiting tasks from many callers at once.
 pub async fn fill(lanes: &Handle, count: usize) -> Result<(), Failed> {
     let mut set = JoinSet::new();
     for _ in 0..CALLERS {
@@ -152,7 +152,7 @@ pub async fn fill(lanes: &Handle, count: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A queue on disk in which so many tasks wait, closed.
+/// Leaves a closed store on disk in which [`WAITING`] tasks wait.
 pub async fn left_behind(place: &Path) -> Result<(), Failed> {
     let lanes = open(place, 1).await?;
     fill(&lanes, WAITING).await?;
@@ -160,14 +160,14 @@ pub async fn left_behind(place: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Opens what [`left_behind`] left.
+/// Opens the store that [`left_behind`] left.
 pub async fn reopen(place: &Path) -> Result<Handle, Failed> {
     let forever = |_: Context, _: Value| std::future::pending::<Result<(), Failure>>();
     let options = Options::default().handler("wait", forever)?;
     Ok(Handle::open(Arc::new(SqliteStore::open(place)?), options).await?)
 }
 
-/// How often a second the disk can be made to keep a few bytes.
+/// How many small writes a second the disk can flush.
 pub fn syncs_per_second() -> Result<f64, Failed> {
     use std::io::Write;
     const SYNCS: u32 = 200;

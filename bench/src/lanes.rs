@@ -12,7 +12,7 @@ pub fn block(lanes: &str, slots: u32) -> Result<Block, Failed> {
     Ok(Block { lanes: Pattern::new(lanes)?, settings: Some(settings) })
 }
 
-/// A queue in memory whose lanes `lane0` to `lane5` have so many slots.
+/// A queue in memory with `slots` slots in each of its lanes `lane0` to `lane5`.
 pub async fn in_memory(slots: u32) -> Result<Handle, Failed> {
     let lanes = Handle::in_memory(Options::default());
     lanes.configure(vec![block("global", 1_000_000)?, block("lane*", slots)?]).await?;

@@ -1,10 +1,10 @@
-//! Measures the engine in one run beside what it is compared with: tokio alone, a3s-lane, apalis, plain SQLite.
+//! Compares the engine with tokio alone, a3s-lane, apalis and plain SQLite, all in one run.
 //!
-//! `cargo xtask bench engine [WORD]` runs the rows whose name holds the word. Subject and references take turns, round
-//! by round; a figure is the median over the rounds of the ratio within a round. Ends with a status that says whether
+//! `cargo xtask bench engine [WORD]` runs the rows whose name contains the word. Subject and references take turns,
+//! round by round. A figure is the median over the rounds of the ratio within a round. The exit status says whether
 //! all bounds hold.
 //!
-//! `cargo xtask compare [--write]` has the same work done by Laneway and by its peers: see `compare/mod.rs`.
+//! `cargo xtask compare [--write]` runs the same work through Laneway and its peers: see `compare/mod.rs`.
 
 mod compare;
 mod counts;

@@ -1,4 +1,4 @@
-//! What a waiting task costs, all told: how much a process grows that holds a million of them.
+//! What a waiting task costs in total: the growth of a process that holds a million of them.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::Failed;
 use crate::lanes;
 use crate::table::{Bound, Table};
 
-/// The word that makes this program the process that is measured.
+/// The argument that starts this program as the measured process.
 pub const CHILD: &str = "waiting-tasks";
 const WAITING: u64 = 1_000_000;
 const BYTES_MAX: f64 = 400.0;
@@ -19,10 +19,11 @@ pub fn measure(table: &mut Table) -> Result<(), Failed> {
     if table.wants(name) {
         let mut rounds = Vec::new();
         for _ in 0..3 {
-            // A process of its own, so that no room is left over from anything else.
+            // A process of its own has no memory left over from other rows.
             let output = Command::new(std::env::current_exe()?).args([CHILD, "1000000"]).output()?;
             let told = String::from_utf8(output.stdout)?;
-            let bytes: f64 = told.trim().parse().map_err(|_| format!("the child said {told:?}"))?;
+            let bytes: f64 =
+                told.trim().parse().map_err(|_| format!("the child printed {told:?} instead of a number"))?;
             rounds.push((bytes, BYTES_MAX));
         }
         table.add(name, "B", &rounds, Bound::AtMost(1.0));
@@ -30,14 +31,14 @@ pub fn measure(table: &mut Table) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Lets so many tasks wait and prints by how much the process has grown for each.
+/// Lets `count` tasks wait and prints the growth of the process per task.
 pub fn child(count: &str) -> Result<(), Failed> {
     let count: u64 = count.parse().unwrap_or(WAITING);
     lanes::runtime(1)?.block_on(async {
         let lanes = lanes::in_memory(1).await?;
         let forever = |_: Context, _: Value| std::future::pending::<Result<(), Failure>>();
         lanes.handler("wait", forever)?;
-        // One task first, so that what is set up once is there.
+        // The first task does the setup that happens once.
         lanes.submit(Task::new("lane0").kind("wait")).await?.detach();
         let before = resident()?;
         for _ in 0..count {

@@ -1,8 +1,8 @@
-//! How busy others kept the machine meanwhile.
+//! How busy other programs kept the machine.
 
 use std::time::Instant;
 
-/// The processor time of everybody and of this process, in ticks of 10 ms, at the beginning.
+/// The processor time of all programs and of this process at the beginning, in ticks of 10 ms.
 pub struct Noise {
     all: u64,
     own: u64,
@@ -14,7 +14,7 @@ impl Noise {
         Noise { all: all_busy(), own: own_busy(), since: Instant::now() }
     }
 
-    /// How much of a core others have used since.
+    /// How much of a core other programs have used since.
     pub fn cores(&self) -> f64 {
         let others = all_busy().saturating_sub(self.all).saturating_sub(own_busy() - self.own);
         others as f64 / 100.0 / self.since.elapsed().as_secs_f64()
@@ -22,7 +22,7 @@ impl Noise {
 
     pub fn report(self) {
         let cores = self.cores();
-        println!("others used {cores:.2} of a core meanwhile");
+        println!("other programs used {cores:.2} of a core");
         if cores > 0.3 {
             println!("    that is more than 0.3: measure again on a quieter machine");
         }

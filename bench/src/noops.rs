@@ -1,4 +1,4 @@
-//! A hundred thousand tasks that do nothing, in one lane of eight or in six.
+//! A hundred thousand no-op tasks in one lane of eight slots, or in six such lanes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ pub fn measure(table: &mut Table, count: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Thousands of tasks a second. What has to be set up before is not counted.
+/// Thousands of tasks a second, without the setup.
 fn rate<F: Future<Output = Result<f64, Failed>>>(threads: usize, run: F) -> Result<f64, Failed> {
     let runtime = lanes::runtime(threads)?;
     let seconds = runtime.block_on(run)?;
@@ -135,7 +135,7 @@ pub async fn a3s_lane(tasks: usize, count: usize) -> Result<f64, Failed> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// All tasks are pushed first: its sink does not take them from several at once.
+/// Pushes all tasks first, because the sink does not take them from several callers at once.
 async fn apalis_memory() -> Result<f64, Failed> {
     static LEFT: AtomicUsize = AtomicUsize::new(0);
     async fn no_op(_: u32, worker: WorkerContext) {

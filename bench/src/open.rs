@@ -1,4 +1,4 @@
-//! Opening a store in which a hundred thousand tasks wait, beside reading its bytes and decoding them.
+//! Opening a store with a hundred thousand waiting tasks, compared with reading and decoding its bytes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub fn measure(table: &mut Table) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Reads all that opening reads and decodes it, building nothing from it; how many records there were.
+/// Reads and decodes what opening reads, and builds nothing from it. Returns the number of records.
 async fn decode(log: &Log) -> Result<usize, Failed> {
     let mut records = 0;
     let mut head = match log.load().await? {

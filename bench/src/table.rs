@@ -1,6 +1,6 @@
-//! What is told: a row for each figure, with its bound and whether that holds.
+//! The printed table: a row for each figure, with its bound and whether it holds.
 
-/// How often subject and references take turns.
+/// How many rounds the subject and its references take turns for.
 pub const ROUNDS: usize = 9;
 
 /// A bound on a ratio.
@@ -8,11 +8,11 @@ pub const ROUNDS: usize = 9;
 pub enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// Told for orientation.
+    /// The figure is printed for orientation.
     None,
 }
 
-/// All rows, printed as they come.
+/// The rows, each printed when it is added.
 pub struct Table {
     word: String,
     broken: Vec<String>,
@@ -28,7 +28,7 @@ impl Table {
         Table { word: word.to_owned(), broken: Vec::new(), rows: 0 }
     }
 
-    /// Whether rows of this name are asked for.
+    /// Whether this run measures rows of this name.
     pub fn wants(&self, name: &str) -> bool {
         name.contains(&self.word)
     }

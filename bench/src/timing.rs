@@ -1,4 +1,4 @@
-//! How long something takes that should take no longer than it must.
+//! Times that should be close to the shortest possible.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::table::{Bound, ROUNDS, Table, median, sorted};
 
 const NAP: Duration = Duration::from_millis(20);
 
-/// As many naps as there are slots: within 1.1 naps plus what tokio alone needs beside the nap.
+/// As many naps as slots: at most 1.1 naps, plus the time that tokio alone needs in addition to the nap.
 pub fn fan_out(table: &mut Table) -> Result<(), Failed> {
     for slots in [8, 64, 256] {
         let name = format!("{slots} naps of 20 ms on {slots} slots, allowed");

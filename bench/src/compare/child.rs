@@ -1,4 +1,4 @@
-//! What has to be done in a process of its own: to be killed, or to grow.
+//! Work in a separate process, which grows or is killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,16 +18,16 @@ use crate::compare::queue::{Kind, Queue, Work};
 use crate::lanes::{block, runtime};
 use crate::memory::resident;
 
-/// The word that makes this program such a process.
+/// The argument that starts this program as such a process.
 pub const CHILD: &str = "compare-child";
-/// So many wait when memory is measured.
+/// How many tasks wait when memory is measured.
 pub const WAITING: usize = 100_000;
-/// So many are accepted before a kill.
+/// How many tasks are accepted before the kill.
 pub const ACCEPTED: usize = 1000;
 
 /// `memory|accept|count KIND PLACE`: prints one number.
 pub fn child(words: &[String]) -> Result<(), Failed> {
-    let [verb, kind, place] = words else { return Err("a verb, a queue and a place".into()) };
+    let [verb, kind, place] = words else { return Err("a child needs a verb, a queue and a place".into()) };
     runtime(1)?.block_on(async {
         match verb.as_str() {
             "memory" => memory(kind, place).await,
@@ -38,18 +38,18 @@ pub fn child(words: &[String]) -> Result<(), Failed> {
     })
 }
 
-/// Starts one; it ends at the latest with this process, whose pipe it reads.
+/// Starts a child, whose output this process reads.
 pub fn start(words: [&str; 3]) -> Result<Child, Failed> {
     let mut command = Command::new(std::env::current_exe()?);
     Ok(command.arg(CHILD).args(words).stdout(Stdio::piped()).spawn()?)
 }
 
-/// The number that it prints first.
+/// The number that the child prints first.
 pub fn number(child: &mut Child) -> Result<f64, Failed> {
-    let out = child.stdout.take().ok_or("no pipe")?;
+    let out = child.stdout.take().ok_or("the child has no output")?;
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line)?;
-    Ok(line.trim().parse().map_err(|_| format!("a child said {line:?}"))?)
+    Ok(line.trim().parse().map_err(|_| format!("a child printed {line:?} instead of a number"))?)
 }
 
 async fn store(kind: &str, place: &str) -> Result<Arc<dyn Store>, Failed> {
@@ -71,7 +71,7 @@ async fn open(kind: &str, place: &str) -> Result<Handle, Failed> {
     Ok(lanes)
 }
 
-/// Lets many wait and prints by how many bytes the process has grown for each.
+/// Lets many tasks wait and prints the growth of the process per task, in bytes.
 async fn memory(kind: &str, place: &str) -> Result<(), Failed> {
     let forever = || Work::new(std::future::pending());
     let grown = match kind {
@@ -96,7 +96,7 @@ async fn memory(kind: &str, place: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Several at once, because each waits until it is kept.
+/// Submits from several callers at once, because each submission waits until its task is stored.
 async fn submit(lanes: &Handle, count: usize, retry: Retry) -> Result<(), Failed> {
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..256 {
@@ -104,7 +104,7 @@ async fn submit(lanes: &Handle, count: usize, retry: Retry) -> Result<(), Failed
         callers.spawn(async move {
             for _ in (caller..count).step_by(256) {
                 let task = Task::new("lane").kind("wait");
-                // What the lane says already need not be kept with each task.
+                // A task need not store what its lane already says.
                 let task = if retry == Retry::NONE { task } else { task.retry(retry) };
                 lanes.submit(task).await?.detach();
             }
@@ -114,7 +114,7 @@ async fn submit(lanes: &Handle, count: usize, retry: Retry) -> Result<(), Failed
     Ok(callers.join_all().await.into_iter().collect::<Result<(), _>>()?)
 }
 
-/// Accepts many, says so, and waits to be killed.
+/// Accepts tasks, prints their number, and waits to be killed.
 async fn accept(kind: &str, place: &str) -> Result<(), Failed> {
     match kind {
         "a3s" => {
@@ -129,7 +129,7 @@ async fn accept(kind: &str, place: &str) -> Result<(), Failed> {
     std::future::pending().await
 }
 
-/// Prints how many are there.
+/// Prints how many tasks the queue still has.
 async fn count(kind: &str, place: &str) -> Result<(), Failed> {
     let there = match kind {
         "a3s" => {

@@ -1,4 +1,4 @@
-//! Who is asked, and how each does what is asked.
+//! The queues that are compared, and how each runs the workloads.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ pub const ALL: [Who; 7] =
     [Who::Memory, Who::Disk, Who::Redis, Who::A3s, Who::Apalis, Who::PQueue, Who::BullMq];
 
 impl Who {
-    /// What children and scripts call it.
+    /// Its name in child processes and scripts.
     fn word(self) -> &'static str {
         match self {
             Who::Memory => "memory",
@@ -47,7 +47,7 @@ impl Who {
         matches!(self, Who::PQueue | Who::BullMq)
     }
 
-    /// So many no-ops, so that each takes about as long.
+    /// How many no-ops it gets, so that all queues take about as long.
     fn tasks(self) -> usize {
         match self {
             Who::Disk | Who::Redis => 5_000,
@@ -56,12 +56,12 @@ impl Who {
     }
 }
 
-/// As a fresh installation keeps its data: a picture now and then, no log.
+/// The settings of a fresh installation: a snapshot from time to time, no append-only file.
 const REDIS_AS_INSTALLED: [&str; 4] = ["--appendonly", "no", "--save", "3600 1 300 100 60 10000"];
-/// With a log that is flushed each second.
+/// With an append-only file that is flushed each second.
 const REDIS_WITH_LOG: [&str; 2] = ["--appendfsync", "everysec"];
 
-/// All that the queues stand on.
+/// What the queues need to run.
 pub struct Field {
     pub node: Node,
     redis: Redis,
@@ -88,7 +88,7 @@ impl Field {
         }
     }
 
-    /// Opens a queue in this process, has it asked, and closes it.
+    /// Opens a queue in this process, passes it to `ask`, and closes it.
     fn with<T>(
         &self,
         who: Who,
@@ -145,7 +145,7 @@ impl Field {
         self.with(who, SESSION_SLOTS, SESSIONS, async |queue| workloads::sessions(queue).await)
     }
 
-    /// Bytes for each waiting task, in the process and in its Redis.
+    /// Bytes per waiting task, in the process and in its Redis.
     pub fn memory(&self, who: Who) -> Result<f64, Failed> {
         let place = tempfile::tempdir()?;
         let redis = matches!(who, Who::Redis | Who::BullMq).then(|| Redis::start_with(&REDIS_WITH_LOG));
@@ -169,16 +169,16 @@ impl Field {
         Ok(grown + there)
     }
 
-    /// What is there of a thousand accepted tasks when the process that holds them was killed.
+    /// How many of a thousand accepted tasks a new process finds after a kill.
     pub fn kept(&self, who: Who) -> Result<Vec<Kept>, Failed> {
         let accepted = child::ACCEPTED;
         match who {
-            // A kill leaves nothing of a process's memory; there is nothing to open again.
+            // A kill leaves nothing of a process's memory, so there is nothing to open.
             Who::Memory | Who::Apalis | Who::PQueue => Ok(vec![Kept { how: "", there: 0, accepted }]),
             Who::Disk => Ok(vec![Kept { how: "", there: self.killed(who, None)?, accepted }]),
             Who::A3s => Ok(vec![
-                Kept { how: "lanes", there: 0, accepted },
-                Kept { how: "`LocalJobQueue`", there: self.killed(who, None)?, accepted },
+                Kept { how: "in its lanes", there: 0, accepted },
+                Kept { how: "in `LocalJobQueue`", there: self.killed(who, None)?, accepted },
             ]),
             Who::Redis | Who::BullMq => {
                 let with_log = self.killed(who, Some(Redis::start_with(&REDIS_WITH_LOG)))?;
@@ -191,7 +191,7 @@ impl Field {
         }
     }
 
-    /// Kills whoever accepted, and the Redis with it, and counts what the next one finds.
+    /// Kills the process that accepted the tasks, and its Redis. Counts what the next process finds.
     fn killed(&self, who: Who, mut redis: Option<Redis>) -> Result<usize, Failed> {
         let place = tempfile::tempdir()?;
         let port = redis.as_ref().map_or(0, Redis::port);
@@ -204,7 +204,7 @@ impl Field {
         process.kill()?;
         process.wait()?;
         if told != child::ACCEPTED as f64 {
-            return Err(format!("{} of the tasks were accepted", told).into());
+            return Err(format!("only {told} tasks were accepted").into());
         }
         if let Some(redis) = &mut redis {
             redis.restart();
@@ -239,7 +239,7 @@ fn found(url: Option<String>, place: &TempDir) -> String {
     url.unwrap_or_else(|| place.path().to_string_lossy().into_owned())
 }
 
-/// The bytes that a Redis has taken.
+/// The bytes that a Redis uses.
 fn used_memory(redis: &Redis) -> Result<u64, Failed> {
     let mut stream = TcpStream::connect(("127.0.0.1", redis.port()))?;
     stream.write_all(b"INFO memory\r\nQUIT\r\n")?;

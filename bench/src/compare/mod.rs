@@ -1,11 +1,11 @@
-//! The same work through Laneway and through what one would take instead, in one run, with what is lost by each.
+//! Runs the same work through Laneway and through other queues, and shows where each loses.
 //!
 //! | question | file |
 //! |---|---|
-//! | what is asked of every queue? | `workloads.rs`, and `peers/peers.mjs` for those of Node |
-//! | how is each queue asked? | `queue.rs`, `node.rs`, and `child.rs` where a process must grow or die |
-//! | who is asked, how often? | `contender.rs`, and [`run`] |
-//! | what is told? | `report.rs`, `page.rs`, `plot.rs` |
+//! | What does every queue do? | `workloads.rs`, and `peers/peers.mjs` for the Node queues |
+//! | How does each queue get its work? | `queue.rs`, `node.rs`, and `child.rs` where a process must grow or die |
+//! | Which queues run, and how often? | `contender.rs`, and [`run`] |
+//! | What does the report show? | `report.rs`, `page.rs`, `plot.rs` |
 
 mod child;
 mod contender;
@@ -27,16 +27,16 @@ use crate::disk::syncs_per_second;
 use crate::lanes::runtime;
 use crate::noise::Noise;
 
-/// The word that asks for the comparison.
+/// The argument that starts the comparison.
 pub const COMPARE: &str = "compare";
-/// How often those that take long take turns, at most.
+/// The most rounds of the workloads that take long.
 const LONG_ROUNDS: usize = 3;
 
-/// Measures in so many rounds, prints the table, and writes the page and its picture into `docs` if asked to.
+/// Measures for `rounds` rounds and prints the table. With `docs`, also writes the page and its picture there.
 pub fn run(rounds: &str, docs: Option<&Path>) -> Result<(), Failed> {
     let rounds = rounds.parse().ok().filter(|rounds| *rounds > 0);
     let rounds: usize = rounds.ok_or("--rounds is a whole number of at least 1")?;
-    // What panics on purpose need not be told.
+    // Panics on purpose are not printed.
     std::panic::set_hook(Box::new(|panic| {
         if !panic.to_string().contains("on purpose") {
             eprintln!("{panic}");

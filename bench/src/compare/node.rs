@@ -1,4 +1,4 @@
-//! The queues of Node, driven by a script.
+//! The Node queues, driven by a script.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,19 +9,19 @@ use crate::Failed;
 
 const SCRIPT: &str = include_str!("../../peers/peers.mjs");
 
-/// Where the packages are, with the script beside them.
+/// The directory of the packages and the script.
 pub struct Node(PathBuf);
 
 impl Node {
-    /// Where `cargo xtask compare` installed them.
+    /// The directory in which `cargo xtask compare` installed the packages.
     pub fn find() -> Result<Node, Failed> {
         let place = std::env::var_os("LANEWAY_PEERS").map(PathBuf::from);
-        let place = place.ok_or("run this by `cargo xtask compare`, which installs the queues of Node")?;
+        let place = place.ok_or("run this by `cargo xtask compare`, which installs the Node queues")?;
         std::fs::write(place.join("peers.mjs"), SCRIPT)?;
         Ok(Node(place))
     }
 
-    /// The version that is installed.
+    /// The installed version.
     pub fn version(&self, package: &str) -> Result<String, Failed> {
         let manifest = Path::new("node_modules").join(package).join("package.json");
         let manifest: Value = serde_json::from_slice(&std::fs::read(self.0.join(manifest))?)?;
@@ -35,7 +35,7 @@ impl Node {
         command
     }
 
-    /// What a workload came to.
+    /// The result of a workload.
     pub fn ask(&self, peer: &str, workload: &str, port: u16) -> Result<Value, Failed> {
         let output = self.command(peer, workload, port).output()?;
         let said = String::from_utf8_lossy(&output.stdout);

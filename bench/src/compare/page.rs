@@ -1,47 +1,49 @@
-//! `docs/benchmarks/comparison.md`: what was measured, how, and where others are better.
+//! Writes `docs/benchmarks/comparison.md`: the figures, the method, and where other queues are better.
 
 use std::process::Command;
 
 use crate::compare::contender::Field;
 use crate::compare::report::{COLUMNS, Report};
 
-/// What no measurement can say, because a peer has it and we do not.
+/// Advantages of the peers that no figure shows.
 const ELSEWHERE: &str = "\
-- p-queue is one small file without a server, a store or a runtime of its own: for a limit inside one Node process it is all one needs.
-- BullMQ runs on any number of machines against a Redis that is there already, has schedulers, flows, a paid edition with groups, and
-  years of use behind it. Its workers are Node, Python, Elixir and PHP in their own processes.
-- apalis has backends for Postgres, SQLite, MySQL, Redis, AMQP and more, and layers of tower for what one wants to add (one of them catches
-  panics); only its memory is compared here.
-- a3s-lane embeds without any file, and its job queues have a Redis backend of their own.
-- Laneway on disk waits for the disk before it says yes. Whoever does not need that is better served by its memory, or by a peer.
+- p-queue is one small file without a server, a store or a runtime. For a limit inside one Node process, it is all you need.
+- BullMQ runs on any number of machines with a Redis that you already have. It has schedulers, flows, a paid edition with groups,
+  and years of use. Its workers are separate processes in Node, Python, Elixir or PHP.
+- apalis has backends for Postgres, SQLite, MySQL, Redis, AMQP and more. Layers of tower extend it; one of them catches panics. This
+  page measures only its memory backend.
+- a3s-lane embeds without any file, and its job queues have a Redis backend.
+- Laneway on disk accepts a task only when it is on disk. If you do not need that, Laneway in memory or a peer is faster.
 ";
 
 const METHOD: &str = "\
-Everything runs on one machine in one run, Laneway and its peers in turns, round by round (ROUNDS rounds here, seven unless `--rounds N` says otherwise, of
-sessions and memory three at most); a figure is the median of the rounds, with the least and the most. The queues of Rust share one process with one thread (a store on disk has its own beside it), release
-build; those of Node have a process each, which times itself once it is up: its compiler is cold, which is in favour of Rust. Redis is a real server on this machine with `appendonly yes` and
-`appendfsync everysec`. The workloads are written once for Rust (`bench/src/compare/workloads.rs`) and once for Node
-(`bench/peers/peers.mjs`), with the same numbers.
+All queues run on one machine in one run. They take turns, round by round: ROUNDS rounds here, seven by default (`--rounds N`).
+Sessions and memory get at most three rounds. A figure is the median of the rounds, with the least and the most.
 
-| column | what is done |
+The Rust queues are built for release and share one process with one thread; a store on disk has a thread of its own. Each Node
+queue has its own process, which times itself after its start. Its compiler is cold, which favours Rust. Redis is a real server on
+this machine with `appendonly yes` and `appendfsync everysec`. The workloads are written once for Rust
+(`bench/src/compare/workloads.rs`) and once for Node (`bench/peers/peers.mjs`), with the same numbers.
+
+| column | what the bench does |
 |---|---|
-| no-ops | 256 callers submit tasks that do nothing to a lane of 50, each its next when the last is accepted; until all have run (50 000, or 5 000 where a store is behind it and with BullMQ) |
-| naps | 256 tasks of 20 ms on 256 slots, submitted at once; until the last has ended: 20 is perfect |
-| idle | one task at a time on a queue where nothing else happens: from the call to the first line of the task, median of 300 |
-| sessions | 1 000 conversations with three turns of 2 ms each, four slots for all, the turns of a conversation one after another and in order; beside four bare loops that nap as often. A turn that ran beside or before another of its conversation is out of turn. p-queue and a3s-lane do it with a queue of one for each conversation in front of a queue of four, which for a3s-lane have to be known in advance; BullMQ and apalis have one limit and nothing to nest (groups are in BullMQ's paid edition) |
-| memory | how much a fresh process grows by with 100 000 tasks waiting that carry nothing, for each; for BullMQ how much Redis grows by with 20 000; for Laneway on Redis both |
-| kill -9 | a process that accepted 1 000 tasks is killed, and the Redis with it; how many a new one finds. What is in memory only is gone by nature, and is not tried. The storage of a3s-lane's lanes is written and never read again, so its job queue stands beside it. \"As installed\" is a Redis that saves a picture now and then |
-| panics | 100 tasks through two slots, of which each tenth panics (throws): how many of the other 90 are run |
-| flood | a heavy user submits 1 000 tasks, then a light one ten, before any has ended, through four slots: in which places the light one's begin. Laneway is told who asks; p-queue and BullMQ have priorities, which say who is important and not who is next |
+| no-ops | 256 callers submit tasks that do nothing to a lane of 50. Each caller submits its next task when the last one is accepted. The time ends when all tasks have run: 50 000, or 5 000 for BullMQ and for Laneway with a store. |
+| naps | Submits 256 tasks of 20 ms at once to 256 slots. The time ends with the last task; 20 ms is perfect. |
+| idle | Runs one task at a time on an otherwise idle queue. The time is from the call to the first line of the task, the median of 300. |
+| sessions | 1 000 conversations with three turns of 2 ms each share four slots. The turns of a conversation must run one at a time and in order; any other turn is out of turn. The figure is the time compared with four bare loops with the same naps. p-queue and a3s-lane use a queue of one for each conversation in front of a queue of four; a3s-lane must know the conversations in advance. BullMQ and apalis have one limit and cannot nest (BullMQ has groups in its paid edition). |
+| memory | The growth of a fresh process for each of 100 000 waiting tasks without a payload. For BullMQ: the growth of Redis for each of 20 000. For Laneway on Redis: both growths together. |
+| kill -9 | Kills a process that accepted 1 000 tasks, and its Redis, and counts the tasks that a new process finds. A queue in memory loses all of them, so it is not tried. a3s-lane writes the storage of its lanes but never reads it, so the cell also shows its job queue. \"As installed\" is a Redis that saves a snapshot from time to time. |
+| panics | 100 tasks go through two slots, and every tenth panics (throws). The figure is how many of the other 90 run. |
+| flood | A heavy user submits 1 000 tasks, then a light user ten, through four slots, before any task has ended. The figure is the places in which the light user's tasks begin. Laneway gets the user as the fair key. p-queue and BullMQ have priorities, which say who is important and not whose turn it is. |
 ";
 
 pub fn page(report: &Report, field: &Field) -> String {
     let method = METHOD.replace("ROUNDS", &report.reference.len().to_string());
     let mut page = String::from(
-        "# Laneway beside what one would take instead\n\n\
-         ```sh\ncargo xtask compare           # measures, and prints the table (some minutes)\n\
-         cargo xtask compare --write   # writes this page and its picture too\n```\n\n\
-         It installs what it needs: a3s-lane and apalis from crates.io, p-queue and BullMQ from npm, Redis from the system.\n\n",
+        "# Laneway compared with other queues\n\n\
+         ```sh\ncargo xtask compare           # measures and prints the table (some minutes)\n\
+         cargo xtask compare --write   # also writes this page and its picture\n```\n\n\
+         The command installs what it needs: a3s-lane and apalis from crates.io, p-queue and BullMQ from npm, Redis from the system.\n\n",
     );
     page.push_str(&format!("| | {} |\n|---|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len())));
     for (name, figures) in &report.rows {
@@ -49,17 +51,15 @@ pub fn page(report: &Report, field: &Field) -> String {
     }
     page.push_str("\n![The timed figures as bars](../images/comparison.svg)\n\n## Where we lose\n\n");
     page.push_str(
-        "By more than a twentieth, beside the Laneway that one would take in its place (in memory beside those in memory; on \
-         disk and on Redis beside BullMQ):\n\n",
+        "Figures that are more than 5 % better than Laneway's. The queues in memory are compared with Laneway in memory, BullMQ \
+         with Laneway on disk and on Redis:\n\n",
     );
     match report.losses() {
-        losses if losses.is_empty() => page.push_str("- Nowhere among the timed figures of this run.\n"),
+        losses if losses.is_empty() => page.push_str("- None in this run.\n"),
         losses => losses.iter().for_each(|loss| page.push_str(&format!("- {loss}.\n"))),
     }
-    page.push_str(&format!(
-        "\nAnd in what was not measured:\n\n{ELSEWHERE}\n## How it was measured\n\n{method}"
-    ));
-    page.push_str("\n## The machine, and its noise\n\n");
+    page.push_str(&format!("\nNot measured:\n\n{ELSEWHERE}\n## Method\n\n{method}"));
+    page.push_str("\n## The machine and its noise\n\n");
     page.push_str(&format!(
         "- {}, Redis {}, Node {}.\n",
         machine(),
@@ -95,7 +95,7 @@ fn redis_version() -> String {
     version.unwrap_or("of unknown version").to_owned()
 }
 
-/// How many cores it has, of which sort.
+/// The number and model of the cores.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let sorts = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

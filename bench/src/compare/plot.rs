@@ -7,13 +7,13 @@ use crate::compare::report::{Figures, Report, middle};
 const WIDTH: u32 = 980;
 const OURS: &str = "#2563eb";
 const THEIRS: &str = "#8a94a6";
-/// Panels stand in two columns.
+/// The panels are in two columns.
 const PANEL: (f64, f64) = (480.0, 220.0);
 const BAR: f64 = 22.0;
 const NAMES: f64 = 140.0;
 const ROOM: f64 = 250.0;
 
-/// One panel: what, how it is told, and whether a longer bar is better.
+/// One panel: its title, its figure and the scale of its bars.
 struct Panel {
     title: &'static str,
     figure: fn(&Figures) -> Option<f64>,
@@ -68,7 +68,7 @@ fn draw(svg: &mut Svg, (left, top): (f64, f64), panel: &Panel, report: &Report) 
     let figures: Vec<Option<f64>> = report.rows.iter().map(|(_, figures)| (panel.figure)(figures)).collect();
     let most = figures.iter().flatten().copied().fold(1.0, f64::max);
     let least = figures.iter().flatten().copied().fold(most, f64::min).max(0.01);
-    // Powers begin one below the least, so that no bar is without length.
+    // The scale begins at the power below the least figure, so that every bar has a length.
     let floor = least.log10().floor();
     let length = |figure: f64| match panel.is_by_powers {
         true => ROOM * (figure.max(0.01).log10() - floor).max(0.05) / (most.log10() - floor).max(0.1),

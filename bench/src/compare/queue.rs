@@ -1,4 +1,4 @@
-//! The queues that run in this process, behind one door, so that each workload is written once.
+//! The queues that run in this process, behind one interface, so that each workload is written once.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,10 +20,10 @@ use tower::limit::ConcurrencyLimitLayer;
 use crate::Failed;
 use crate::lanes::block;
 
-/// What is done when its turn comes.
+/// What a task does.
 pub type Body = BoxFuture<'static, ()>;
 
-/// Which queue, and where it keeps what it accepts.
+/// Which queue, and where it stores what it accepts.
 #[derive(Clone, Copy)]
 pub enum Kind<'a> {
     Memory,
@@ -34,7 +34,7 @@ pub enum Kind<'a> {
     Apalis,
 }
 
-/// One piece of work, with who asks for it and in which conversation.
+/// One piece of work, with its user and its conversation.
 pub struct Work {
     pub user: &'static str,
     pub session: Option<usize>,
@@ -43,11 +43,11 @@ pub struct Work {
 
 impl Work {
     pub fn new(body: impl Future<Output = ()> + Send + 'static) -> Work {
-        Work { user: "somebody", session: None, body: Box::pin(body) }
+        Work { user: "user", session: None, body: Box::pin(body) }
     }
 }
 
-/// What waits to be run by a handler that is told its number only: the next number, and the bodies.
+/// The next number, and the bodies by number. A handler gets only the number of the body that it runs.
 #[derive(Clone, Default)]
 pub struct Bodies(Arc<Mutex<(u64, HashMap<u64, Body>)>>);
 
@@ -65,19 +65,19 @@ impl Bodies {
     }
 }
 
-/// A queue with one lane of so many slots.
+/// A queue with one lane.
 #[derive(Clone)]
 pub enum Queue {
-    /// Bodies run where they are asked for, as users of the library do.
+    /// Bodies run as closures, as in programs that embed the library.
     InMemory(Handle),
     /// A handler runs them, because a store keeps no future.
     Stored(Handle, Bodies),
-    /// The lane, and if there are conversations a lane of one slot for each, in front of it.
+    /// The lane and, if there are conversations, a lane of one slot for each in front of it.
     A3s(Arc<QueueManager>, Option<Arc<QueueManager>>),
     Apalis(MemorySink<Apart>),
 }
 
-/// Its tasks must be shareable.
+/// A task of apalis, which must be `Sync`.
 pub struct Apart(Mutex<Option<Body>>);
 
 const LANE: &str = "lane";
@@ -111,7 +111,7 @@ impl Queue {
         match self {
             Queue::InMemory(lanes) => {
                 let (lanes, task) = (lanes.clone(), task(&work));
-                // What panics on purpose ends as an error here, and what never runs is missed by the workload.
+                // A panic on purpose is an error here. The workload notices tasks that never run.
                 tokio::spawn(async move { drop(lanes.run(task, work.body).await) });
                 Ok(())
             }
@@ -138,7 +138,7 @@ impl Queue {
         }
     }
 
-    /// Stops what it has running, so that the next measurement has the machine for itself.
+    /// Stops its running tasks, so that the next measurement has the machine for itself.
     pub async fn close(self) {
         match self {
             Queue::InMemory(lanes) | Queue::Stored(lanes, _) => {
@@ -211,7 +211,7 @@ impl Command for A3sBody {
     }
 }
 
-/// Holds the slot of its conversation while it waits for one of the lane, which is the wanted way round.
+/// Holds the slot of its conversation while it waits for a slot of the lane.
 struct A3sNested(Arc<QueueManager>, Mutex<Option<Box<A3sBody>>>);
 
 #[async_trait]

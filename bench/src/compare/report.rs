@@ -1,9 +1,9 @@
-//! The figures of everybody, as a table.
+//! The figures of all queues, as a table.
 
 use crate::compare::workloads::{HEAVY, LIGHT, SESSIONS, Sessions, THROWING, TURNS};
 use crate::table::{median, sorted};
 
-/// What is there of what was accepted, and with which settings.
+/// How many of the accepted tasks are there after a kill, and with which settings.
 #[derive(Clone, Copy)]
 pub struct Kept {
     pub how: &'static str,
@@ -25,23 +25,23 @@ pub struct Figures {
 
 pub struct Report {
     pub rows: Vec<(String, Figures)>,
-    /// Thousands of no-ops a second behind a bare semaphore, each round.
+    /// Thousands of no-ops a second behind a bare semaphore, in each round.
     pub reference: Vec<f64>,
-    /// How much of a core others used meanwhile.
+    /// How much of a core other programs used during the run.
     pub others: f64,
-    /// How often the disk could be flushed in a second, before and after.
+    /// How many flushes a second the disk did, before and after.
     pub syncs: (f64, f64),
 }
 
-/// What is told of everybody, in this order.
+/// The columns of the table, in order.
 pub const COLUMNS: [&str; 8] = [
     "no-ops, lane of 50, k/s",
     "256 naps of 20 ms at once, ms",
     "idle: submit to start, us",
     "1 000 sessions through 4 slots",
     "a waiting task, bytes",
-    "there after kill -9",
-    "run beside panics",
+    "found after kill -9",
+    "run despite panics",
     "light user behind a flood",
 ];
 
@@ -58,14 +58,14 @@ fn short(figure: f64) -> String {
     }
 }
 
-/// The median, and the least and the most.
+/// The median, the least and the most.
 fn spread(figures: &[f64]) -> String {
     let all = sorted(figures.iter().copied());
     format!("{} ({}..{})", short(median(&all)), short(all[0]), short(all[all.len() - 1]))
 }
 
 impl Figures {
-    /// Turns that ran beside or before another of their conversation.
+    /// Turns that ran at the same time as another of their conversation, or before an earlier one.
     pub fn wrong_turns(&self) -> usize {
         self.sessions.iter().map(|sessions| sessions.wrong).max().unwrap_or_default()
     }
@@ -117,29 +117,28 @@ impl Report {
         }
     }
 
-    /// How quiet the machine was, in sentences.
+    /// Sentences about how quiet the machine was.
     pub fn noise(&self) -> Vec<String> {
         let reference = sorted(self.reference.iter().copied());
         let times = reference[reference.len() - 1] / reference[0];
         let mut lines = vec![
             format!(
-                "the reference (no-ops behind a bare semaphore) did {} k/s, {times:.2} x between its slowest and its \
-                 fastest round",
+                "the reference (no-ops behind a bare semaphore) did {} k/s; its fastest round was {times:.2} x its slowest",
                 spread(&self.reference)
             ),
-            format!("others used {:.2} of a core meanwhile", self.others),
+            format!("other programs used {:.2} of a core", self.others),
             format!(
-                "the disk could be flushed {:.0} times a second before and {:.0} after",
+                "the disk did {:.0} flushes a second before the run and {:.0} after it",
                 self.syncs.0, self.syncs.1
             ),
         ];
         if times > 2.0 || self.others > 0.3 {
-            lines.push("the machine was not quiet: take ratios only, and repeat on a quieter one".to_owned());
+            lines.push("the machine was busy: trust only the ratios, and repeat on a quieter one".to_owned());
         }
         lines
     }
 
-    /// Where somebody is better than the Laneway that one would take in its place, by more than a twentieth.
+    /// Where a peer is more than 5 % better than the Laneway that would replace it.
     pub fn losses(&self) -> Vec<String> {
         type Figure = fn(&Figures) -> f64;
         let timed: [(&str, Figure, bool); 5] = [
@@ -150,7 +149,7 @@ impl Report {
             ("memory of a waiting task", |figures| middle(&figures.memory), false),
         ];
         let mut losses = Vec::new();
-        // In memory beside those in memory, on Redis and on disk beside the one on Redis.
+        // Laneway in memory against the peers in memory; on disk and on Redis against BullMQ.
         for (ours, others) in [(0, &[3, 4, 5][..]), (1, &[6]), (2, &[6])] {
             for (what, figure, more_is_better) in timed {
                 for other in others {

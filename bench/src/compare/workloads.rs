@@ -1,4 +1,4 @@
-//! What every queue is asked to do. The scripts for Node do the same with the same numbers.
+//! The work that every queue does. `peers.mjs` has the same for the Node queues, with the same numbers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::Failed;
 use crate::compare::queue::{Queue, Work};
 use crate::table::{median, sorted};
 
-/// How many submit at once, where each waits for its own acceptance.
+/// How many callers submit at once. Each waits for its own acceptance.
 const CALLERS: usize = 256;
 pub const WIDTH: u32 = 50;
 pub const FAN: u32 = 256;
@@ -24,10 +24,10 @@ pub const TURN: Duration = Duration::from_millis(2);
 pub const HEAVY: usize = 1000;
 pub const LIGHT: usize = 10;
 pub const THROWING: usize = 100;
-/// A queue in which nothing moves for so long is dead.
+/// A queue in which nothing moves for this long is dead.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts down to the last, who is waited for.
+/// Counts down to zero and wakes the waiting workload.
 struct Left(AtomicUsize, Notify);
 
 impl Left {
@@ -41,7 +41,7 @@ impl Left {
         }
     }
 
-    /// Whether the last came; no if nothing moves any more.
+    /// Waits for zero. False if nothing moves for [`PATIENCE`].
     async fn none(&self) -> bool {
         loop {
             let before = self.0.load(Ordering::SeqCst);
@@ -55,7 +55,7 @@ impl Left {
     }
 }
 
-/// Thousands of tasks a second that do nothing.
+/// Thousands of no-op tasks a second.
 pub async fn no_ops(queue: &Queue, tasks: usize) -> Result<f64, Failed> {
     let start = Instant::now();
     let left = Left::new(tasks);
@@ -77,7 +77,7 @@ pub async fn no_ops(queue: &Queue, tasks: usize) -> Result<f64, Failed> {
     Ok(tasks as f64 / start.elapsed().as_secs_f64() / 1e3)
 }
 
-/// Milliseconds until as many naps as there are slots are over.
+/// Milliseconds until all naps have ended, with one slot for each.
 pub async fn fan_out(queue: &Queue) -> Result<f64, Failed> {
     let start = Instant::now();
     let left = Left::new(FAN as usize);
@@ -99,12 +99,12 @@ pub async fn fan_out(queue: &Queue) -> Result<f64, Failed> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// How conversations went.
+/// The result of the conversations.
 #[derive(Clone, Copy, Default)]
 pub struct Sessions {
-    /// Beside four loops that do the same naps and know of no queue.
+    /// The time, divided by the time of four loops with the same naps and no queue.
     pub times_bare: f64,
-    /// Turns that ran while another of their conversation did, or before an earlier one.
+    /// Turns that ran at the same time as another of their conversation, or before an earlier one.
     pub wrong: usize,
 }
 
@@ -118,7 +118,7 @@ pub async fn sessions(queue: &Queue) -> Result<Sessions, Failed> {
     let mut callers = JoinSet::new();
     for session in 0..SESSIONS {
         let queue = queue.clone();
-        // The turns of a conversation come one right after another, as messages of somebody impatient do.
+        // The turns of a conversation come one right after another, as messages of an impatient user do.
         let turns: Vec<Work> = (0..TURNS)
             .map(|turn| {
                 let body = one_turn(Arc::clone(&state), session, turn, Arc::clone(&wrong), Arc::clone(&left));
@@ -139,7 +139,7 @@ pub async fn sessions(queue: &Queue) -> Result<Sessions, Failed> {
     Ok(Sessions { times_bare, wrong: wrong.load(Ordering::SeqCst) })
 }
 
-/// Whether a turn of each conversation runs, and which is next.
+/// For each conversation: whether a turn runs, and which is next.
 type State = Arc<Vec<Mutex<(bool, usize)>>>;
 
 async fn one_turn(state: State, session: usize, turn: usize, wrong: Arc<AtomicUsize>, left: Arc<Left>) {
@@ -153,7 +153,7 @@ async fn one_turn(state: State, session: usize, turn: usize, wrong: Arc<AtomicUs
     left.one_less();
 }
 
-/// A third of them, times three.
+/// Seconds of the same naps in bare loops. Measures a third of the naps and multiplies by three.
 async fn bare_turns() -> f64 {
     let start = Instant::now();
     let mut loops = JoinSet::new();
@@ -168,7 +168,7 @@ async fn bare_turns() -> f64 {
     start.elapsed().as_secs_f64() * TURNS as f64
 }
 
-/// The median of the microseconds from submission to the start, when nothing else happens.
+/// The median time from submission to start on an idle queue, in microseconds.
 pub async fn idle(queue: &Queue, times: usize) -> Result<f64, Failed> {
     let mut all = Vec::new();
     for _ in 0..times {
@@ -180,7 +180,7 @@ pub async fn idle(queue: &Queue, times: usize) -> Result<f64, Failed> {
     Ok(median(&sorted(all.into_iter())))
 }
 
-/// How many of those that do not panic are run, in a lane of two in which each tenth panics.
+/// How many of the other tasks run in a lane of two slots in which every tenth task panics.
 pub async fn panics(queue: &Queue) -> Result<usize, Failed> {
     let sound = THROWING - THROWING / 10;
     let left = Left::new(sound);
@@ -199,7 +199,7 @@ pub async fn panics(queue: &Queue) -> Result<usize, Failed> {
     Ok(sound - left.0.load(Ordering::SeqCst))
 }
 
-/// In which places the ten tasks of the light user begin, behind a thousand of the heavy one, from 1.
+/// The places, from 1, in which the light user's ten tasks begin behind the heavy user's thousand.
 pub async fn flood(queue: &Queue) -> Result<Vec<usize>, Failed> {
     let order = Arc::new(Mutex::new(Vec::new()));
     let left = Left::new(HEAVY + LIGHT);
@@ -209,7 +209,7 @@ pub async fn flood(queue: &Queue) -> Result<Vec<usize>, Failed> {
         let (order, left, mut gate) = (Arc::clone(&order), Arc::clone(&left), gate.clone());
         let body = async move {
             order.lock().unwrap_or_else(PoisonError::into_inner).push(user);
-            // Nobody ends before all have been submitted.
+            // No task ends before all are submitted.
             drop(gate.wait_for(|is_open| *is_open).await);
             tokio::time::sleep(Duration::from_millis(1)).await;
             left.one_less();
