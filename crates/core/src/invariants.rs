@@ -106,10 +106,10 @@ impl Scheduler {
             return Some(format!("{} is quiet while {:?} wait", lane.name, lane.quiet));
         }
         let reserved = lane.reserved.is_none_or(|task| self.state.reservations.contains(&task));
-        (!reserved).then(|| format!("{} keeps a task for nobody", lane.name))
+        (!reserved).then(|| format!("{} keeps a slot for no task", lane.name))
     }
 
-    /// Fences grow; what is lent is borrowed.
+    /// Fences grow, and lent slots match borrowed ones.
     fn wrong_lease(&self) -> Option<String> {
         for (fence, task) in self.state.tasks.running.iter() {
             let Some(attempt) = self.state.tasks.get(task).and_then(LiveTask::attempt) else {
@@ -121,13 +121,13 @@ impl Scheduler {
             for (lane, lender) in &attempt.borrowed {
                 let lent = self.state.tasks.get(*lender).and_then(LiveTask::attempt);
                 if !lent.is_some_and(|lent| lent.lent.contains(&(*lane, task))) {
-                    return Some(format!("{fence} borrowed lane {lane:?} of nobody"));
+                    return Some(format!("{fence} borrowed lane {lane:?} from no task"));
                 }
             }
             for (lane, user) in &attempt.lent {
                 let borrowed = self.state.tasks.get(*user).and_then(LiveTask::attempt);
                 if !borrowed.is_some_and(|borrowed| borrowed.borrowed.contains(&(*lane, task))) {
-                    return Some(format!("{fence} lent lane {lane:?} to nobody"));
+                    return Some(format!("{fence} lent lane {lane:?} to no task"));
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Scheduler {
         }
         let agree =
             self.state.fair.keys.iter().all(|(key, fair)| fair.is_waiting == under_key.contains(&key));
-        (!agree).then(|| "a fair key is wrong about who waits".to_owned())
+        (!agree).then(|| "a fair key is wrong about its waiting tasks".to_owned())
     }
 
     /// No task that may run waits.

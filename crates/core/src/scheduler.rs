@@ -15,7 +15,7 @@ use crate::step::Step;
 /// Tasks name lanes; a lane is a named limit; a task runs when every lane it names (and `global`, which all
 /// name) has a free slot, and takes all its slots in one step. Among those that may run, the order is
 /// effective priority, then whose turn it is between fair keys, then arrival. Everything else (retries, leases,
-/// rates, ageing, deadlines, parents and children) is in the modules beside this one, each in one place.
+/// rates, ageing, deadlines, parents and children) is in the modules listed below, each in one place.
 ///
 /// # How a decision is made
 ///
@@ -47,7 +47,7 @@ use crate::step::Step;
 /// | parents lend slots to children | `decide/lending.rs`, `apply/lending.rs` |
 /// | why does a task wait, and for how long? | `query/explain.rs`, `query/estimate.rs` |
 /// | what must always hold | `invariants.rs` |
-/// | what programs keep beside the work | `decide/notes.rs` |
+/// | notes of programs | `decide/notes.rs` |
 /// | what becomes of a message to a busy session? | `sessions/send.rs`, `sessions/turns.rs`, `sessions/steering.rs` |
 pub struct Scheduler {
     pub(crate) state: State,
@@ -126,14 +126,14 @@ impl Scheduler {
         self.local.collects_ended = true;
     }
 
-    /// Hands out the tasks that the last `step` or `apply` ended, in the order of their ends, as they were until
-    /// then; nothing unless [`collect_ended`](Scheduler::collect_ended) was called.
+    /// Hands out the tasks that the last `step` or `apply` ended, as they were before, in the order of their ends. Empty
+    /// unless [`collect_ended`](Scheduler::collect_ended) was called.
     pub fn take_ended(&mut self) -> impl Iterator<Item = TaskView> {
         self.scratch.ended.drain(..)
     }
 
-    /// From now on says whose the attempts are that this scheduler starts, where several programs share a log: each must
-    /// know which of them are its own. It is no event, because it is over with the program.
+    /// Names the replica that owns the attempts which this scheduler starts from now on. Replicas that share a log tell
+    /// their own attempts by it. It is no event, because it ends with the process.
     pub fn run_as(&mut self, runner: Option<Name>) {
         self.local.runner = runner;
     }
@@ -143,13 +143,13 @@ impl Scheduler {
         Fence(self.state.fences)
     }
 
-    /// Whether there is something to take.
+    /// Whether [`take_ended`](Scheduler::take_ended) has something to hand out.
     pub fn has_ended(&self) -> bool {
         !self.scratch.ended.is_empty()
     }
 
-    /// Starts nothing any more, for a program that is about to end: what runs may finish, what waits is kept. It
-    /// is no event, because it is over with the program; a claim is still granted to whoever makes one.
+    /// Starts no further tasks, because the process is about to end. Running tasks may finish, waiting tasks are kept,
+    /// and workers can still claim. It is no event, because it ends with the process.
     pub fn stop_granting(&mut self) {
         self.local.is_stopped = true;
     }

@@ -43,18 +43,18 @@ pub enum Command {
         /// Which task.
         task: TaskId,
     },
-    /// Cancel one task: a waiting one leaves the line, a running one is told to stop.
+    /// Cancel one task: a waiting task leaves the line, a running attempt has to stop.
     Cancel {
         /// Which task.
         task: TaskId,
-        /// Told to everybody who waits for it.
+        /// The reason that waiting callers get.
         reason: CancelReason,
     },
-    /// Cancel everything that waits and fits, touching nothing that runs.
+    /// Cancel the selected tasks that wait. Running tasks go on.
     CancelWaiting {
         /// Which tasks.
         which: Selector,
-        /// Told to everybody who waits for them.
+        /// The reason that waiting callers get.
         reason: CancelReason,
     },
     /// Change the priority of a task that waits.
@@ -72,18 +72,18 @@ pub enum Command {
         lanes: Vec<Pattern>,
         /// Of which kinds; empty: any.
         kinds: Vec<Name>,
-        /// At most so many.
+        /// The most tasks to hand out.
         max: u32,
-        /// For how long without a sign of life; default: the home lane's lease.
+        /// How long the worker may go unheard; default: the home lane's lease.
         lease: Option<Millis>,
     },
-    /// Hand these external tasks to a worker, whoever stands before them: those of them that may run now.
+    /// Hand those of these external tasks that may run now to a worker, whatever their places in line.
     ClaimThese {
         /// Who asks.
         worker: Name,
         /// Which tasks, 1 to 1000.
         tasks: Vec<TaskId>,
-        /// For how long without a sign of life; default: the home lane's lease.
+        /// How long the worker may go unheard; default: the home lane's lease.
         lease: Option<Millis>,
     },
     /// A sign of life: renews the lease.
@@ -102,19 +102,19 @@ pub enum Command {
         /// How it went.
         outcome: Outcome,
     },
-    /// Whoever ran an attempt is known to be dead: what would follow when its lease lapses follows now.
+    /// The owner of an attempt is dead: end its lease now.
     Lapse {
         /// Which task.
         task: TaskId,
         /// Which attempt.
         fence: Fence,
     },
-    /// Every attempt from now on has a fence above this one: somebody knows of attempts that the log has forgotten.
+    /// Give every later attempt a fence above this one, because the log has lost attempts.
     RaiseFences {
-        /// The highest that is known.
+        /// The highest known fence.
         to: Fence,
     },
-    /// Somebody knows how a task ended, and the log has lost it, or that end. One that runs is left alone.
+    /// Restore the end of a task, where the log has lost the end or the whole task. Refused while the task runs.
     Recount {
         /// Which task.
         task: TaskId,
@@ -123,12 +123,12 @@ pub enum Command {
         /// How it ended.
         end: End,
     },
-    /// Whoever had these callers ends: what waits for its first attempt may be run by anybody, and goes on.
+    /// A replica ends: from now on, any replica may run the tasks of the callers that were connected to it.
     Unbind {
-        /// Who ends.
+        /// The replica.
         home: Name,
     },
-    /// Take the slots away from what runs in a lane, at once: its leases are revoked and its fences stale.
+    /// Take the slots away from all attempts in a lane at once: their leases end and their fences are stale.
     ForceRelease {
         /// Which lane.
         lane: LaneName,
@@ -162,7 +162,7 @@ pub enum Command {
     },
     /// Something about sessions and their messages.
     Session(Box<SessionCommand>),
-    /// Change what programs keep beside the work.
+    /// Change the notes of programs.
     Note(Box<NoteChange>),
 }
 
@@ -177,10 +177,10 @@ pub struct ToolBatch {
     pub parent: Option<Parent>,
     /// The label of all calls.
     pub group: Option<Name>,
-    /// A further lane that each call needs: that of whoever asks, say.
+    /// A further lane that each call needs, such as the lane of the caller's token.
     #[serde(default)]
     pub asker: Option<LaneName>,
-    /// The token that asks for the calls, where callers have tokens.
+    /// The caller's token, where callers have tokens.
     #[serde(default)]
     pub caller: Option<Name>,
     /// The trace that the calls belong to.
@@ -225,7 +225,7 @@ impl ToolLane {
         }
     }
 
-    /// Where a tool belongs as long as nobody configured otherwise.
+    /// The default lane of a tool.
     pub fn of_tool(tool: &str) -> ToolLane {
         match tool {
             "pause" | "resume" | "cancel" => ToolLane::Control,
@@ -238,7 +238,7 @@ impl ToolLane {
     }
 }
 
-/// Which waiting tasks are meant: those that fit everything that is given.
+/// Selects the waiting tasks that match every field that is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selector {
     /// They name this lane.
@@ -252,23 +252,23 @@ pub struct Selector {
     pub parent: Option<TaskId>,
 }
 
-/// How an attempt went, as told by whoever ran it.
+/// How an attempt went, as its owner reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It did what it should.
+    /// It succeeded.
     Success,
-    /// It did not.
+    /// It failed.
     Failure {
         /// In words.
         error: Arc<str>,
         /// Whether another attempt could help.
         retryable: bool,
     },
-    /// It was told to stop, and has.
+    /// It stopped because the scheduler asked it to.
     Stopped,
 }
 
-/// What a command that was carried out answers, beside its events.
+/// The answer to a command that was carried out. Its events say the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -283,26 +283,26 @@ pub enum Reply {
     },
     /// The task left the line and never runs.
     CancelledWhileWaiting,
-    /// The task was told to stop.
+    /// The task runs and has to stop.
     Stopping,
-    /// So many tasks were cancelled.
+    /// How many tasks were cancelled.
     Cancelled(usize),
     /// These tasks are the worker's now; the events say under which fence.
     Claimed(Vec<TaskId>),
     /// The lease was renewed.
     Renewed {
-        /// Until then.
+        /// When it lapses now.
         until: Timestamp,
-        /// The run should stop, and why.
+        /// Why the attempt should stop, if it should.
         stopping: Option<StopReason>,
     },
-    /// These runs lost their slots. They may still be going, and whatever they report is refused.
+    /// The attempts of these tasks lost their slots. An attempt may go on, but its reports are refused.
     Released(Vec<TaskId>),
     /// The lease of a turn was renewed.
     TurnRenewed {
-        /// Until then.
+        /// When it lapses now.
         until: Timestamp,
-        /// Whether the attempt should stop, and why.
+        /// Why the attempt should stop, if it should.
         stopping: Option<StopReason>,
         /// The messages that were accepted for the turn and are the worker's now, or on offer to it.
         steering: Vec<TurnMessage>,

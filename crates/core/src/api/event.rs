@@ -27,11 +27,11 @@ pub enum Event {
         task: TaskId,
         /// What was asked.
         spec: Box<TaskSpec>,
-        /// Its priority, from whatever gave it.
+        /// Its own priority.
         priority: u8,
         /// Who runs it.
         handler: Handler,
-        /// When it has waited too long; not known of one that is held behind another and does not wait yet.
+        /// When it has waited too long. Unknown while the task is held behind another and does not wait yet.
         wait_until: Option<Timestamp>,
         /// When it is too late to start, its parents' deadlines counted in.
         deadline: Option<Timestamp>,
@@ -66,7 +66,7 @@ pub enum Event {
         /// Levels above its own priority that it has gained by the deadline.
         levels: u8,
     },
-    /// Somebody changed the priority of a waiting task.
+    /// The priority of a waiting task was changed.
     Reprioritised {
         /// Which task.
         task: TaskId,
@@ -82,7 +82,7 @@ pub enum Event {
         /// How many wait before it in its home lane.
         ahead: u32,
     },
-    /// Passed over too often: from now on the slots that the task needs are kept free for it.
+    /// The task was passed over too often: the scheduler now keeps the slots free that it needs.
     Reserved {
         /// Which task.
         task: TaskId,
@@ -101,7 +101,7 @@ pub enum Event {
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
-        /// Which worker claimed it, if one did; else whose it is, where several programs share a log.
+        /// The worker that claimed it, else the replica that runs it, where replicas share a log.
         worker: Option<Name>,
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,
@@ -115,7 +115,7 @@ pub enum Event {
         /// When the lease lapses now.
         lease_until: Timestamp,
     },
-    /// An attempt is told to stop. Its slots are free when it has, or when its grace is over.
+    /// An attempt has to stop. Its slots are free when it has stopped, or when its grace is over.
     Stopping {
         /// Which task.
         task: TaskId,
@@ -187,19 +187,19 @@ pub enum Event {
         /// Which lane.
         lane: LaneName,
     },
-    /// So many tasks wait that the lane is under pressure. Told once until it is idle.
+    /// The number of waiting tasks puts the lane under pressure. Emitted once until the lane is idle.
     Pressure {
         /// Which lane.
         lane: LaneName,
         /// How many wait.
         waiting: u32,
     },
-    /// Nothing waits any more in a lane that was under pressure.
+    /// No task waits in a lane that was under pressure.
     Idle {
         /// Which lane.
         lane: LaneName,
     },
-    /// The line grew over a threshold. Told once per crossing.
+    /// The line grew over a threshold. Emitted once per crossing.
     Alert {
         /// Which lane.
         lane: LaneName,
@@ -208,33 +208,33 @@ pub enum Event {
         /// How many wait.
         waiting: u32,
     },
-    /// The line is below a threshold again, so that the next crossing is told.
+    /// The line is below a threshold again, so that the next crossing emits an alert.
     AlertOver {
         /// Which lane.
         lane: LaneName,
         /// Which threshold.
         level: AlertLevel,
     },
-    /// How messages are queued everywhere was changed.
+    /// The message settings of all sessions were changed.
     MessagesConfigured {
-        /// What holds now.
+        /// The new settings.
         settings: Box<MessageSettings>,
     },
     /// Something happened in a session.
     Session(Box<SessionEvent>),
-    /// Tasks whose callers were connected to this one may be run by anybody: it ends.
+    /// A replica ends: any replica may run the tasks of the callers that were connected to it.
     Unbound {
-        /// Who ends.
+        /// The replica.
         home: Name,
     },
-    /// Attempts had fences up to this one before the log went back; those that follow are above it.
+    /// Later fences are above this one, which an attempt had before the log lost events.
     FencesRaised {
-        /// The highest that is known.
+        /// The highest known fence.
         to: Fence,
     },
-    /// What programs keep beside the work was changed.
+    /// The notes of programs were changed.
     Noted {
-        /// What is so from now on.
+        /// The changed notes.
         changes: Vec<Note>,
     },
 }
@@ -251,9 +251,9 @@ pub enum End {
     },
     /// The last attempt took too long.
     TimedOut,
-    /// Somebody or something did not want it any more.
+    /// It was cancelled.
     Cancelled {
-        /// Who or what.
+        /// Why.
         reason: CancelReason,
     },
     /// Its deadline passed while it waited.
@@ -281,7 +281,7 @@ pub enum CancelReason {
     Steered,
 }
 
-/// Why a running attempt is told to stop.
+/// Why a running attempt has to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// It took too long.
@@ -297,7 +297,7 @@ pub enum LetterGone {
     Overflow,
     /// It runs again, as this task.
     Redriven(TaskId),
-    /// Somebody threw it away.
+    /// A caller threw it away.
     Discarded,
 }
 

@@ -14,7 +14,7 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const LEVEL_MAX: u8 = PRIORITY_MAX + 8;
 /// The largest weight of a fair key.
 pub const WEIGHT_MAX: u32 = 1_000;
-/// How long an attempt that was told to stop may take before its slot is given to another.
+/// How long a stopping attempt may take before another gets its slot.
 pub const STOP_GRACE: Millis = Millis::from_secs(5);
 
 /// Something that can be switched off altogether.
@@ -36,17 +36,17 @@ impl<T> Switch<T> {
     }
 }
 
-/// Who asked for a task; gives its priority where nothing else does.
+/// Who asked for a task. It gives the default priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Source {
-    /// A person who waits for the answer (2).
+    /// A person, waiting for the answer (2).
     #[default]
     User,
     /// A schedule (1).
     Schedule,
     /// Another task (1).
     Agent,
-    /// Nobody waits for it (0).
+    /// Work whose result no caller waits for (0).
     Background,
 }
 
@@ -77,7 +77,7 @@ pub enum Handler {
     Internal,
     /// They wait until a worker claims them, and never run here.
     External,
-    /// They run here, and watchers are told as if they were external.
+    /// They run here, and watchers see them as external tasks.
     Hybrid,
 }
 
@@ -141,8 +141,8 @@ pub enum BoostStrategy {
 }
 
 impl Boost {
-    /// The moment of the next step for a task that has gained `levels` already, and what it has then:
-    /// the steps are shares of the time from `start` to `by`.
+    /// When a task that has gained `levels` already reaches the next step, and the levels that it has then. The steps
+    /// are shares of the time from `start` to `by`.
     pub(crate) fn next(self, start: Timestamp, by: Timestamp, levels: u8) -> Option<(Timestamp, u8)> {
         let (left, levels) = self.strategy.steps().into_iter().find(|(_, step)| *step > levels)?;
         let left = u128::from(by.since(start).0) * u128::from(left) / 100;
@@ -179,7 +179,7 @@ pub struct LaneSettings {
     pub wait_timeout: Option<Switch<Millis>>,
     /// How long an attempt may take. Default off; `agent:*` 600 s, tool lanes 60 s.
     pub timeout: Option<Switch<Millis>>,
-    /// How long an attempt is believed to be alive without a sign of life. Default 30 s.
+    /// How long an attempt may go unheard. Default 30 s.
     pub lease: Option<Millis>,
     /// How often an external task whose worker fell silent is offered again. Default 3.
     pub max_redelivery: Option<u32>,
@@ -199,7 +199,7 @@ pub struct LaneSettings {
     pub alert_critical: Option<u32>,
     /// How many dead letters are kept for this block's lanes together; 0: none. Default 1000.
     pub dead_letters_max: Option<u32>,
-    /// After how long a waiting task is told how many are ahead. Default 2 s.
+    /// How long a task waits before its callers learn how many tasks are ahead. Default 2 s.
     pub notice_after: Option<Switch<Millis>>,
     /// Default internal.
     pub handler: Option<Handler>,

@@ -78,14 +78,14 @@ pub enum Rejection {
     },
     /// `now` lies before the last step.
     ClockWentBack {
-        /// When this step was said to be.
+        /// The time of this step.
         now: Timestamp,
-        /// When the last one was.
+        /// The time of the last step.
         last: Timestamp,
     },
     /// `now` lies behind [`Timestamp::MAX`].
     TimeTooLate {
-        /// When this step was said to be.
+        /// The time of this step.
         now: Timestamp,
     },
     /// A setting makes no sense.
@@ -128,7 +128,7 @@ pub enum Rejection {
     MessagesFull,
     /// Something about a message makes no sense.
     BadMessage(BadMessage),
-    /// A note is not as the change expects: somebody else has changed it.
+    /// A note is not as the change expects: another caller has changed it.
     NoteChanged {
         /// Its key.
         key: Arc<str>,
@@ -283,7 +283,7 @@ impl fmt::Display for Rejection {
                 write!(f, "the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)
             }
             Rejection::BadMessage(bad) => bad.fmt(f),
-            Rejection::NoteChanged { .. } => write!(f, "somebody else has changed it meanwhile"),
+            Rejection::NoteChanged { .. } => write!(f, "another caller has changed it meanwhile"),
             Rejection::NotesFull => {
                 let (one, all) = (NOTE_BYTES_MAX >> 10, NOTES_BYTES_MAX >> 20);
                 write!(

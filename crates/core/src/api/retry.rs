@@ -100,14 +100,14 @@ mod tests {
         let delays: Vec<u64> = (1..=11).filter_map(|n| retry.delay(n, 0)).map(|delay| delay.0).collect();
         assert_eq!(delays, [100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
         assert_eq!(retry.delay(41, 0), None);
-        // The cap is one of growth: a delay that somebody chose is not cut.
+        // The cap limits growth only: a fixed delay is not cut.
         let fixed = Retry { strategy: RetryStrategy::Fixed, fixed_delay: Millis(60_000), ..retry };
         assert_eq!(fixed.delay(1, 0), Some(Millis(60_000)));
         let spread = Retry { jitter: true, ..retry };
         let jittered: Vec<u64> = (0..200).filter_map(|seed| spread.delay(5, seed)).map(|d| d.0).collect();
         assert!(jittered.iter().all(|delay| (800..=1600).contains(delay)), "{jittered:?}");
         assert!(jittered.iter().min() < Some(&900) && jittered.iter().max() > Some(&1500), "{jittered:?}");
-        // Of a delay of no length, or of one millisecond, there is nothing to spread.
+        // Jitter has no room in a delay of zero or one millisecond.
         for length in [Millis(0), Millis(1)] {
             let short = Retry { initial_delay: length, ..spread };
             assert!((0..50).all(|seed| short.delay(1, seed) == Some(length)), "{length:?}");

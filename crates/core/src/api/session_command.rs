@@ -16,23 +16,23 @@ use crate::sessions::queue_mode::{MessageSettings, QueueOverrides};
 pub enum SessionCommand {
     /// Accept a message. Answers [`Reply::Message`](crate::Reply::Message).
     Send(Box<Incoming>),
-    /// Change how messages are queued everywhere, at once and for what waits already.
+    /// Change how messages are queued in all sessions, also for those that wait already.
     ConfigureMessages(Box<MessageSettings>),
-    /// Say how messages of one session are queued, in place of what was said before.
+    /// Replace the settings by which messages of one session are queued.
     Configure {
         /// The conversation's key.
         session: Arc<str>,
-        /// What holds there.
+        /// The new settings.
         queue: QueueOverrides,
     },
-    /// Change some of how messages of one session are queued; what is not said stays.
+    /// Change some settings by which messages of one session are queued. The others stay.
     Amend {
         /// The conversation's key.
         session: Arc<str>,
         /// What changes.
         queue: QueueOverrides,
     },
-    /// Take a waiting message back, or throw away one that was set aside.
+    /// Take a waiting message back, or throw away a parked one.
     Withdraw {
         /// Which one.
         message: MessageId,
@@ -88,12 +88,12 @@ pub enum SessionCommand {
         turn: TaskId,
         /// Which attempt.
         fence: Fence,
-        /// Only these of them; none: all. Whoever was shown them
-        /// ([`offered_steering`](crate::Scheduler::offered_steering)) says so when it really has them.
+        /// The messages to take, `None`: all. A worker confirms the messages that
+        /// [`offered_steering`](crate::Scheduler::offered_steering) showed it.
         only: Option<Vec<MessageId>>,
     },
-    /// A worker reports that a turn still runs: renews the lease, opens or closes steering, and hands over the messages
-    /// that were accepted for the turn. Answers [`Reply::TurnRenewed`](crate::Reply::TurnRenewed).
+    /// A worker reports that a turn still runs. This renews the lease, opens or closes steering, and hands over the
+    /// messages for the turn. Answers [`Reply::TurnRenewed`](crate::Reply::TurnRenewed).
     HeartbeatOfTurn {
         /// Which turn.
         turn: TaskId,
@@ -132,7 +132,7 @@ pub enum SessionChange {
         turn: TaskId,
         /// The messages, in order; none: the turn is a summary of what was dropped.
         messages: Vec<MessageId>,
-        /// The dropped messages to this address are told of in this turn.
+        /// The address whose dropped messages this turn reports.
         summary: Option<Arc<Address>>,
     },
     /// A running turn says whether it takes steering.
@@ -178,7 +178,7 @@ pub enum SessionChange {
         /// How.
         end: MessageEnd,
     },
-    /// A turn has ended, and so have its messages or they wait again.
+    /// A turn has ended. Its messages have ended too, or wait again.
     TurnOver {
         /// Which turn.
         turn: TaskId,
@@ -202,7 +202,7 @@ pub enum SessionChange {
     },
     /// The next turn starts a fresh conversation.
     Renewed,
-    /// Nobody will be told of what was dropped: the messages around it were cancelled.
+    /// Dropped messages go unreported, because the messages around them were cancelled.
     SummaryDropped,
     /// A directive with an id of its sender's own was answered, and is not obeyed again.
     Answered {
@@ -215,11 +215,11 @@ pub enum SessionChange {
         /// What was answered.
         reply: Arc<str>,
     },
-    /// A message that was set aside is not kept any longer.
+    /// A parked message is no longer kept.
     TakenUp {
         /// Which one.
         message: MessageId,
-        /// The message that says the same once more; none: it was thrown away.
+        /// The new message with its text; none: it was thrown away.
         again: Option<MessageId>,
     },
 }
@@ -241,7 +241,7 @@ pub enum Way {
     },
 }
 
-/// What is answered to whoever sends a message.
+/// The answer to the sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageReply {
     /// The message.
@@ -252,7 +252,7 @@ pub struct MessageReply {
     pub turn: Option<TaskId>,
     /// Its place in the session's line, counted from one, while it waits.
     pub position: Option<u32>,
-    /// Whether the sender should see typing: somebody will answer.
+    /// Whether the sender should see typing, because an answer follows.
     pub typing: bool,
     /// What a directive answers.
     pub reply: Option<String>,
@@ -270,7 +270,7 @@ pub enum SendOutcome {
     Steered,
     /// It goes into the running turn and waits, too.
     SteeredAndQueued,
-    /// What ran was cancelled, and it is next.
+    /// The work of its session was cancelled, and it is next.
     Interrupted,
     /// It was dropped.
     Dropped(Dropped),
@@ -332,7 +332,7 @@ impl From<&Message> for TurnMessage {
 pub(crate) enum Sweep {
     /// A newer message interrupted it.
     Interrupted,
-    /// Somebody said stop.
+    /// A person or program said stop.
     Stopped,
 }
 

@@ -33,7 +33,7 @@ pub struct TaskSpec {
     pub source: Source,
     /// 0 to 9.
     pub priority: Option<u8>,
-    /// With whom it shares turns: the name of a tenant or user, say. Default: its home lane.
+    /// The fair key, such as the name of a tenant or user. Default: its home lane.
     pub fair_key: Option<LaneName>,
     /// How long it may wait in line, and again each time it joins it; zero: it starts now or is refused.
     pub wait_timeout: Option<Millis>,
@@ -53,8 +53,8 @@ pub struct TaskSpec {
     pub group: Option<Name>,
     /// Makes asking twice the same as asking once.
     pub idempotency: Option<Idempotency>,
-    /// Whoever its caller is connected to: its first attempt, if no worker has it, is run as that (see
-    /// [`run_as`](crate::Scheduler::run_as)), whoever grants it.
+    /// The replica that its caller is connected to. It owns the first attempt, whichever replica grants it, unless a
+    /// worker does. See [`run_as`](crate::Scheduler::run_as).
     #[serde(default)]
     pub home: Option<Name>,
     /// The worker to which the scheduler grants it directly, when its turn comes. A claim does not hand it out.
@@ -68,7 +68,7 @@ pub struct TaskSpec {
     pub trace: Option<Arc<str>>,
 }
 
-/// A worker that waits for one task: the caller itself, say, which asked for a slot.
+/// A worker that waits for one task, such as a caller that asked for a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimer {
     /// Its name.
@@ -89,12 +89,11 @@ pub struct Parent {
 /// A caller's key for a request, remembered for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
-    /// The key, made unique per caller and route by whoever submits.
+    /// The key, which the submitter makes unique per caller and route.
     pub key: Arc<str>,
     /// A digest of the request, to tell a repetition from another request under the same key.
     pub fingerprint: u64,
-    /// The key is free again as soon as the task has ended, however it ended, and not before, however long it takes: only
-    /// asking again meanwhile is asking once.
+    /// The key is free as soon as the task has ended in any way, and not before. Only repetitions until then join it.
     #[serde(default)]
     pub until_end: bool,
 }

@@ -5,7 +5,7 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// A moment, in milliseconds since any fixed origin. The core never asks for one; it is told.
+/// A moment, in milliseconds since any fixed origin. The core reads no clock; the caller passes the time in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(pub u64);
 

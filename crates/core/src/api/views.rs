@@ -59,7 +59,7 @@ pub struct TaskView {
     pub timeout: Option<Millis>,
     /// When it is too late to start.
     pub deadline: Option<Timestamp>,
-    /// How many callers wait for it beside the first.
+    /// How many callers wait for it in addition to the first.
     pub joined: u32,
     /// The label that it shares with others.
     pub group: Option<Name>,
@@ -82,13 +82,13 @@ pub struct Running {
     pub started: Timestamp,
     /// When its lease lapses.
     pub lease_until: Timestamp,
-    /// When it was last heard of: at its start, or when it last renewed the lease.
+    /// When it started or last renewed the lease.
     pub heard: Timestamp,
     /// When it has taken too long.
     pub timeout_at: Option<Timestamp>,
-    /// It was told to stop.
+    /// It has to stop.
     pub stopping: bool,
-    /// Who claimed it, or whose it is where several programs share a log.
+    /// The worker that claimed it, or the replica that runs it where replicas share a log.
     pub worker: Option<Name>,
 }
 
@@ -143,7 +143,7 @@ impl Scheduler {
         self.state.tasks.find(task).map(|idx| self.view(idx))
     }
 
-    /// What a live task does, for whoever need not see the rest of it.
+    /// What a live task does, without building the whole view.
     pub fn status(&self, task: TaskId) -> Option<TaskStatus> {
         self.state.tasks.find(task).map(|idx| self.state.tasks[idx].phase.status())
     }
@@ -293,8 +293,8 @@ impl Scheduler {
         self.in_turn(pending).into_iter().map(|task| self.view(task)).collect()
     }
 
-    /// These waiting tasks in the order in which they would start one by one: by level, then in turns between
-    /// fair keys, as grants would move their tags on, then by arrival.
+    /// These waiting tasks in the order in which they would start one by one: by level, then by fair-share tag, then by
+    /// arrival. Each start moves the tag of its key on.
     fn in_turn(&self, mut waiting: Vec<TaskIdx>) -> Vec<TaskIdx> {
         waiting.sort_by_key(|task| self.state.tasks[*task].rank());
         let (mut clock, mut tags) = (self.state.fair.clock, BTreeMap::new());
