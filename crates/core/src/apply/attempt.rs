@@ -60,11 +60,11 @@ impl Scheduler {
         self.plan(idx);
     }
 
-    /// Whoever is granted is the first of its level that needs the same lanes under the same key; but a worker may have
-    /// asked for that very task.
+    /// Checks that a granted task is the first of its level with its lanes and fair key. External tasks are exempt,
+    /// because a worker may claim any of them.
     fn check_turn(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
-        // A slot that is kept for one task may be given to a child of running work, whoever came first.
+        // A reserved slot may go to a child of a running task, out of turn.
         if self.state.reservations.is_empty()
             && task.handler != Handler::External
             && let Some(leaf) = task.leaf
@@ -248,7 +248,7 @@ impl Scheduler {
         self.state.ended_runs.push_back(task);
     }
 
-    /// A task is over: nothing remains of it but what it has told its lanes.
+    /// Removes a task that is over. Only the statistics of its lanes remain.
     pub(crate) fn let_end(&mut self, idx: TaskIdx, end: &End) {
         let session = self.session_of_task(idx);
         if self.state.tasks[idx].attempt().is_some() {

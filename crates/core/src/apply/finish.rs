@@ -35,8 +35,8 @@ impl Scheduler {
         self.state.lanes[lane].quiet = self.state.lanes[lane].quiet_within(&class.settings);
     }
 
-    /// Whoever was accepted and must wait found room in each of its lanes. Turns of messages that were accepted before are
-    /// not refused, so that they may stand there beyond what there is room for.
+    /// Checks that an accepted task found room in each of its lanes. Turns of accepted messages are never refused, so
+    /// they may exceed the room.
     fn check_depth(&mut self, idx: TaskIdx) {
         let Some(task) = self.state.tasks.get(idx).filter(|task| task.attempts == 0) else { return };
         if self.is_message_turn(idx) {

@@ -7,7 +7,7 @@ use crate::state::lane::LaneIdx;
 use crate::state::task::{Attempt, Phase, TaskIdx};
 
 impl Scheduler {
-    /// Takes the lanes at these indexes from whoever lends them.
+    /// Takes slots of the lanes at these indexes from the tasks that lend them.
     pub(crate) fn borrow(&mut self, task: TaskIdx, indexes: &[u8]) -> SmallVec<[(LaneIdx, TaskIdx); 2]> {
         let parent = self.parent_of(task);
         let mut borrowed = SmallVec::new();

@@ -150,7 +150,7 @@ impl Scheduler {
             }
         }
         self.rebuild();
-        // By name: the order in which things are told must not depend on how a lane is numbered here.
+        // By name, because the order of reports must not depend on the numbers of lanes in this process.
         changed.sort_by(|a, b| self.state.lanes[*a].name.cmp(&self.state.lanes[*b].name));
         for lane in changed {
             self.touch(lane);
@@ -167,7 +167,7 @@ impl Scheduler {
             self.state.lanes[lane].bucket.change_rate(self.state.now, old.rate_limit, rate);
         }
         if old.max_concurrency.is_some() != is_limited {
-            // Slots are kept where they are limited: whoever still starves asks for them anew.
+            // Only limited slots are reserved: a task that still starves reserves again.
             for task in self.reserved_through(lane) {
                 self.state.reservations.remove(&task);
                 for lane in self.state.lanes.route(self.state.tasks[task].route).lanes.clone() {
@@ -188,7 +188,7 @@ impl Scheduler {
         tasks
     }
 
-    /// Makes everything that follows from tasks and lanes anew: the line, whose turn it is, the timers.
+    /// Rebuilds the indexes that follow from tasks and lanes: the ready tree, the fair shares and the timers.
     pub(crate) fn rebuild(&mut self) {
         self.indexes.ready = ReadyTree::new(self.local.seed);
         self.indexes.may_grant = true;
@@ -286,7 +286,7 @@ impl Scheduler {
         }
         this.quiet = LiveLane::LOUD;
         if matches!(event, Event::Paused { .. }) {
-            // Nobody can use what is kept for a task that a pause holds up.
+            // Slots that are reserved for a task in a paused lane would stay unused.
             for task in self.reserved_through(lane) {
                 self.unreserve(task);
             }
@@ -308,7 +308,7 @@ impl Scheduler {
     /// Begins a step or a replayed event: forgets what the last one changed, and lets the time pass.
     pub(crate) fn begin_step(&mut self, now: Timestamp) {
         self.scratch.reset();
-        // A replica that looked at the clock in between, without an event, may be ahead of the log.
+        // A replica that ticked in between without an event may be ahead of the log.
         self.state.now = now;
         self.elapse();
     }

@@ -208,7 +208,7 @@ impl Scheduler {
         }
         self.state.sessions.receipts.keep(id, end.clone(), self.state.now);
         let Some(message) = found else { return };
-        // Nobody has heard what was dropped, cancelled or set aside: it may come again.
+        // No turn got a dropped, cancelled or parked message, so the same message may come again.
         let was_heard = matches!(end, MessageEnd::Delivered { .. } | MessageEnd::Steered { .. });
         if let Some(message_id) = message.message_id().filter(|_| was_heard) {
             let seen = Seen {

@@ -125,7 +125,7 @@ impl Scheduler {
             if let Some(old) = self.state.keys.insert(Arc::clone(&asked.key), known) {
                 self.indexes.key_ends.remove(&(old.until, Arc::clone(&asked.key)));
             }
-            // However long the task takes: its end frees the key, and nothing before.
+            // With `until_end`, only the end of the task frees the key.
             if !until_end {
                 self.indexes.key_ends.insert((until, Arc::clone(&asked.key)));
                 self.indexes.timers.expect(until);
@@ -133,8 +133,7 @@ impl Scheduler {
         }
     }
 
-    /// Frees the key of a task that ends, if nothing came of it, so that whoever asked may ask again, or if the key was
-    /// for no longer.
+    /// Frees the key of a task that was cancelled, so that the caller may ask again, or whose key lasts until its end.
     pub(crate) fn free_key(&mut self, idx: TaskIdx, end: &End) {
         let Some(key) = self.state.tasks[idx].rare.as_ref().and_then(|rare| rare.key.clone()) else {
             return;

@@ -1,4 +1,4 @@
-//! Whose caller waits for a task: whoever has the caller runs it, as long as it is there.
+//! The replica that a task's caller is connected to runs the task, as long as that replica lives.
 
 use crate::api::command::Reply;
 use crate::api::event::Event;
@@ -8,7 +8,7 @@ use crate::state::task::TaskIdx;
 use crate::step::Step;
 
 impl Step<'_> {
-    /// Leaves to anybody what was to be run by one who ends.
+    /// Lets any replica run the tasks that were bound to `home`, which ends.
     pub(crate) fn unbind(&mut self, home: Name) -> Reply {
         let is_bound = self
             .state
@@ -23,7 +23,8 @@ impl Step<'_> {
 }
 
 impl Scheduler {
-    /// As whom an attempt is run that is granted here. After the first one whoever had the caller may be gone.
+    /// The owner of an attempt that is granted here. Only the first attempt stays with the caller's replica, which may
+    /// be gone later.
     pub(crate) fn runner_of(&self, idx: TaskIdx) -> Option<Name> {
         let task = &self.state.tasks[idx];
         if let Some(claimer) = task.claimer() {

@@ -124,11 +124,10 @@ impl Step<'_> {
         }
     }
 
-    /// Keeps slots free for a task that was passed over too often, if no lane of it is reserved already. Of a
-    /// lane that has slots for all there is nothing to keep.
+    /// Keeps slots free for a task that was passed over too often, if none of its lanes is reserved already.
     ///
-    /// Being passed over while its conversation is busy starves nobody: nobody else takes that slot. Only
-    /// where a lane that held it up was also given to later tasks, the task might wait for ever.
+    /// A busy conversation alone does not starve its tasks. A task might wait for ever only if later tasks took slots
+    /// of a lane that held it up.
     fn reserve_for(&mut self, idx: TaskIdx) {
         let Some(task) = self.state.tasks.get(idx) else { return };
         let passed = task.rare.as_ref().map(|rare| rare.passed).unwrap_or_default();

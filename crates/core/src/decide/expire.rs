@@ -60,8 +60,8 @@ impl Step<'_> {
         }
     }
 
-    /// Nobody waits himself above the highest level in the line. When somebody more urgent joins it, what the
-    /// others have waited counts at once, so that they are ahead of newer work.
+    /// Ageing never raises a task above the highest level in the line. When a more urgent task joins, the other tasks
+    /// rise at once by what they have waited, so that they stay ahead of newer work.
     fn catch_up(&mut self) {
         let highest = self.highest_ready_level();
         while let Some(capped) = self.take_capped_below(highest) {
@@ -71,7 +71,7 @@ impl Step<'_> {
         }
     }
 
-    /// A waiting task is looked at: is it time for a notice, or has waiting raised it?
+    /// Checks whether a waiting task is due for a notice, or has risen by waiting.
     fn check_wait(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let id = task.id;
@@ -154,7 +154,7 @@ impl Scheduler {
         boost.next(task.submitted, by, task.boosted)
     }
 
-    /// Whether a look still means something: its task waits, and is not looked at at another time.
+    /// Whether a check still counts: its task waits and has no other check planned.
     pub(crate) fn is_live(&self, check: &WaitCheck) -> bool {
         self.state.tasks.get(check.task).is_some_and(|task| {
             task.arrival == check.arrival && task.check_at == check.at && matches!(task.phase, Phase::Waiting)
@@ -165,8 +165,8 @@ impl Scheduler {
         self.indexes.ready_by_level.iter().rposition(|tasks| *tasks > 0).unwrap_or_default() as u8
     }
 
-    /// How far waiting could have raised a task by now, were it not for the highest level in the line. Levels
-    /// that deadlines give count there and here, so that work which is boosted all the time starves nobody.
+    /// The level that a task would have by waiting, without the cap by the highest level in the line. Levels from
+    /// deadlines count here and in the cap, so that boosted work cannot starve the rest.
     pub(crate) fn level_by_waiting(&self, task: &LiveTask) -> u8 {
         let Some(ageing) = self.settings(self.state.lanes.route(task.route).first_lane()).ageing else {
             return 0;

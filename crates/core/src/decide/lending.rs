@@ -1,8 +1,8 @@
 //! Parents lend slots to children.
 //!
-//! A task that waits for its child cannot use its slots, so the child may: of each lane that both name the
-//! child borrows the slot instead of needing one. One child at a time uses a slot, the slot counts once, and
-//! what was borrowed can be lent on. So a lane with one slot never deadlocks on its own children.
+//! A task that waits for its child cannot use its slots, so the child borrows the slot of each lane that both name.
+//! One child at a time uses a slot, the slot counts once, and it can be lent on. So a lane with one slot never
+//! deadlocks on its own children.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,8 +71,8 @@ impl Scheduler {
             .collect()
     }
 
-    /// Refuses a child that could never start, because everyone who holds a lane that it needs waits, at
-    /// the end, for it. (Parents that hold what each other's children need.)
+    /// Refuses a child that could never start, because every holder of a lane that it needs waits for it in the end. For
+    /// example, two parents hold what each other's children need.
     pub(crate) fn check_deadlock(
         &self,
         spec: &TaskSpec,
@@ -121,7 +121,7 @@ impl Scheduler {
         })
     }
 
-    /// Who holds a slot of each lane, borrowed ones counted for whoever uses them.
+    /// The tasks that hold a slot of each lane. A borrowed slot counts for its borrower.
     fn holders(&self) -> BTreeMap<LaneIdx, Vec<TaskIdx>> {
         let mut holders: BTreeMap<LaneIdx, Vec<TaskIdx>> = BTreeMap::new();
         for (_, idx) in self.state.tasks.running.iter() {

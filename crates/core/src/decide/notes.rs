@@ -1,4 +1,4 @@
-//! What programs keep beside the work: short texts under keys, the same for everybody who shares the log.
+//! Notes: short texts that programs keep under keys, shared by all replicas of the log.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub const NOTE_CHANGES_MAX: usize = 10_000;
 /// A key and its text; `None`: it has none.
 pub type Note = (Arc<str>, Option<Arc<str>>);
 
-/// A change of notes: all of it, if they are as it expects, or nothing.
+/// A change of notes. It is made whole if all `expected` notes match, and else not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteChange {
-    /// What must be so.
+    /// The notes that must match.
     pub expected: Vec<Note>,
-    /// What is so from then on.
+    /// The notes to set or remove.
     pub changes: Vec<Note>,
 }
 
@@ -67,7 +67,7 @@ impl Scheduler {
         self.state.notes.get(key)
     }
 
-    /// The notes whose keys begin so, in the order of their keys.
+    /// The notes whose keys begin with `prefix`, in the order of their keys.
     pub fn notes(&self, prefix: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         self.state.notes.texts.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))

@@ -19,7 +19,7 @@ impl Step<'_> {
         Ok(Reply::Renewed { until, stopping })
     }
 
-    /// Renews the lease of an attempt. One that was told to stop keeps its grace, and the reason is returned.
+    /// Renews the lease of an attempt. A stopping attempt keeps its grace, and the reason is returned.
     pub(crate) fn renew_lease(
         &mut self,
         task: TaskId,
@@ -58,7 +58,7 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    /// The runner of an attempt is dead, so there is no lease to wait for; one that was to stop has.
+    /// The owner of an attempt is dead, so its lease ends now. A stopping attempt has stopped.
     pub(crate) fn lapse_now(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
         let (idx, attempt) = self.fenced(task, fence)?;
         if attempt.stopping.is_some() {
@@ -69,7 +69,7 @@ impl Step<'_> {
         Ok(Reply::Done)
     }
 
-    /// Tells a running attempt to stop, and everything that it waits for.
+    /// Stops a running attempt and cancels the children that it waits for.
     pub(crate) fn stop(&mut self, idx: TaskIdx, reason: StopReason) {
         let Some(attempt) = self.state.tasks[idx].attempt() else { return };
         let (task, fence) = (self.state.tasks[idx].id, attempt.fence);
@@ -78,7 +78,7 @@ impl Step<'_> {
         self.emit(Event::Stopping { task, fence, reason, until });
     }
 
-    /// An attempt that was told to stop has stopped, or its grace is over.
+    /// A stopping attempt has stopped, or its grace is over.
     pub(crate) fn conclude_stop(&mut self, task: TaskIdx) {
         let stopping = self.state.tasks[task].attempt().and_then(|attempt| attempt.stopping);
         match stopping {
@@ -90,7 +90,7 @@ impl Step<'_> {
         }
     }
 
-    /// The lease of an attempt lapsed: whoever ran it is silent.
+    /// The lease of an attempt lapsed, because its owner is silent.
     pub(crate) fn lapse(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
         let Some(attempt) = task.attempt() else { return };
@@ -152,7 +152,7 @@ impl Step<'_> {
     pub(crate) fn end(&mut self, idx: TaskIdx, end: End) {
         let task = self.state.tasks[idx].id;
         if self.state.tasks[idx].rare.is_none() {
-            // Nobody depends on it.
+            // No other task depends on it.
             return self.emit(Event::Ended { task, end });
         }
         self.cancel_children(idx);
@@ -199,7 +199,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a live task is done, although whoever ran it may have died: it was not begun, or another attempt follows.
+    /// Whether a live task outlives its owner: it has not begun, or another attempt follows.
     pub fn survives_its_runner(&self, task: TaskId) -> bool {
         let Some(idx) = self.state.tasks.find(task) else { return false };
         let task = &self.state.tasks[idx];

@@ -1,4 +1,4 @@
-//! What somebody knows of a task and the log has forgotten.
+//! Restores the ends of tasks that the log has lost.
 
 use crate::api::command::Reply;
 use crate::api::event::End;
@@ -8,7 +8,7 @@ use crate::api::task_spec::TaskSpec;
 use crate::step::Step;
 
 impl Step<'_> {
-    /// Says how a task ended that the log has forgotten, or believes to wait. One that runs ends otherwise.
+    /// Ends a task as it ended before the log lost it or its end. A running task is left alone.
     pub(crate) fn recount(
         &mut self,
         task: TaskId,
@@ -21,7 +21,7 @@ impl Step<'_> {
             if self.state.dead_letters.get(task).is_some() {
                 return Err(Rejection::IdTaken { task });
             }
-            // Whoever it followed, and asked for it, may be forgotten too, and its payload is gone.
+            // The task before it and its parent may be lost too, and its payload is gone.
             (spec.after, spec.parent, spec.payload, spec.run_after) = (None, None, None, None);
             if spec.idempotency.as_ref().is_some_and(|asked| self.state.keys.contains_key(&asked.key)) {
                 spec.idempotency = None;

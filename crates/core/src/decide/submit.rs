@@ -121,7 +121,7 @@ impl Scheduler {
     /// Checks everything and says what the acceptance would be.
     fn admit(&self, task: TaskId, spec: Box<TaskSpec>) -> Result<Event, Rejection> {
         let Admission { priority, handler, wait_timeout, deadline } = self.check_admission(task, &spec)?;
-        // A task that must not start yet does not wait yet; when the one before it ends nobody knows.
+        // A delayed task does not wait yet. When a task behind another one starts to wait is unknown.
         let waits_from = self.state.now + spec.run_after.unwrap_or_default();
         let wait_until = wait_timeout.filter(|_| spec.after.is_none()).map(|length| waits_from + length);
         Ok(Event::Submitted { task, spec, priority, handler, wait_until, deadline })
@@ -163,8 +163,8 @@ impl Scheduler {
         Event::Submitted { task, spec, priority, handler, wait_until: None, deadline: None }
     }
 
-    /// What [`check_lanes`](Scheduler::check_lanes) says of a task that nothing speaks against: it depends on no other,
-    /// its lanes are known, none drains, and in each there is room for it. Most are so.
+    /// A fast path for most tasks, with the result of [`check_lanes`](Scheduler::check_lanes). It takes tasks without a
+    /// parent or deadline whose lanes are known, do not drain, and have room.
     fn plainly_admitted(
         &self,
         spec: &TaskSpec,
@@ -244,10 +244,10 @@ impl Scheduler {
         self.ask(named, |settings| settings.max_queued)
     }
 
-    /// A running parent, not too deep a chain, and no wait for a conversation that waits for this.
+    /// Checks that the parent runs, the chain is not too deep, and no task waits for its own conversation.
     fn check_chain(&self, spec: &TaskSpec) -> Result<(), Rejection> {
         let Some(parent) = spec.parent else { return Ok(()) };
-        // A task that was told to stop waits for nothing new: nobody would tell that child to stop.
+        // A stopping task cannot wait for a new child, because no later stop would reach that child.
         let may_ask = |attempt: &Attempt| parent.detached || attempt.stopping.is_none();
         let running = self
             .state

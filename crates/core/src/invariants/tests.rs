@@ -1,4 +1,4 @@
-//! The checks notice what they are for: each damage to a sound state is told, and the state was sound before.
+//! Each kind of damage to a sound state is a violation.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ const DAMAGES: &[(&str, Damage)] = &[
     ("a key with another end", |this| {
         this.state.keys.values_mut().for_each(|known| known.until = Timestamp(5))
     }),
-    ("a key held by nobody", |this| {
+    ("a key of no task", |this| {
         this.state.keys.insert(Arc::from("held"), known(99, Timestamp(9), true));
     }),
     ("an end of a key that ends with its task", |this| {
@@ -101,7 +101,7 @@ const DAMAGES: &[(&str, Damage)] = &[
         let lane = lane(this, "one");
         this.state.lanes[lane].open = true;
     }),
-    ("a slot kept for nobody", |this| {
+    ("a slot kept for no task", |this| {
         let lane = lane(this, "one");
         this.state.lanes[lane].reserved = Some(Idx::new(77));
     }),
@@ -135,7 +135,7 @@ const DAMAGES: &[(&str, Damage)] = &[
         let idx = find(this, 1);
         this.state.tasks[idx].due = Timestamp(5000);
     }),
-    ("a timer of somebody else", |this| {
+    ("a timer of another task", |this| {
         let idx = find(this, 1);
         let (due, arrival) = (this.state.tasks[idx].due, this.state.tasks[idx].arrival);
         this.indexes.timers.move_task(due, Timestamp::NEVER, arrival, idx);
@@ -148,7 +148,7 @@ const DAMAGES: &[(&str, Damage)] = &[
     ("a fair key that rests and is not there", |this| {
         this.state.fair.resting.insert((1, Idx::new(99)));
     }),
-    ("texts that nobody said", |this| this.state.sessions.text_bytes += 1),
+    ("texts of no message", |this| this.state.sessions.text_bytes += 1),
     ("a turn of no task", |this| {
         let idx = this.state.sessions.iter().next().unwrap().0;
         this.state.sessions[idx].turns.push(Turn::new(TaskId(99), true));
@@ -156,7 +156,7 @@ const DAMAGES: &[(&str, Damage)] = &[
 ];
 
 #[test]
-fn each_damage_is_told() {
+fn each_damage_is_a_violation() {
     for (what, damage) in DAMAGES {
         let mut scheduler = lively();
         damage(&mut scheduler);
@@ -164,7 +164,7 @@ fn each_damage_is_told() {
     }
 }
 
-/// Starts a task, whether or not it may and it is its turn, and tells what was seen of that.
+/// Starts a task, even out of turn, and returns the violation.
 fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
     let granted = Event::Granted {
         task: TaskId(task),
@@ -181,7 +181,7 @@ fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
 }
 
 #[test]
-fn a_start_above_a_limit_is_told_with_its_lane_and_numbers() {
+fn a_start_above_a_limit_is_reported_with_its_lane_and_numbers() {
     assert_eq!(started(&mut lively(), 2).as_deref(), Some("one runs 2 of 1"));
 }
 
@@ -197,7 +197,7 @@ fn two_that_wait(priorities: [u8; 2]) -> Scheduler {
 }
 
 #[test]
-fn a_start_before_one_of_the_same_level_that_came_first_is_told() {
+fn a_start_before_an_earlier_task_of_its_level_is_reported() {
     let told = started(&mut two_that_wait([5, 5]), 11).unwrap();
     assert!(told.ends_with("which came first"), "{told}");
     assert_eq!(started(&mut two_that_wait([5, 5]), 10), None);

@@ -7,7 +7,7 @@ use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::ranked_list::ArrivalRank;
 use crate::state::task::{Phase, TaskIdx};
 
-/// What somebody is told who was refused by a lane that has measured nothing yet, or is draining.
+/// When a refused caller may come back, if the lane has measured nothing yet or is draining.
 pub(crate) const RETRY_AFTER_UNKNOWN: Millis = Millis::from_secs(5);
 pub(crate) const RETRY_AFTER_MIN: Millis = Millis::from_secs(1);
 pub(crate) const RETRY_AFTER_MAX: Millis = Millis::from_secs(300);
@@ -19,7 +19,7 @@ impl Scheduler {
         matches!(self.state.tasks[idx].phase, Phase::Waiting).then(|| self.ahead(idx) + 1)
     }
 
-    /// The same with when it will probably start; `None` there: nothing to judge by.
+    /// The same, with the probable time until it starts; `None` there: no estimate.
     pub fn prospect(&self, task: TaskId) -> Option<(usize, Option<Millis>)> {
         let idx = self.state.tasks.find(task)?;
         matches!(self.state.tasks[idx].phase, Phase::Waiting).then(|| {
@@ -59,16 +59,16 @@ impl Scheduler {
         latest
     }
 
-    /// How many of `others` in a lane that is not its home probably stand before a task: a lane keeps no order of
-    /// its own, so they are taken to be as urgent as all that stand in the line.
+    /// How many of `others` in a lane that is not its home are probably before a task. Such a lane has no order of its
+    /// own, so they count as urgent as all tasks in the line on average.
     pub(crate) fn share_ahead(&self, others: u32, urgency: u8) -> usize {
         let as_urgent: u32 = self.indexes.ready_by_level[urgency as usize..].iter().sum();
         let share = u64::from(others) * u64::from(as_urgent) / u64::from(self.indexes.ready_count.max(1));
         share as usize
     }
 
-    /// When a lane will probably have a slot for a task with `ahead` others before it: from the moving average
-    /// of its run times, and its rate limit. `None` when it has measured nothing, or is paused.
+    /// When a lane will probably have a slot for a task with `ahead` others before it. It rests on the rate limit and the
+    /// moving average of run times. `None` if the lane has measured nothing or is paused.
     pub(crate) fn estimate(&self, idx: LaneIdx, ahead: usize) -> Option<Millis> {
         let lane = &self.state.lanes[idx];
         let settings = self.settings(idx);
@@ -91,7 +91,7 @@ impl Scheduler {
         by_rate.max(Some(by_slots))
     }
 
-    /// What to tell somebody whom this lane refuses.
+    /// When a caller that this lane refuses may come back.
     pub(crate) fn retry_after(&self, lane: Option<LaneIdx>) -> Millis {
         let estimate = lane.and_then(|lane| self.estimate(lane, 0));
         estimate.unwrap_or(RETRY_AFTER_UNKNOWN).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)

@@ -12,8 +12,8 @@ use crate::state::task::{Phase, TaskIdx};
 pub type InLine = (TaskView, Option<usize>);
 
 impl Scheduler {
-    /// Live tasks that fit, at most `max`, from a place in the table of tasks on; and where to go on, if there may be
-    /// more. Within a page they come in the order of arrival; a task keeps its place in the table as long as it lives.
+    /// A page of at most `max` live tasks that fit, from a place in the table of tasks on, in order of arrival. Returns
+    /// where the next page begins, if there may be one. A task keeps its place in the table as long as it lives.
     pub fn page(
         &self,
         which: &Selector,
@@ -49,7 +49,7 @@ impl Scheduler {
         (found.into_iter().map(|task| self.view(task)).collect(), next)
     }
 
-    /// Whether a task is one of those that are meant; `lane` is the one that `which` names.
+    /// Whether `which` selects a task; `lane` is the lane that it names.
     pub(crate) fn fits(&self, idx: TaskIdx, lane: Option<LaneIdx>, which: &Selector) -> bool {
         let task = &self.state.tasks[idx];
         let rare = task.rare.as_ref();
@@ -64,9 +64,9 @@ impl Scheduler {
             })
     }
 
-    /// The line of a lane from a place on, counted from zero: who waits in it, at home there or not, by level and
-    /// arrival, each with its place, counted from one; then those whose time to join it has not come. At most `max`,
-    /// and where to go on, if there are more.
+    /// A page of the line of a lane: at most `max` tasks from place `from` on, counted from zero. Waiting tasks, at home
+    /// there or not, come by level and arrival, each with its place, counted from one. Tasks whose time to join has not
+    /// come follow. Returns where the next page begins, if there is one.
     pub fn line_in(&self, name: &LaneName, from: usize, max: usize) -> (Vec<InLine>, Option<usize>) {
         let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), None) };
         let waiting = self.state.lanes[lane].waiting as usize;
@@ -75,9 +75,9 @@ impl Scheduler {
             .waiting_list
             .as_ref()
             .filter(|list| list.len() == waiting && waiting > end);
-        // One more than is told, so that a last page is known to be one.
+        // One more than the page holds shows whether it is the last.
         let mut tasks: Vec<TaskIdx> = match waiting_list {
-            // All of the page are at home here, and their order is kept.
+            // All tasks of the page are at home here, and the list has their order.
             Some(list) => list.iter().skip(from).take(max + 1).map(|(_, task)| task).collect(),
             None => self.queued_in(lane, from, max + 1),
         };
@@ -89,7 +89,7 @@ impl Scheduler {
         (items.collect(), is_more.then_some(end))
     }
 
-    /// Some of those that have not started and name a lane, found by looking at every task.
+    /// Tasks that have not started and name a lane, found by a scan of all tasks.
     fn queued_in(&self, lane: LaneIdx, from: usize, max: usize) -> Vec<TaskIdx> {
         let is_in = |task: &TaskIdx| {
             self.status_of(*task) == TaskStatus::Queued
@@ -118,8 +118,8 @@ impl Scheduler {
         }
     }
 
-    /// Those that run in a lane, the longest first, and those that wait in it as their home, in the order of the line;
-    /// at most `max` of each.
+    /// The tasks that run in a lane, the longest first, and those that wait in it as their home, in line order. At most
+    /// `max` of each.
     pub fn line_of(&self, name: &LaneName, max: usize) -> (Vec<TaskView>, Vec<TaskView>) {
         let Some(lane) = self.state.lanes.find(name) else { return (Vec::new(), Vec::new()) };
         let in_lane =

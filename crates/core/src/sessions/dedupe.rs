@@ -12,8 +12,7 @@ use crate::sessions::send::told;
 use crate::sessions::session::{Session, Turn};
 
 impl Scheduler {
-    /// A message with the same id of its sender's to the same place, that waits, is being answered, or was; of a
-    /// directive also what was answered.
+    /// A live or delivered message, or an answered directive with its answer, that has the same sender's id and place.
     pub(crate) fn same_message(
         &self,
         lane: &LaneName,
@@ -34,8 +33,7 @@ impl Scheduler {
         Some((seen.message, seen.reply.clone()))
     }
 
-    /// Whether a message is in a turn that was told to stop, and ends as cancelled with it: as good as cancelled, it
-    /// may come again.
+    /// Whether a message will be cancelled with its turn, so that the same message may come again.
     fn is_doomed(&self, session: &Session, message: &Message) -> bool {
         let has_it = |turn: &Turn, fence: Option<Fence>| {
             let steered =
@@ -50,7 +48,7 @@ impl Scheduler {
         })
     }
 
-    /// The same message again. Somebody will answer only if nobody has.
+    /// Answers a repeated message. The sender sees typing only while the first one has not ended.
     pub(crate) fn duplicate(
         &self,
         message: MessageId,

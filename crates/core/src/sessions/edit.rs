@@ -266,7 +266,7 @@ impl Scheduler {
         if turns.len() == live {
             return turns;
         }
-        // Some were asked for directly, and nobody keeps a list of those.
+        // There is no list of tasks that were submitted directly.
         let names_it =
             |(_, task): &(TaskIdx, &LiveTask)| self.state.lanes.route(task.route).lanes.contains(&number);
         let mut tasks: Vec<&LiveTask> =

@@ -20,7 +20,7 @@ pub const TEXTS_BYTES_MAX: u64 = 1 << 30;
 pub const LABEL_BYTES_MAX: usize = 512;
 /// The most permissions that a message may carry.
 pub const PERMISSIONS_MAX: usize = 64;
-/// The most lanes that an agent may name beside its own and the session's.
+/// The most lanes that an agent may name in addition to its own and the session's.
 pub const AGENT_LANES_MAX: usize = 32;
 
 /// Identifies a message for ever. The caller chooses it (a UUIDv7, say).
@@ -65,7 +65,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether nothing is said: such a message goes wherever those around it go.
+    /// Whether no part is set: such a message goes where the messages around it go.
     pub fn is_empty(&self) -> bool {
         *self == Place::default()
     }
@@ -142,7 +142,7 @@ pub struct Incoming {
     pub place: Place,
     /// Who wrote it.
     pub sender: Option<Arc<str>>,
-    /// The name to show for whoever wrote it.
+    /// The sender's name to show.
     pub sender_name: Option<Arc<str>>,
     /// What the sender may do: only messages with the same permissions are answered together.
     pub permissions: Vec<Name>,
@@ -160,8 +160,8 @@ pub struct Incoming {
     pub source: Source,
     /// 0 to 9.
     pub priority: Option<u8>,
-    /// A further lane that a turn needs which this message begins: that of whoever asks, say. With which
-    /// others the message is answered does not depend on it.
+    /// A further lane that a turn needs if this message begins it, such as the lane of the caller's token. It does not
+    /// affect which other messages the turn answers.
     #[serde(default)]
     pub asker: Option<LaneName>,
 }
@@ -237,28 +237,28 @@ pub struct Message {
     pub from: Option<Box<Sender>>,
     /// When it was accepted.
     pub at: Timestamp,
-    /// Which one of its session, counted from one.
+    /// Its number in the session, counted from one.
     pub number: u64,
     /// What most messages do not have.
     pub extras: Option<Box<Extras>>,
-    /// In how many turns it was that did not succeed.
+    /// How many failed turns it was in.
     pub tries: u8,
     /// How many turns it was the first message of.
     pub turns: u8,
-    /// It goes in a turn of its own, so that it is found out whether it is the one that fails.
+    /// It gets a turn of its own, to find out whether it causes the failures.
     pub alone: bool,
     /// It was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
-    /// Somebody gave it another place than that of its acceptance.
+    /// A caller moved it from the place of its acceptance.
     pub moved: bool,
-    /// Somebody asked to send it without waiting for quiet.
+    /// A caller asked to send it without waiting for quiet.
     pub hastened: bool,
 }
 
 /// Who wrote a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// Whoever it is.
+    /// The sender's id.
     pub id: Option<Arc<str>>,
     /// The name to show.
     pub name: Option<Arc<str>>,
@@ -287,7 +287,7 @@ impl Message {
         self.extras.as_ref().map(|extras| extras.queue).unwrap_or_default()
     }
 
-    /// The name to show for whoever wrote it.
+    /// The sender's name to show.
     pub fn sender_name(&self) -> Option<&str> {
         self.from.as_ref()?.name.as_deref()
     }
@@ -316,16 +316,16 @@ pub enum MessageEnd {
         /// Which rule.
         rule: Dropped,
     },
-    /// Somebody or something did not want it any more.
+    /// It was cancelled.
     Cancelled {
-        /// Who or what.
+        /// Why.
         reason: CancelReason,
     },
-    /// Its turns failed too often, so that others are not held up by it any longer.
+    /// It was parked, because its turns failed too often and held up other messages.
     SetAside {
         /// What went wrong last.
         error: Arc<str>,
-        /// In how many turns.
+        /// How many turns failed.
         tries: u8,
     },
 }

@@ -32,7 +32,7 @@ pub enum Mode {
 pub enum DropRule {
     /// The oldest.
     Old,
-    /// The newcomer, who is told.
+    /// The newcomer; its sender gets that as the answer.
     New,
     /// The oldest, with a line of it kept in a summary.
     Summarize,
@@ -158,12 +158,12 @@ pub struct QueueOverrides {
 }
 
 impl QueueOverrides {
-    /// Whether nothing is said.
+    /// Whether no setting is set.
     pub fn is_empty(&self) -> bool {
         *self == QueueOverrides::default()
     }
 
-    /// These, and where they say nothing, what `below` says.
+    /// These, and for settings that are not set, those of `below`.
     #[must_use]
     pub fn over(self, below: QueueOverrides) -> QueueOverrides {
         QueueOverrides {
@@ -195,7 +195,7 @@ impl QueueOverrides {
     }
 }
 
-/// What nobody's message or directive can go beyond.
+/// Bounds for all messages and directives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePolicy {
     /// The largest `cap`. Default 100.
@@ -232,16 +232,16 @@ impl std::fmt::Display for BeyondPolicy {
     }
 }
 
-/// How messages are queued everywhere, and in which channels otherwise.
+/// How messages are queued, with exceptions by channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageSettings {
     /// For every channel without settings of its own.
     pub global: QueueOverrides,
     /// What channels have of their own, by the channel's name.
     pub by_channel: BTreeMap<Arc<str>, QueueOverrides>,
-    /// What nobody's message or directive can go beyond.
+    /// Bounds for all messages and directives.
     pub policy: MessagePolicy,
-    /// Messages of a turn that was lost are sent again, marked as such; else they are set aside. Default true.
+    /// Messages of a lost turn are sent again, marked as such; else they are parked. Default true.
     pub redeliver: bool,
 }
 
@@ -267,7 +267,7 @@ pub enum Origin {
     Channel,
     /// The settings of all channels.
     Global,
-    /// Nobody said anything.
+    /// The built-in default.
     Default,
 }
 

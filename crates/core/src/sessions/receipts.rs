@@ -1,4 +1,4 @@
-//! How messages ended, for those who ask afterwards, and the texts of those that were set aside.
+//! How messages ended, for later queries, and the texts of parked messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::api::name::LaneName;
 use crate::api::time::Timestamp;
 use crate::sessions::message::{Message, MessageEnd, MessageId};
 
-/// Of how many messages that have ended the end is remembered; the oldest go first.
+/// How many ends of messages are remembered; the oldest go first.
 pub const RECEIPTS_MAX: usize = 10_000;
 /// How many messages that were set aside are kept; the oldest go first.
 pub const SET_ASIDE_MAX: usize = 1000;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_ends_are_remembered_and_then_the_oldest_goes() {
+    fn above_the_bound_of_remembered_ends_the_oldest_goes() {
         let mut receipts = Receipts::default();
         let end = || MessageEnd::Delivered { turn: crate::api::ids::TaskId(1) };
         for number in 1..=RECEIPTS_MAX as u128 {

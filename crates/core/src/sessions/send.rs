@@ -28,7 +28,7 @@ impl Step<'_> {
             return Ok(self.duplicate(incoming.id, same));
         }
         let is_busy = self.is_lane_busy(&lane);
-        if incoming.heartbeat && (is_busy || self.somebody_waits(&lane)) {
+        if incoming.heartbeat && (is_busy || self.needs_a_turn(&lane)) {
             return Ok(self.drop_newcomer(&lane, incoming.id, Dropped::Heartbeat));
         }
         let reading = if incoming.may_configure { read_directive(&incoming.text) } else { Reading::Plain };
@@ -77,7 +77,7 @@ impl Step<'_> {
     /// Takes the message the way that its mode says.
     pub(crate) fn dispatch(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
         let idx = self.state.sessions.find(lane);
-        let (is_busy, waits) = (self.is_lane_busy(lane), self.somebody_waits(lane));
+        let (is_busy, waits) = (self.is_lane_busy(lane), self.needs_a_turn(lane));
         let overrides = idx.map(|idx| self.state.sessions[idx].extras.queue).unwrap_or_default();
         let channel = incoming.place.channel.as_deref();
         let settings = &self.state.sessions.settings;
@@ -117,7 +117,7 @@ impl Step<'_> {
         answer(message, SendOutcome::Dropped(rule))
     }
 
-    /// Nobody is before it: it starts at once, without waiting for quiet.
+    /// Starts a message at once, without waiting for quiet, because none is before it.
     fn start_turn(&mut self, lane: &LaneName, incoming: &Incoming) -> Result<Reply, Rejection> {
         self.check_turn_room(lane, incoming)?;
         let session = self.accept_message(lane, incoming, Way::Line);
@@ -184,14 +184,14 @@ impl Step<'_> {
 }
 
 impl Scheduler {
-    /// What only the state can say about a message.
+    /// Checks a message against the state.
     fn check_message(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let beyond = |error| Rejection::BadMessage(BadMessage::Queue(error));
         incoming.queue.check(&self.state.sessions.settings.policy).map_err(beyond)?;
         self.check_new(incoming)
     }
 
-    /// Whether there is room for the text, and nobody has the id.
+    /// Checks that there is room for the text and that the id is free.
     pub(crate) fn check_new(&self, incoming: &Incoming) -> Result<(), Rejection> {
         let id = incoming.id;
         if self.state.sessions.session_with(id).is_some() || self.state.sessions.end_of(id).is_some() {
@@ -203,20 +203,20 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Whether a newcomer has to go because so many wait.
+    /// Whether a newcomer is dropped because the line is full.
     fn is_refused(&self, lane: &LaneName, queue: MessageQueue) -> bool {
         let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
         let is_full = session.is_some_and(|session| session.is_above(queue.cap as usize - 1));
         is_full && queue.drop == DropRule::New && queue.mode != Mode::Latest
     }
 
-    /// Whether somebody is to be answered, or told of what was dropped, in a turn that has not begun.
-    fn somebody_waits(&self, lane: &LaneName) -> bool {
+    /// Whether messages wait for a turn, or dropped ones wait to be reported in one.
+    fn needs_a_turn(&self, lane: &LaneName) -> bool {
         let session = self.state.sessions.find(lane).map(|idx| &self.state.sessions[idx]);
         session.is_some_and(|session| !session.waiting.is_empty() || !session.extras.overflows.is_empty())
     }
 
-    /// Whether the lanes of a turn for this message would take it: asked now, and never again.
+    /// Checks once, before the message is accepted, that the lanes of its turn have room.
     fn check_turn_room(&self, lane: &LaneName, incoming: &Incoming) -> Result<(), Rejection> {
         let spec = self.turn_spec(&address(incoming), incoming.asker.as_ref(), lane);
         self.ask_room(&spec)

@@ -42,7 +42,7 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionExtras {
     pub(crate) queue: QueueOverrides,
-    /// What was dropped and nobody was told of yet, the oldest first.
+    /// Dropped messages that no turn has reported yet, the oldest first.
     pub(crate) overflows: Vec<Dropping>,
     /// The ids of delivered messages and answered directives, the oldest first.
     pub(crate) seen: VecDeque<Seen>,
@@ -124,8 +124,7 @@ pub(crate) struct Seen {
     pub(crate) place: Place,
     pub(crate) message: MessageId,
     pub(crate) until: Timestamp,
-    /// What a directive was answered, so that whoever missed the answer hears the same again. Older snapshots have
-    /// none.
+    /// The answer to a directive, which a repetition gets again. Older snapshots have none.
     #[serde(default)]
     pub(crate) reply: Option<Arc<str>>,
 }
@@ -184,7 +183,7 @@ impl Session {
         self.waiting.iter().max_by_key(|message| message.number)
     }
 
-    /// Until when the line waits for something that failed to be tried again; over when nobody waits for that.
+    /// When the line may try failed messages again; zero if none wait.
     pub(crate) fn held_until(&self) -> Timestamp {
         let failed = self.waiting.iter().any(|message| message.tries > 0)
             || self.extras.overflows.iter().any(|dropping| dropping.tries > 0);
@@ -200,13 +199,12 @@ impl Session {
         self.waiting.iter().chain(self.turns.iter().flat_map(Turn::own))
     }
 
-    /// The waiting messages that the cap is about: those that were in a turn already are not dropped for newer
-    /// ones.
+    /// The waiting messages that count for the cap. Messages that were in a turn already are not dropped for newer ones.
     pub(crate) fn capped(&self) -> impl Iterator<Item = &Message> {
         self.waiting.iter().filter(|message| message.tries == 0)
     }
 
-    /// Whether more than so many wait that the cap is about.
+    /// Whether more than `most` waiting messages count for the cap.
     pub(crate) fn is_above(&self, most: usize) -> bool {
         self.waiting.len() > most && self.capped().count() > most
     }
@@ -222,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Gives back what is not needed any more.
+    /// Frees memory that is no longer needed.
     pub(crate) fn tidy(&mut self) {
         self.extras.tidy();
         self.turns.iter_mut().for_each(|turn| turn.extras.tidy());
@@ -231,7 +229,7 @@ impl Session {
         }
     }
 
-    /// Puts a message where its number says: before the first later one that nobody has moved.
+    /// Puts a message back by its number: before the first later one that was not moved.
     pub(crate) fn put_back(&mut self, message: Message) {
         let is_later = |waiting: &Message| !waiting.moved && waiting.number > message.number;
         let later = self.waiting.iter().position(is_later);

@@ -36,8 +36,7 @@ impl Step<'_> {
         Ok(reply(incoming.id, outcome, Some(turn), position))
     }
 
-    /// The tool calls of a steered turn that have not started are not started any more: the model sees the
-    /// message first.
+    /// Cancels the tool calls of a steered turn that have not started, so that the model sees the message first.
     fn skip_calls(&mut self, turn: TaskId) {
         let Some(idx) = self.state.tasks.find(turn) else { return };
         let is_waiting_call = |child: &TaskIdx| {
@@ -127,7 +126,7 @@ impl Step<'_> {
     ) -> Result<Vec<TurnMessage>, Rejection> {
         let Some(session) = self.conversation(turn, fence)? else { return Ok(vec![]) };
         let mut taken = self.news_for(&session, turn, fence);
-        // What is named twice, or went back to the line meanwhile, is not there to take.
+        // A message that was taken before, or went back to the line, is not on offer.
         taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
         if !taken.is_empty() {
             let messages = taken.iter().map(|message| message.id).collect();
@@ -139,9 +138,8 @@ impl Step<'_> {
 }
 
 impl Scheduler {
-    /// The running turn of a session that takes steering now and has room for it, if it is the one that
-    /// the message means, and answers to the same place with the same permissions: nobody speaks into a turn that
-    /// may do more than he, or whose answer he does not see.
+    /// The running turn that a message can steer: it takes steering, has room, and is the turn that the message means.
+    /// Place and permissions match too: a sender must see the answer and may not use the permissions of others.
     pub(crate) fn steerable(&self, lane: &LaneName, incoming: &Incoming, cap: u32) -> Option<TaskId> {
         let session = &self.state.sessions[self.state.sessions.find(lane)?];
         let takes = session.turns.iter().find(|turn| {
@@ -171,15 +169,14 @@ impl Scheduler {
         lanes.iter().copied().find(|lane| self.state.lanes[*lane].name.is_conversation())
     }
 
-    /// What a running attempt of a turn could take now. It stays on offer until
-    /// [`TakeSteering`](crate::SessionCommand::TakeSteering) names it, so that an answer which never arrived loses
-    /// nothing.
+    /// The messages that a running attempt of a turn could take now. They stay on offer until
+    /// [`TakeSteering`](crate::SessionCommand::TakeSteering) names them, so a lost answer loses no message.
     pub fn offered_steering(&self, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
         let session = self.conversation(turn, fence).ok().flatten();
         session.map_or(vec![], |session| self.news_for(&session, turn, fence))
     }
 
-    /// What a running attempt of a turn has taken.
+    /// The messages that a running attempt of a turn has taken.
     pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
         let session = self.conversation(turn, fence).ok().flatten();
         let idx = session.and_then(|session| self.state.sessions.find(&session));
@@ -188,11 +185,11 @@ impl Scheduler {
         steered.filter(|steered| steered.fence == Some(fence)).map(|steered| steered.message.id).collect()
     }
 
-    /// What was accepted for a turn that this attempt has not taken.
+    /// The messages for a turn that this attempt has not taken.
     fn news_for(&self, session: &LaneName, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
         let known = self.state.sessions.find(session).and_then(|idx| self.state.sessions[idx].turn(turn));
         let Some(known) = known else { return vec![] };
-        // What an attempt before this one took is news to this one.
+        // Messages that an earlier attempt took are offered again.
         let stale = known.extras.steered.iter().filter(|steered| steered.fence != Some(fence));
         stale.chain(&known.extras.pending).map(|steered| TurnMessage::from(&steered.message)).collect()
     }

@@ -68,7 +68,7 @@ impl Sessions {
         }
     }
 
-    /// Cheap to ask: whoever uses no sessions pays nothing for them.
+    /// A cheap check, so that a scheduler without sessions pays nothing for them.
     pub(crate) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }

@@ -10,7 +10,7 @@ const TITLE: &str = "[Queued messages while agent was busy]";
 /// One message of a collected turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The name of whoever wrote it, if known.
+    /// The sender's name, if known.
     pub sender_name: Option<&'a str>,
     /// What is said.
     pub text: &'a str,

@@ -24,12 +24,12 @@ pub const BACK_OFFS: [Millis; 6] =
 struct NextTurn {
     address: Arc<Address>,
     messages: Vec<MessageId>,
-    /// The dropped messages to this address are told of.
+    /// The address whose dropped messages the turn reports.
     summary: Option<Arc<Address>>,
 }
 
 impl Step<'_> {
-    /// Looks at the sessions in which something happened. Costs nothing where nothing did.
+    /// Updates the sessions in which something happened.
     pub(crate) fn update_changed_sessions(&mut self) {
         while !self.scratch.changed_sessions.is_empty() {
             for session in self.take_changed_sessions() {
@@ -79,8 +79,8 @@ impl Step<'_> {
         self.emit(Event::Session(Box::new(SessionEvent { session, change })));
     }
 
-    /// Drops what is above the cap, after a message came or a setting was changed. Whoever was accepted under
-    /// the rule `new` stays.
+    /// Drops messages above the cap, after a message came or a setting was changed. The rule `new` drops no accepted
+    /// message.
     pub(crate) fn keep_to_cap(&mut self, session: SessionIdx) {
         let Some(newest) = self.state.sessions[session].newest() else { return };
         let queue = self.queue_of(session, newest).values();
@@ -97,7 +97,7 @@ impl Step<'_> {
         }
     }
 
-    /// Of those that wait under `latest`, the newest stays; what waits under another mode is not touched.
+    /// Drops messages under `latest` that are older than the newest message. Messages under other modes stay.
     fn keep_latest(&mut self, idx: SessionIdx) {
         let session = &self.state.sessions[idx];
         let newest = session.newest().map_or(0, |newest| newest.number);
@@ -176,8 +176,8 @@ impl Step<'_> {
         }
     }
 
-    /// A turn did not succeed. Its messages are tried again, with growing pauses; when that was no use, each
-    /// once more alone, so that only those are set aside with which it fails.
+    /// A turn did not succeed. Its messages are tried again with growing pauses, at last each alone. Only messages that
+    /// fail alone are parked.
     fn conclude_failed(&mut self, session: SessionIdx, task: TaskId, end: &End) {
         let Some(turn) = self.state.sessions[session].turn(task) else { return };
         let is_lost = *end == End::Lost;
@@ -271,7 +271,7 @@ impl Scheduler {
             return Timestamp(0);
         }
         let newest = session.newest().unwrap_or(first);
-        // Each by its own bound: nobody makes others wait longer than they have to.
+        // The earliest bound counts, so that no message makes another wait longer.
         let patience = |message: &Message| message.at + self.queue_of(idx, message).max_wait.value;
         let latest = session.waiting.iter().map(patience).min().unwrap_or(Timestamp::NEVER);
         let queue = self.queue_of(idx, newest).values();
@@ -306,8 +306,8 @@ impl Scheduler {
         spec
     }
 
-    /// The messages of the next turn, and whether it tells of dropped ones: those that are answered together
-    /// are neighbours in line, with one agent, one place and the same permissions.
+    /// The messages of the next turn, and whether it reports dropped ones. Messages that are answered together are
+    /// neighbours in line, with one agent, one place and the same permissions.
     fn next_turn(&self, idx: SessionIdx) -> Option<NextTurn> {
         let session = &self.state.sessions[idx];
         let mode = |message: &Message| self.queue_of(idx, message).mode.value;

@@ -90,7 +90,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn it_finds_what_is_there_and_nothing_else_whoever_collides() {
+    fn it_finds_exactly_its_entries_despite_collisions() {
         let (mut index, mut model) = (HashIndex::<()>::new(1), BTreeMap::new());
         let mut random = 1u64;
         let mut removed = 0;

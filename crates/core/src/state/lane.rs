@@ -52,24 +52,24 @@ pub struct LiveLane {
     pub(crate) reserved: Option<TaskIdx>,
     /// Tells it from an earlier lane that had its number.
     pub(crate) birth: u32,
-    /// As long as at least so many and fewer than so many wait, a step ends with nothing to tell or to check.
+    /// While at least the first and fewer than the second number of tasks wait, a step has nothing to report or check.
     pub(crate) quiet: (u32, u32),
     /// The step in which it was last put on the list of changed lanes.
     pub(crate) touched_in: u64,
     pub(crate) gate: Gate,
     /// Its settings have a rate limit.
     pub(crate) is_rated: bool,
-    /// How widely it is shared, by all appearances: 0 for `global`, 5 for the lanes of one conversation.
+    /// How widely it is probably shared: 0 for `global`, 5 for the lanes of one conversation.
     pub(crate) width: u8,
-    /// Whether it can give a slot, as the line last heard.
+    /// Whether it can give a slot, as the line knows.
     pub(crate) open: bool,
-    /// Whether neither a pause nor its rate holds work up, as the line last heard.
+    /// Whether neither a pause nor its rate holds work up, as the line knows.
     pub(crate) passable: bool,
     pub(crate) under_pressure: bool,
     pub(crate) mark: Mark,
     pub(crate) warned: bool,
     pub(crate) critical: bool,
-    /// It drained, and everybody knows.
+    /// `Drained` was emitted.
     pub(crate) drained: bool,
     pub(crate) run_time: RunTime,
     /// When a slot was last taken or given back.
@@ -83,7 +83,7 @@ pub struct LiveLane {
     pub(crate) routes: u32,
     /// How many routes through it are on the list of those that are kept for a while.
     pub(crate) listed: u32,
-    /// Nobody knows it any more: it is here only for a route that is kept for a while.
+    /// It is forgotten, and stays only for a route that is kept for a while.
     pub(crate) is_gone: bool,
 }
 
@@ -122,7 +122,7 @@ impl LiveLane {
         }
     }
 
-    /// Nothing is in it any more, and nothing is to be remembered of it but its name.
+    /// Forgets everything about it but its name.
     pub(crate) fn forget(&mut self) {
         self.is_gone = true;
         self.touched_in = 0;
@@ -147,7 +147,7 @@ impl LiveLane {
         }
     }
 
-    /// No task takes a route through it any more, which `is_new` on the list of those that are kept for a while.
+    /// A route through it has lost its last task. `is_new`: the route joins the list of those that are kept for a while.
     #[inline]
     pub(crate) fn leave(&mut self, is_new: bool) {
         self.routes -= 1;
@@ -179,13 +179,12 @@ impl LiveLane {
         self.width == SESSION_WIDTH
     }
 
-    /// Whether neither so few nor so many wait that something may have to be told.
+    /// Whether the number of waiting tasks leaves nothing to report.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.0 <= self.waiting && self.waiting < self.quiet.1
     }
 
-    /// Reckons when there is something to tell next: a threshold that is crossed up or down, a line that is too long
-    /// or empty again. In a lane that drains each step is looked at.
+    /// The numbers of waiting tasks that cross no threshold and exceed no bound. Every step checks a draining lane.
     pub(crate) fn quiet_within(&self, settings: &Settings) -> (u32, u32) {
         let mut quiet = (0, settings.max_queued.saturating_add(1));
         let thresholds = [
@@ -199,8 +198,8 @@ impl LiveLane {
         if self.gate.draining { LiveLane::LOUD } else { quiet }
     }
 
-    /// Tells the line when slots that were taken or given back close or open it; says whether it opened. Its gate and its
-    /// rate are as they were.
+    /// Closes or opens it in the ready tree after slots were taken or given back, and returns whether it opened. Its
+    /// gate and its rate are unchanged.
     #[inline]
     pub(crate) fn reopen(&mut self, index: LaneIdx, ready: &mut ReadyTree) -> bool {
         let kept = u32::from(self.reserved.is_some());
@@ -213,12 +212,12 @@ impl LiveLane {
         open
     }
 
-    /// What is told of it is not known yet, or has changed.
+    /// Every step checks the lane, because its range is unknown or out of date.
     pub(crate) const LOUD: (u32, u32) = (0, 0);
 
-    /// Whether something was told or decided about it that must not be forgotten.
+    /// Whether it has reports or a gate that must be remembered.
     pub(crate) fn is_remarkable(&self) -> bool {
-        // All are looked at, which is shorter than to stop at the first.
+        // `|` instead of `||` saves branches.
         self.under_pressure | self.warned | self.critical | self.gate.paused | self.gate.draining
     }
 }

@@ -70,7 +70,7 @@ impl LaneConfig {
             let asked = Pattern::new(&*class.label).ok().and_then(|label| self.blocks.get(&label));
             class.settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), class.family);
         }
-        // A lane that has a block of its own can be looked at before anything is in it.
+        // A lane that has a block of its own is visible before any task is in it.
         let declared: Vec<LaneName> = self.blocks.keys().filter_map(Pattern::exact).collect();
         for name in declared {
             self.class_of(&name);
@@ -86,8 +86,8 @@ impl LaneConfig {
         })
     }
 
-    /// The block that speaks for `name`: the one of that name, else the longest pattern that matches (of
-    /// equally long ones the first in the alphabet).
+    /// The block that applies to `name`: the one of that name, else the longest pattern that matches. Of equally long
+    /// ones, the first in the alphabet applies.
     fn block(&self, name: &LaneName) -> Option<(&Pattern, &LaneSettings)> {
         if let Some(exact) = self.blocks.get_key_value(&Pattern::from(name)) {
             return Some(exact);
@@ -139,7 +139,7 @@ impl LaneConfig {
         index
     }
 
-    /// Takes up what a class had seen when the state was saved.
+    /// Restores the statistics of a class from a snapshot.
     pub(crate) fn restore(&mut self, label: Arc<str>, family: Family, stats: LaneStats) {
         let asked = Pattern::new(&*label).ok().and_then(|label| self.blocks.get(&label));
         let settings = Settings::resolve(asked.unwrap_or(&LaneSettings::default()), family);
@@ -148,7 +148,7 @@ impl LaneConfig {
         self.by_label.insert((label, family), index);
     }
 
-    /// Counts the letters of each class anew, given each letter's class.
+    /// Counts the dead letters of each class again, given the class of each.
     pub(crate) fn recount_dead_letters(&mut self, letters: impl Iterator<Item = ClassIdx>) {
         for (_, class) in self.classes.iter_mut() {
             class.dead_letters = 0;
@@ -158,7 +158,7 @@ impl LaneConfig {
         }
     }
 
-    /// Forgets classes of blocks that are gone: no lane and no letter belongs to them any more.
+    /// Forgets classes of removed blocks, which no lane and no dead letter uses.
     pub(crate) fn sweep(&mut self) {
         let (blocks, classes) = (&self.blocks, &mut self.classes);
         self.by_label.retain(|(label, family), class| {

@@ -93,7 +93,7 @@ impl Lanes {
         self.find_kept(name).filter(|lane| !self[*lane].is_gone)
     }
 
-    /// The lane called `name`, also one that nobody knows any more: what holds for it is known all the same.
+    /// The lane called `name`, even a forgotten one, whose settings still hold.
     pub(crate) fn find_kept(&self, name: &LaneName) -> Option<LaneIdx> {
         self.by_name.find(self.by_name.hash(name), |lane| self[lane].name == *name)
     }
@@ -132,7 +132,7 @@ impl Lanes {
             return lane;
         }
         let lane = LiveLane::new(name.clone(), self.births, lane_config);
-        // Only those of one step are ever compared, so that they may begin anew.
+        // Births are compared only within one step, so the counter may wrap.
         self.births = self.births.wrapping_add(1);
         let index = self.lanes.insert(lane);
         self.by_name.insert(hash, index);

@@ -1,16 +1,16 @@
-//! What most have not: a box that is only there when something in it is out of the ordinary.
+//! A lazily allocated box that derefs to a shared default until written.
 
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
-/// Something with an ordinary value that all who have nothing else share.
+/// A type with a default value that all unwritten boxes share.
 pub(crate) trait SharedDefault: Default + PartialEq + 'static {
-    /// That value.
+    /// The shared value.
     fn shared_default() -> &'static Self;
 }
 
-/// Reads as the ordinary value until it is written to, and takes eight bytes as long.
+/// Reads as the shared default until it is written to, and takes only eight bytes until then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct LazyBox<T>(Option<Box<T>>);
@@ -36,7 +36,7 @@ impl<T: SharedDefault> DerefMut for LazyBox<T> {
 }
 
 impl<T: SharedDefault> LazyBox<T> {
-    /// Gives the box back if there is nothing in it any more. Needed after writing, so that equal things are equal.
+    /// Drops the box if it holds the default. Call it after writing, so that equal values compare equal.
     pub(crate) fn tidy(&mut self) {
         if self.0.as_deref().is_some_and(|value| value == T::shared_default()) {
             self.0 = None;

@@ -77,7 +77,7 @@ pub(crate) struct Indexes {
     pub(crate) may_grant: bool,
 }
 
-/// What one step or replayed event notes for its own end and for those who ask afterwards.
+/// Notes of one step or replayed event, for its own end and for queries after it.
 #[derive(Default)]
 pub(crate) struct StepScratch {
     pub(crate) touched: Touched,
@@ -89,19 +89,19 @@ pub(crate) struct StepScratch {
     pub(crate) accepted: Vec<TaskIdx>,
     /// The tasks that the last grant passed over.
     pub(crate) passed_over: SmallVec<[TaskIdx; 2]>,
-    /// The sessions that changed and were not looked at since.
+    /// The sessions that changed and were not checked since.
     pub(crate) changed_sessions: Vec<SessionIdx>,
     /// The first grant or acceptance above a limit or out of turn, which is a bug.
     pub(crate) overrun: Option<String>,
 }
 
-/// What concerns this process alone and is over with it.
+/// What concerns this process alone and ends with it.
 pub(crate) struct LocalOptions {
     pub(crate) seed: u64,
     pub(crate) collects_ended: bool,
-    /// Nothing is granted any more, see [`stop_granting`](crate::Scheduler::stop_granting).
+    /// Grants have stopped, see [`stop_granting`](crate::Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
-    /// Who runs what is granted here, see [`run_as`](crate::Scheduler::run_as).
+    /// The owner of what is granted here, see [`run_as`](crate::Scheduler::run_as).
     pub(crate) runner: Option<Name>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct RememberedKey {
     pub(crate) task: TaskId,
     pub(crate) fingerprint: u64,
     pub(crate) until: Timestamp,
-    /// The end of the task frees the key, whatever that is.
+    /// Any end of the task frees the key.
     #[serde(default)]
     pub(crate) until_end: bool,
 }

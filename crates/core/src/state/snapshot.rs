@@ -21,7 +21,7 @@ use crate::state::table::Mark;
 use crate::state::task::{Attempt, LiveTask, Passed, Phase, Rare, TaskIdx};
 use crate::state::token_bucket::Bucket;
 
-/// A snapshot of a scheduler. What follows from it (the line, the timers) is made anew on the way back.
+/// A snapshot of a scheduler, without the indexes (the line, the timers), which are rebuilt from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     now: Timestamp,

@@ -49,7 +49,7 @@ pub struct LiveTask {
     pub(crate) wait_until: Timestamp,
     /// When something must happen to it, as the timers know, or `NEVER`.
     pub(crate) due: Timestamp,
-    /// When it is next looked at because it waits, as the timers know, or `NEVER`.
+    /// When its waiting is next checked, as the timers know, or `NEVER`.
     pub(crate) check_at: Timestamp,
     pub(crate) submitted: Timestamp,
     pub(crate) payload: Option<BlobId>,
@@ -108,7 +108,7 @@ pub(crate) struct Rare {
     pub(crate) caller: Option<Name>,
     pub(crate) trace: Option<Arc<str>>,
     pub(crate) key: Option<Arc<str>>,
-    /// Callers that wait for it beside the first.
+    /// Callers that wait for it in addition to the first.
     pub(crate) joined: u32,
     pub(crate) passed: Passed,
     /// How many of its attempts were followed by another after a failure.
@@ -152,7 +152,7 @@ impl LiveTask {
         }
     }
 
-    /// Whether it was told to stop and will not be tried again.
+    /// Whether its attempt has to stop and no other follows.
     pub(crate) fn is_being_cancelled(&self) -> bool {
         let stopping = self.attempt().and_then(|attempt| attempt.stopping);
         matches!(stopping, Some((StopReason::Cancelled(_), _)))
@@ -169,7 +169,7 @@ impl LiveTask {
         self.rare.get_or_insert_default()
     }
 
-    /// What it asked for to follow a failure.
+    /// Its own retry rule, if it has one.
     pub(crate) fn retry(&self) -> Option<Retry> {
         if self.is_once { Some(Retry::NONE) } else { self.rare.as_ref()?.retry }
     }
@@ -178,7 +178,7 @@ impl LiveTask {
         self.rare.as_ref().map_or(0, |rare| rare.retries)
     }
 
-    /// How many of its attempts were followed by another because whoever ran it was silent.
+    /// How many of its attempts were followed by another because their worker was silent.
     pub(crate) fn redeliveries(&self) -> u32 {
         let over = self.attempts - u32::from(self.attempt().is_some());
         over - self.retries()

@@ -1,4 +1,4 @@
-//! What the clock has to look at, and when.
+//! What is due, and when.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -8,10 +8,10 @@ use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::ranked_list::RankedList;
 use crate::state::task::TaskIdx;
 
-/// A moment at which a waiting task is looked at: to give a notice, or because waiting may have raised it.
+/// A moment at which a waiting task is checked: to give a notice, or because waiting may have raised it.
 ///
-/// Every waiting task has one, and most are granted long before it comes; so these are not taken back
-/// but found stale, and swept out when they are more than the tasks that wait.
+/// Every waiting task has one, and most tasks are granted long before it. So checks are not removed but found stale,
+/// and swept out when they outnumber the waiting tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WaitCheck {
     pub(crate) at: Timestamp,
@@ -19,8 +19,8 @@ pub(crate) struct WaitCheck {
     pub(crate) task: TaskIdx,
 }
 
-/// A waiting task that waiting would have raised above this level, had anybody more urgent been in the line.
-/// Found stale like a look.
+/// A waiting task that waiting would raise above this level, if a more urgent task were in the line. It is found stale
+/// like a [`WaitCheck`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CappedTask {
     pub(crate) level: u8,
@@ -34,9 +34,9 @@ pub(crate) struct Timers {
     tasks: RankedList<(Timestamp, u64)>,
     /// Lanes with an empty bucket: (when a token is there or the bucket is full, lane).
     lanes: BTreeSet<(Timestamp, LaneIdx)>,
-    /// Looks that were asked for in the order of their time, as most are.
+    /// Checks that were added in the order of their time, as most are.
     wait_checks: VecDeque<WaitCheck>,
-    /// The others.
+    /// The other checks.
     unordered_checks: BinaryHeap<Reverse<WaitCheck>>,
     /// The lowest level first.
     capped: BTreeSet<CappedTask>,
@@ -172,7 +172,7 @@ impl Timers {
         self.wait_checks.len() + self.unordered_checks.len()
     }
 
-    /// Forgets everything, to be told anew.
+    /// Forgets all timers, before they are planned again.
     pub(crate) fn clear(&mut self) {
         *self = Timers::default();
     }

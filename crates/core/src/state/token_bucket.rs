@@ -22,8 +22,8 @@ impl Bucket {
         (cost, period.saturating_sub(cost))
     }
 
-    /// Pays for so many grants at once, or says when they can be paid for. More than the whole bucket is paid for by a full
-    /// one, which then owes the rest.
+    /// Pays for `grants` at once, or returns when that is possible. A full bucket pays for more than it holds and owes
+    /// the rest.
     pub fn take(&mut self, now: Timestamp, rate: RateLimit, grants: u32) -> Result<(), Timestamp> {
         let period = rate.per.millis().0 * NANOS;
         let price = (u128::from(period) * u128::from(grants)).div_ceil(u128::from(rate.max.max(1)));
@@ -57,8 +57,8 @@ impl Bucket {
         u32::try_from(tokens).unwrap_or(u32::MAX).min(rate.max)
     }
 
-    /// Takes over a changed rate: what is owed stays the same number of grants, at what one costs now, but is
-    /// never more than a whole bucket. Without a rate nothing is owed.
+    /// Takes over a changed rate. The bucket owes the same number of grants at the new cost, but never more than a whole
+    /// bucket. Without a rate it owes nothing.
     pub(crate) fn change_rate(&mut self, now: Timestamp, old: Option<RateLimit>, new: Option<RateLimit>) {
         let ahead = self.full_at.saturating_sub(now.0.saturating_mul(NANOS));
         let (Some(old), Some(new), true) = (old, new, ahead > 0) else {
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(bucket.take(Timestamp(61_000), rate, 1000), Ok(()));
         assert_eq!(bucket.take(Timestamp(61_000), rate, 1), Err(Timestamp(61_000 + 941_000)));
         assert_eq!(bucket.take(Timestamp(61_000), rate, 0), Err(Timestamp(61_000 + 940_000)));
-        // Whoever pays one by one is let in as by the rule for lanes.
+        // Paying one by one follows the rule for lanes.
         let (mut by_one, mut of_lane) = (Bucket::default(), Bucket::default());
         for now in (0..200_000).step_by(333).map(Timestamp) {
             let is_ready = of_lane.ready_at(rate) <= now;

@@ -1,8 +1,7 @@
 //! The seats of a node's children, the best one at hand.
 //!
-//! Turns move on, so most seats are taken behind all others: those stand in a row. The others are in a heap. A child
-//! that moves takes a new seat and leaves the old one as it is; what nobody sits in is thrown out when it
-//! comes up, or when it is most of what is there. So a change costs little however many sit there.
+//! A child that moves takes a new seat and leaves the old one empty. Most new seats are behind all others and stand in
+//! a row; the rest are in a heap. Empty seats are removed when they come first, or when they outnumber the taken ones.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,7 +10,7 @@ use crate::state::ready_tree::node::{NodeIdx, Rank};
 
 /// How many seats stand below one: wide, so that a way down is short.
 const WIDTH: usize = 4;
-/// So many empty seats are never too many.
+/// How many empty seats are always allowed.
 const EMPTY_MAX: usize = 64;
 
 /// A rank, and the child that sits there, if it still does.
@@ -19,7 +18,7 @@ pub(crate) type RankedChild = (Rank, NodeIdx);
 
 #[derive(Default)]
 pub(crate) struct ChildQueue {
-    /// Seats that were taken in order. Somebody sits in the better of the first here and the first in the heap.
+    /// Seats that were taken in order. The best seat, here or in the heap, is never empty.
     row: VecDeque<RankedChild>,
     heap: Vec<RankedChild>,
     taken: usize,
@@ -48,7 +47,7 @@ impl ChildQueue {
         self.heap[at] = (rank, id);
     }
 
-    /// A child has left its seat; `is_taken` says of any seat whether somebody sits there.
+    /// A child has left its seat; `is_taken` says whether a seat is taken.
     pub(crate) fn leave(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
         self.taken -= 1;
         while let Some(first) = self.first()
@@ -64,7 +63,7 @@ impl ChildQueue {
         }
     }
 
-    /// Throws out what nobody sits in; what is left is in order.
+    /// Removes the empty seats and sorts the rest.
     #[cold]
     fn clean(&mut self, is_taken: impl Fn(&RankedChild) -> bool) {
         self.heap.extend(self.row.drain(..));
@@ -104,7 +103,7 @@ impl ChildQueue {
         ChildQueueIter { set: self, next: row.into_iter().chain(heap).collect(), last: None }
     }
 
-    /// For the checks: how many sit here, and whether somebody sits in the first.
+    /// For the checks: whether the count of taken seats is right and the first seat is taken.
     pub(crate) fn disagreement(&self, is_taken: impl Fn(&RankedChild) -> bool) -> Option<String> {
         let taken = self.iter().filter(|child| is_taken(child)).count();
         let first_is_taken = self.first().is_none_or(|first| is_taken(&first));
@@ -113,7 +112,7 @@ impl ChildQueue {
     }
 }
 
-/// Where the next seat to tell stands.
+/// Where the next seat of an iteration stands.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Row(usize),
@@ -122,7 +121,7 @@ enum Next {
 
 pub(crate) struct ChildQueueIter<'a> {
     set: &'a ChildQueue,
-    /// Seats whose betters have all been told.
+    /// The candidates for the next seat.
     next: BinaryHeap<Reverse<(RankedChild, Next)>>,
     last: Option<RankedChild>,
 }
@@ -160,7 +159,7 @@ mod tests {
     use crate::state::table::Idx;
 
     #[test]
-    fn the_best_taken_seat_is_first_whoever_comes_and_goes() {
+    fn the_best_taken_seat_is_always_first() {
         let mut set = ChildQueue::default();
         let mut sitting: BTreeMap<NodeIdx, Rank> = BTreeMap::new();
         let mut number = 7u64;
@@ -193,7 +192,7 @@ mod tests {
         assert!((100..=2 * 100 + EMPTY_MAX).contains(&longest), "{longest} seats at most");
     }
     #[test]
-    fn a_wrong_count_and_an_empty_first_seat_are_told_each() {
+    fn a_wrong_count_and_an_empty_first_seat_are_each_reported() {
         let mut set = ChildQueue::default();
         let seats = [0, 1].map(|arrival| {
             (Rank::new(ranked_list::ArrivalRank::new(0, arrival), 0), Idx::new(arrival as usize))
@@ -203,8 +202,8 @@ mod tests {
         }
         assert_eq!(set.disagreement(|_| true), None);
         set.taken = 1;
-        assert!(set.disagreement(|_| true).is_some(), "two sit there, one is counted");
+        assert!(set.disagreement(|_| true).is_some(), "two seats are taken, one is counted");
         assert_eq!(set.disagreement(|child| *child == seats[0]), None);
-        assert!(set.disagreement(|child| *child == seats[1]).is_some(), "nobody sits in the first");
+        assert!(set.disagreement(|child| *child == seats[1]).is_some(), "the first seat is empty");
     }
 }

@@ -1,9 +1,9 @@
 //! Turns: fair keys of equal priority share the slots evenly, or by weight.
 //!
-//! Start-time fair queueing. Each key has a tag, the virtual time at which its next task is due; a grant moves
-//! it on by the key's cost (less for more weight). The clock of virtual time is the latest tag that was
-//! granted. A key that comes back after a rest, or was held up by a lane of its own, starts at the clock:
-//! rest earns no credit. A key without waiting tasks is remembered only while its tag lies ahead.
+//! Start-time fair queueing. Each key has a tag, the virtual time at which its next task is due. A grant moves the tag
+//! on by the key's cost (less for more weight). The clock of virtual time is the latest granted tag. Rest earns no
+//! credit: a key that comes back, or was held up by a lane of its own, starts at the clock. A key without waiting
+//! tasks is remembered only while its tag lies ahead.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl FairShare {
         self.add(name, 1, tag);
     }
 
-    /// Forgets who waits, but no tag: all tasks are about to join again.
+    /// Forgets which keys have waiting tasks, but keeps the tags: all tasks are about to join again.
     pub(crate) fn suspend(&mut self) {
         self.resting.clear();
         for (_, fair) in self.keys.iter_mut() {

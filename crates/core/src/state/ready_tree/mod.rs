@@ -1,13 +1,12 @@
-//! The line: every task that waits, arranged so that the best one that may run is always at hand.
+//! The line: a tree of all waiting tasks, with the best one that may run at hand.
 //!
-//! A tree. Each step down is one lane that tasks need, the most widely shared lane first (`global`, then
-//! `main`, …, the lane of a conversation last), so that all tasks below a node need the lanes on the way to
-//! it. A lane that can give no slot closes its nodes. Each node keeps its children sorted by the best
-//! task that may run below them, so the best of all is found by walking down, and a lane that opens or
-//! closes moves its few nodes and nothing else, however many tasks wait.
+//! Each step down is one lane that tasks need, the most widely shared first: `global`, then `main`, …, the lane of a
+//! conversation last. So all tasks below a node need the lanes on the way to it. A lane that can give no slot closes
+//! its nodes. Each node keeps its children sorted by the best task that may run below them, so a walk down finds the
+//! best of all. A lane that opens or closes moves only its own nodes, however many tasks wait.
 //!
-//! Fair keys are part of the way down, after the shared lanes and before the lanes of conversations: below
-//! that step only level and arrival matter, above it also whose turn it is.
+//! Fair keys are a step after the shared lanes and before the lanes of conversations. Below it only level and arrival
+//! matter; above it also whose turn it is.
 
 pub(crate) mod child_queue;
 pub(crate) mod fair_share;
@@ -186,14 +185,14 @@ impl ReadyTree {
     }
 
     pub(crate) fn insert(&mut self, leaf: NodeIdx, rank: ArrivalRank, task: TaskIdx) {
-        // Who is not the first of its leaf changes nobody's rank.
+        // Only the first task of a leaf affects rank.
         if self.nodes[leaf].tasks.insert(rank, task) {
             self.refresh(leaf);
         }
     }
 
-    /// A task of the same level that stands before `rank` in a leaf, for the checks: those need the same lanes
-    /// under the same key, so arrival decides between them.
+    /// For the checks: a task of the same level before `rank` in a leaf. Tasks of a leaf need the same lanes under the
+    /// same key, so arrival decides between them.
     pub(crate) fn earlier_of_its_level(&self, leaf: NodeIdx, rank: ArrivalRank) -> Option<TaskIdx> {
         let before = self.nodes[leaf].tasks.before(rank)?;
         (before.0.level() == rank.level()).then_some(before.1)
@@ -309,7 +308,7 @@ impl ReadyTree {
         }
     }
 
-    /// For the checks: how many nodes there are beside the two roots.
+    /// For the checks: the number of nodes without the two roots.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes.len() - 2
     }

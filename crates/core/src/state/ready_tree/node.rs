@@ -146,7 +146,7 @@ pub(crate) enum Seat {
     Shut(Rank),
 }
 
-/// [`Seat`] without its rank, which a node keeps beside it: together they take less room.
+/// [`Seat`] without its rank. A node keeps the two as separate fields, which takes less room.
 #[derive(Clone, Copy)]
 enum SeatKind {
     Nowhere,
