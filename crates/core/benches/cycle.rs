@@ -1,9 +1,9 @@
 //! What one cycle (submit, grant, finish) costs, as ratios within one run.
 //!
 //! Two schedulers, one with a thousand tasks waiting and one with a million, and a `BTreeMap` of the size of
-//! each take turns; each figure is the median over the rounds of the ratio within a round. The cost beside the
-//! map is told by the clock, in which the caches of the machine have their say, and in instructions, by
-//! callgrind, which are the same on a busy machine.
+//! each take turns. Each figure is the median over the rounds of the ratio within a round. The cost compared with the
+//! map is measured by the clock, which includes cache effects, and by callgrind in instructions. Other load on the
+//! machine does not change the latter.
 
 // A bench reads the clock, and what cannot fail in it ends it when it does.
 #![allow(
@@ -25,7 +25,7 @@ use laneway_core::{
 const ROUNDS: usize = 9;
 const CYCLES: usize = 51_200;
 const BATCH: usize = 64;
-/// In every case work arrives for one of so many conversations, at random.
+/// How many conversations work arrives for, at random.
 const SESSIONS: usize = 100_000;
 
 const FIRST_ID: u128 = 0x0190_0000_0000_7000_8000_0000_0000_0000;
@@ -171,8 +171,7 @@ impl Subject {
     }
 }
 
-/// What a plain priority queue would do: a map from the keys by which tasks are ordered and told apart (level,
-/// whose turn it is, arrival, id) to where they are.
+/// A plain priority queue: a map from level, fair-share tag, arrival and id to a task's place.
 struct Reference {
     map: BTreeMap<(u8, u64, u64, TaskId), u32>,
     tags: Vec<u64>,

@@ -42,7 +42,7 @@ fn main() {
     });
     lanes.step(Timestamp(0), Command::Configure(blocks.into()), &mut events).expect("a good configuration");
     for number in 0..TASKS {
-        // Names are made anew for each task, as they are when they come over a wire.
+        // Each task allocates its names, as when they come over a wire.
         let session = LaneName::session(&format!("user-{:06}", number % SESSIONS)).expect("a name");
         let spec = TaskSpec::new(Name::new("turn").expect("a name"), vec![session, LaneName::main()]);
         let submit = Command::Submit { task: TaskId(number << 64 | 7), spec: Box::new(spec) };

@@ -1,8 +1,8 @@
 //! What sessions with waiting messages cost: bytes, counted by the allocator, and the time to accept one more.
 //!
 //! Each session has three messages that wait. The two schedulers, one with a hundred sessions and
-//! one with a hundred thousand, take turns; the figure is the ratio of their fastest rounds, in which others had the least
-//! of the machine.
+//! one with a hundred thousand, take turns. The figure is the ratio of their fastest rounds, which other load on the
+//! machine disturbs least.
 
 // A bench reads the clock, and what cannot fail in it ends it when it does.
 #![allow(
@@ -72,7 +72,7 @@ impl Subject {
         self.step(command);
     }
 
-    /// A message whose names are made anew, as they are when they come over a wire.
+    /// A message that allocates its names, as when they come over a wire.
     fn message(&mut self, session: u64) -> (MessageId, SessionCommand) {
         self.sent += 1;
         let id = MessageId(self.sent << 64 | 7);
@@ -166,7 +166,7 @@ fn main() {
     println!("{:<50} {:>8} ns", "accepting a message", cost);
     println!(
         "{:<50} {ratio:>8.2}      at most {RATIO_MAX:.2}     {}",
-        format!("the same beside that with {FEW} sessions"),
+        format!("the same, compared with {FEW} sessions"),
         holds(ratio_holds)
     );
     if !(size_holds && ratio_holds) {

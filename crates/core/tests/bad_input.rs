@@ -30,8 +30,8 @@ fn finish(task: u128, fence: u64) -> Command {
     Command::Finish { task: TaskId(task), fence: Fence(fence), outcome: Outcome::Success }
 }
 
-/// At 1000: task 1 runs under fence 1 in `one`, a lane with one slot, and task 2 waits for it; task 3 is a dead
-/// letter; `closing` drains.
+/// At 1000: task 1 runs under fence 1 in `one`, a lane with one slot, and task 2 waits for it. Task 3 is a dead
+/// letter. Lane `closing` drains.
 fn busy() -> Scheduler {
     let mut lanes = Scheduler::new(7);
     let failure = Outcome::Failure { error: "broken".into(), retryable: true };
@@ -62,7 +62,7 @@ fn refused(lanes: &mut Scheduler, command: Command) -> Rejection {
     rejection
 }
 
-/// Each change makes a task that no scheduler takes, for the reason beside it.
+/// Each change makes a task invalid, for the reason next to it.
 #[test]
 fn tasks_that_make_no_sense() {
     let too_long = Millis(Millis::MAX.0 + 1);

@@ -91,7 +91,7 @@ fn messages_and_turns_that_are_not_there() {
     assert_eq!(refused(ask(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
     let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
     assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoConversation));
-    let idle = refused(ask(SessionCommand::Interrupt { session: "nobody".into() }));
+    let idle = refused(ask(SessionCommand::Interrupt { session: "zoe".into() }));
     assert_eq!(idle.code(), "NOT_FOUND");
 }
 
@@ -124,7 +124,7 @@ fn a_queue_may_have_up_to_what_the_policy_allows_and_no_more() {
     }
 }
 
-/// All texts that wait together have a bound: the message that would go beyond it is refused, and one that just fits is not.
+/// A message that just fits the bound of all waiting texts is accepted, and a longer one is refused.
 #[test]
 fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
     let mut lanes = busy();
@@ -132,7 +132,7 @@ fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
     lanes.step(Timestamp(1000), send(message(3)), &mut accepted).unwrap();
     let so_far = 3 * message(1).text.len() as u64;
     let long: std::sync::Arc<str> = "x".repeat(TEXT_BYTES_MAX).into();
-    // As if so many others had been accepted, all but the last few bytes.
+    // As if other messages had filled all but the last few bytes.
     let more = (TEXTS_BYTES_MAX - so_far) / TEXT_BYTES_MAX as u64;
     for number in 0..more {
         let [Event::Session(event)] = &mut accepted[..] else { unreachable!("one message was accepted") };
@@ -143,7 +143,7 @@ fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
     }
     let left = (TEXTS_BYTES_MAX - so_far - more * TEXT_BYTES_MAX as u64) as usize;
     let say = |length: usize| {
-        // In another conversation, which has nothing to look after.
+        // In another, idle conversation.
         let incoming = Incoming { session: "bob".into(), text: "x".repeat(length).into(), ..message(4) };
         let mut lanes = Scheduler::restore(7, &lanes.snapshot());
         lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).err()
@@ -176,9 +176,8 @@ fn a_message_may_be_as_large_as_its_bounds_say() {
     }
 }
 
-/// Of so many places it is remembered what was dropped there, and of no more.
 #[test]
-fn what_was_dropped_is_told_to_so_many_places_and_no_more() {
+fn dropped_messages_are_counted_for_at_most_64_places() {
     let mut lanes = busy();
     let drop = QueueOverrides { cap: Some(1), ..QueueOverrides::default() };
     for number in 0..100u128 {

@@ -40,7 +40,7 @@ fn those_that_are_named_are_handed_out_up_to_the_limit_and_no_others() {
     let mut lanes = waiting();
     let mut replica = waiting();
     let (reply, events) = step(&mut lanes, claim(&[3, 9, 3, 2, 4], None)).unwrap();
-    // The third has a slot once, the ninth is nobody, and the fourth finds no slot.
+    // Task 3 takes one slot, task 9 does not exist, and task 4 finds no slot.
     assert_eq!(reply, Reply::Claimed(vec![TaskId(3), TaskId(2)]));
     events.iter().for_each(|event| replica.apply(Timestamp(1000), event));
     assert_eq!((replica.violation(), replica.snapshot()), (None, lanes.snapshot()));
@@ -63,7 +63,7 @@ fn what_is_no_claim_is_refused() {
 }
 
 #[test]
-fn fences_rise_above_what_somebody_knows_of_and_never_fall() {
+fn fences_rise_above_a_known_one_and_never_fall() {
     let mut lanes = waiting();
     let mut replica = waiting();
     let fence = |events: &[Event]| match events.last() {
@@ -100,7 +100,7 @@ fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
             let mut now = 1000;
             for lapses in 0.. {
                 if lanes.task(TaskId(1)).unwrap().running.is_none() {
-                    assert!(lanes.survives_its_runner(TaskId(1)), "nobody has it");
+                    assert!(lanes.survives_its_runner(TaskId(1)), "it does not run");
                     // Longer than any pause.
                     now += 10_000_000;
                     let mut wake = |command| lanes.step(Timestamp(now), command, &mut Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! What holds for a lane of which nobody has said anything, and what a setting leaves as it was.
+//! The defaults of lanes without settings, and the settings that a change leaves alone.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 

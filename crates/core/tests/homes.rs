@@ -1,4 +1,4 @@
-//! Who runs a task whose caller is connected somewhere, and what is told again of tasks that a log has lost.
+//! Tasks of callers that are connected to a replica, and the ends of tasks that a log has lost.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -54,7 +54,7 @@ fn the_first_attempt_is_run_where_the_caller_is_and_later_ones_anywhere() {
     let mut lanes = lanes("a");
     assert_eq!(granted(&mut lanes, 0, submit(1, None)), [(1, "a".to_owned())]);
     assert_eq!(granted(&mut lanes, 0, submit(2, Some("b"))), []);
-    // Whoever goes on with the state knows it too.
+    // A restored scheduler knows it too.
     let mut lanes = Scheduler::restore(1, &lanes.snapshot());
     lanes.run_as(Some(name("c")));
     assert_eq!(lanes.task(TaskId(2)).unwrap().home, Some(name("b")));
@@ -67,13 +67,13 @@ fn the_first_attempt_is_run_where_the_caller_is_and_later_ones_anywhere() {
 }
 
 #[test]
-fn what_waits_for_one_that_ends_is_anybody_s() {
+fn any_replica_runs_the_waiting_tasks_of_one_that_ends() {
     let mut lanes = lanes("a");
     granted(&mut lanes, 0, submit(1, None));
     granted(&mut lanes, 0, submit(2, Some("b")));
     granted(&mut lanes, 0, submit(3, Some("d")));
     let mut events = Vec::new();
-    for home in ["b", "b", "nobody"] {
+    for home in ["b", "b", "z"] {
         lanes.step(Timestamp(1), Command::Unbind { home: name(home) }, &mut events).unwrap();
     }
     assert_eq!(events, [Event::Unbound { home: name("b") }], "once, and only if there is something");
@@ -84,7 +84,7 @@ fn what_waits_for_one_that_ends_is_anybody_s() {
 }
 
 #[test]
-fn an_end_that_a_log_has_lost_is_told_of_what_waits_or_is_gone_and_never_of_what_runs() {
+fn a_lost_end_is_restored_for_waiting_and_lost_tasks_and_never_for_running_ones() {
     let mut lanes = lanes("a");
     granted(&mut lanes, 0, submit(1, None));
     granted(&mut lanes, 0, submit(2, None));
@@ -103,7 +103,7 @@ fn an_end_that_a_log_has_lost_is_told_of_what_waits_or_is_gone_and_never_of_what
     assert_eq!(
         (reply, events),
         (Err(Rejection::NotLive { task: TaskId(3) }), vec![]),
-        "nobody knows what it was"
+        "its spec is not known"
     );
     let (reply, events, wrong) = recount(3, Some(spec(Some("b"))), End::Lost);
     assert!(
@@ -117,7 +117,7 @@ fn an_end_that_a_log_has_lost_is_told_of_what_waits_or_is_gone_and_never_of_what
 }
 
 #[test]
-fn a_moment_that_was_kept_is_not_gone_back_behind() {
+fn advancing_never_moves_the_time_back() {
     let mut lanes = lanes("a");
     lanes.advance_to(Timestamp(100));
     lanes.advance_to(Timestamp(50));

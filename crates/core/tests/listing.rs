@@ -118,7 +118,7 @@ fn pages_of_tasks_are_the_tasks_that_fit_each_once() {
 }
 
 #[test]
-fn the_line_of_a_lane_has_everybody_who_waits_there_with_his_place() {
+fn the_line_of_a_lane_has_all_its_waiting_tasks_with_their_places() {
     let scheduler = crowd();
     for name in LANES {
         let here: Vec<TaskView> = scheduler.tasks().filter(|view| is_in(view, name)).collect();
@@ -149,7 +149,7 @@ fn the_line_of_a_lane_has_everybody_who_waits_there_with_his_place() {
 }
 
 #[test]
-fn a_long_line_of_one_lane_is_told_a_page_at_a_time() {
+fn a_long_line_of_one_lane_comes_a_page_at_a_time() {
     let mut scheduler = Scheduler::new(1);
     let long = vec![block("long", "max_concurrency", "1")];
     scheduler.step(Timestamp(0), Command::Configure(long), &mut Vec::new()).unwrap();

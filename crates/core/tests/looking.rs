@@ -129,7 +129,7 @@ fn a_task_goes_through_the_lanes_that_it_names() {
 }
 
 #[test]
-fn attempts_are_of_whoever_starts_them() {
+fn attempts_belong_to_the_replica_that_starts_them() {
     let mut queue = Queue::new();
     let mut runner_of = |task: u128, runner: Option<&str>| {
         queue.scheduler.run_as(runner.map(name));
@@ -145,17 +145,17 @@ fn attempts_are_of_whoever_starts_them() {
 }
 
 #[test]
-fn who_has_departed_is_told_of_the_last_step_alone() {
+fn ended_tasks_are_kept_for_one_step_alone() {
     let mut queue = Queue::new();
     queue.submit(9, "one");
     queue.finish(9, 1, Outcome::Success);
-    assert!(!queue.scheduler.has_ended(), "nobody asked");
+    assert!(!queue.scheduler.has_ended(), "not collected yet");
     queue.scheduler.collect_ended();
     queue.submit(1, "one");
     assert!(!queue.scheduler.has_ended());
     queue.finish(1, 2, Outcome::Success);
     assert!(queue.scheduler.has_ended());
-    // Nobody took it.
+    // It was not taken.
     queue.step(Command::Tick);
     assert!(!queue.scheduler.has_ended());
     queue.submit(2, "one");
@@ -165,7 +165,7 @@ fn who_has_departed_is_told_of_the_last_step_alone() {
 }
 
 #[test]
-fn what_was_seen_is_told_under_a_block_as_long_as_something_belongs_to_it() {
+fn statistics_stay_under_a_block_as_long_as_something_belongs_to_it() {
     let mut queue = Queue::new();
     queue.submit(1, "plain");
     let families = queue.labels().len();
@@ -241,7 +241,7 @@ fn a_conversation_tells_what_it_is_about() {
         [1, 2, 3, 9].map(|id| session_of(&queue, id)),
         ["first", "second", "first", ""].map(|key| { Some(key.to_owned()).filter(|key| !key.is_empty()) })
     );
-    // The turn takes steering from the attempt that said so.
+    // The turn takes steering through the attempt that opened it.
     let turn = queue.scheduler.turn_of_session("first").unwrap();
     let fence = turn.running.as_ref().unwrap().fence;
     let takes = |queue: &Queue| queue.scheduler.session("first").unwrap().turns[0].takes_steering;
@@ -255,7 +255,7 @@ fn a_conversation_tells_what_it_is_about() {
     queue.session(SessionCommand::TakeSteering { turn: turn.id, fence, only: None });
     assert_eq!(queue.scheduler.taken_steering(turn.id, fence), [MessageId(5)]);
     assert_eq!(queue.scheduler.taken_steering(turn.id, Fence(fence.0 + 1)), []);
-    // A turn that fails is tried again: nobody is busy, but somebody will be answered, and not before his time.
+    // A failed turn is tried again at its time: meanwhile the session shows typing, but is not busy.
     queue.finish(turn.id.0, fence.0, Outcome::Failure { error: "no luck".into(), retryable: true });
     let view = queue.scheduler.session("first").unwrap();
     assert_eq!((view.busy, view.typing, view.waiting.len()), (false, true, 3));
@@ -264,7 +264,7 @@ fn a_conversation_tells_what_it_is_about() {
     queue.at(again_at.0).step(Command::Tick);
     let view = queue.scheduler.session("first").unwrap();
     assert_eq!((view.typing, view.retry_at), (true, None));
-    // What is set aside says why, and is still of its conversation.
+    // A parked message says why, and still belongs to its conversation.
     let turn = queue.scheduler.turn_of_session("second").unwrap();
     queue.step(Command::Lapse { task: turn.id, fence: turn.running.unwrap().fence });
     let view = queue.scheduler.session("second").unwrap();
@@ -273,9 +273,9 @@ fn a_conversation_tells_what_it_is_about() {
     assert_eq!(session_of(&queue, 2), Some("second".to_owned()));
 }
 
-/// Somebody may have chosen the very id for a task of his own, live or dead: then the turn has the next one.
+/// If another task, live or dead, has the id, the turn gets the next one.
 #[test]
-fn a_turn_has_an_id_that_nobody_has() {
+fn a_turn_gets_an_id_that_is_free() {
     for fails in [false, true] {
         let mut queue = Queue::new();
         let message = MessageId(1);

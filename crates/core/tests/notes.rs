@@ -1,4 +1,4 @@
-//! What programs keep beside the work: changed as a whole or not at all, and never under somebody's hands.
+//! Notes of programs: a change is made as a whole or not at all, and only if they are as its author saw them.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -58,7 +58,7 @@ fn a_change_is_whole_and_only_of_what_its_author_has_seen() {
     let late = change(&mut lanes, vec![note("k", None)], vec![note("k", Some("2")), note("l", Some("2"))]);
     assert_eq!(late, Err(Rejection::NoteChanged { key: "k".into() }));
     assert_eq!(all(&lanes, ""), [pair("k", "1")]);
-    // What is so already is not told.
+    // A change to the same text emits no event.
     assert_eq!(change(&mut lanes, vec![note("k", Some("1"))], vec![note("k", Some("1"))]).unwrap(), []);
     let gone =
         change(&mut lanes, vec![note("k", Some("1"))], vec![note("k", None), note("m", None)]).unwrap();

@@ -1,4 +1,4 @@
-//! Whoever reads the same events comes to the same state, whatever else he did.
+//! A scheduler that reads the same events comes to the same state, whatever else it did.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -14,7 +14,7 @@ fn submit(number: u128, run_after: u64) -> Command {
 }
 
 #[test]
-fn a_look_that_changed_nothing_leaves_no_trace_in_what_is_read_after_it() {
+fn a_tick_that_changed_nothing_does_not_affect_later_events() {
     let mut decider = Scheduler::new(1);
     let mut batches: Vec<(Timestamp, Vec<Event>)> = Vec::new();
     for (at, command) in [(1000, submit(1, 0)), (1253, submit(2, 0)), (1260, submit(3, 500))] {
@@ -22,7 +22,7 @@ fn a_look_that_changed_nothing_leaves_no_trace_in_what_is_read_after_it() {
         decider.step(Timestamp(at), command, &mut events).unwrap();
         batches.push((Timestamp(at), events));
     }
-    // One reads as it comes. The other looks at its own clock in between, which is a little ahead.
+    // One only reads. The other also ticks in between, by its own clock, which is a little ahead.
     let (mut reader, mut looker) = (Scheduler::new(2), Scheduler::new(3));
     for (at, events) in &batches {
         let mut nothing = Vec::new();
@@ -37,9 +37,9 @@ fn a_look_that_changed_nothing_leaves_no_trace_in_what_is_read_after_it() {
     assert_eq!(reader.snapshot(), decider.snapshot());
 }
 
-/// A bucket fills and its lane goes without an event: whoever only reads must come to that by the time of the next one.
+/// A bucket fills and its lane goes without an event: a reader must know it by the next event.
 #[test]
-fn what_time_alone_brings_comes_to_whoever_reads_too() {
+fn a_reader_follows_what_time_alone_changes() {
     let rated = LaneName::new("rated").unwrap();
     let mut settings = LaneSettings::default();
     settings.set("rate_limit", "1/second").unwrap();

@@ -1,8 +1,7 @@
 //! Every behaviour of lanes, of external tasks and of sessions, as a script and what must come of it.
 //!
 //! A file in `scenarios/` says in words what must be true, then comes the script, a line `---`, and the whole
-//! output. With `UPDATE=1` in the environment the outputs are written anew; read the difference before you
-//! believe it.
+//! output. With `UPDATE=1` in the environment the test writes the outputs again; check the difference.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! A task that needs several lanes starts, however busy each of them is kept; who came first keeps his place beside many that need more.
+//! A task that needs several busy lanes starts in time, and keeps its place before later tasks that need more lanes.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use laneway_core::{
 
 const BOTH: TaskId = TaskId(1);
 
-/// A scheduler with what runs.
+/// A scheduler with its running tasks.
 struct Busy {
     scheduler: Scheduler,
     next: u128,
@@ -18,7 +18,7 @@ struct Busy {
 }
 
 impl Busy {
-    /// With so many slots in some lanes.
+    /// With `slots` slots in each of `lanes`.
     fn new(slots: u32, lanes: &[&str]) -> Busy {
         let mut busy = Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new() };
         let settings = LaneSettings { max_concurrency: Some(Switch::On(slots)), ..LaneSettings::default() };

@@ -1,4 +1,4 @@
-//! A program that is about to end starts nothing any more, whatever happens meanwhile.
+//! A process that is about to end starts no further tasks, whatever happens meanwhile.
 #![allow(clippy::unwrap_used)]
 
 use laneway_core::{
@@ -61,7 +61,7 @@ fn what_comes_after_stop_granting_waits_in_line_although_nothing_holds_it_up() {
         lanes.lane(&LaneName::new("one").unwrap()).map(|view| (view.running, view.waiting)),
         Some((0, 1))
     );
-    // Whoever reads what it did is where it is, although nothing has stopped there.
+    // A reader of its events has the same state, although it has not stopped.
     let mut reader = Scheduler::new(1);
     events.iter().for_each(|event| reader.apply(Timestamp(0), event));
     assert_eq!(reader.position(TaskId(1)), Some(1));

@@ -82,7 +82,7 @@ impl Ledger {
         }
     }
 
-    /// The same message: one that lives, or that somebody has heard not long ago.
+    /// The same message, if it is live or was delivered not long ago.
     fn same(
         &self,
         live: &Scheduler,

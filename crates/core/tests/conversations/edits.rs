@@ -106,7 +106,7 @@ impl Ledger {
         let waits = |place: Where| match place {
             Where::Waiting => true,
             Where::Turn(turn) => live.task(turn).is_some_and(|task| task.running.is_none()),
-            // Whoever is meant for the turn goes on, unless everything is stopped.
+            // A message for the running turn goes on, unless everything is stopped.
             Where::Pending(_) => matches!(**command, SessionCommand::Stop { .. }),
             _ => false,
         };
@@ -115,7 +115,7 @@ impl Ledger {
     }
 }
 
-/// A run takes what it names and nothing else, and is given what it takes.
+/// An attempt takes only messages that it names, and the reply holds exactly those.
 pub(crate) fn check_taken(
     asked: &SessionCommand,
     reply: &Result<Reply, Rejection>,
@@ -140,7 +140,7 @@ pub(crate) fn check_taken(
     }
 }
 
-/// What was known of a message before somebody edited the line.
+/// What was known of a message before an edit of the line.
 pub(crate) struct Before {
     place: Option<Where>,
     is_in_reach: bool,
@@ -148,7 +148,7 @@ pub(crate) struct Before {
     aside: Vec<MessageId>,
 }
 
-/// Whether a refusal to touch a message says where that is.
+/// Whether the refusal of an edit matches the place of the message.
 fn is_out(rejection: &Rejection, before: &Before) -> bool {
     match before.place {
         None | Some(Where::Ended) => matches!(rejection, Rejection::NoSuchMessage { .. }),

@@ -23,7 +23,7 @@ pub(crate) struct Known {
     pub(crate) place: Where,
     pub(crate) moved: bool,
     pub(crate) hastened: bool,
-    /// In how many turns it was that did not succeed.
+    /// How many failed turns it was in.
     pub(crate) tries: u8,
     pub(crate) alone: bool,
     /// Which attempt took it.
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) turns: u32,
 }
 
-/// What was dropped of the messages to one address and nobody was told of.
+/// Dropped messages to one address that no turn has reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Untold {
     pub(crate) address: Arc<Address>,
@@ -223,7 +223,7 @@ impl Ledger {
             None => None,
             Some(address) => {
                 let at = note.untold.iter().position(|untold| untold.address == *address);
-                Some(note.untold.remove(at.ok_or("a summary of what nobody dropped")?))
+                Some(note.untold.remove(at.ok_or("a summary without dropped messages")?))
             }
         };
         if told.is_some() {

@@ -1,8 +1,12 @@
 //! Long random histories of messages, turns, steering, failures, changes of settings and restarts.
 //!
-//! What must hold is checked from the events and the answers alone: every accepted message is in one place and comes
-//! to one end (`ledger.rs`), in order, no later than its own bound and no more than the cap (`rules.rs`); and every
-//! answer is what was foretold and what happened (`answers.rs`). A failure names its seed and the number of the command.
+//! Checked from the events and the answers alone:
+//!
+//! - every accepted message is in one place and comes to one end (`ledger.rs`);
+//! - order, waiting times and caps are kept (`rules.rs`);
+//! - every answer is what was foretold and what happened (`answers.rs`).
+//!
+//! A failure names its seed and the number of the command.
 // The walls around the core are not around its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
@@ -26,7 +30,7 @@ const HISTORIES: u64 = 40;
 const COMMANDS: u64 = 400;
 /// How often the whole state is compared.
 const LOOK_EVERY: u64 = 7;
-/// No step has more to tell than this: nothing loops.
+/// No step emits more events than this, so nothing loops.
 const EVENTS_MAX: usize = 2_000;
 
 struct History {

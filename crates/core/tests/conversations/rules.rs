@@ -1,4 +1,4 @@
-//! What must hold, said once more and from the events alone: who waits for how long, how many wait, who is answered together.
+//! The rules, written again from the events alone: how long messages wait, how many wait, which are answered together.
 
 use laneway_core::{
     BACK_OFFS, Command, DropRule, MessageEnd, MessageId, MessageQueue, MessageStatus, Millis, Mode,
@@ -8,7 +8,7 @@ use laneway_core::{
 use crate::ledger::{Known, Ledger, Where};
 
 impl Ledger {
-    /// What holds for a message of a session: its own word, then the session's, its channel's, everybody's.
+    /// The settings of a message: its own, else those of its session, of its channel, of all.
     pub(crate) fn queue(&self, own: &QueueOverrides, session: &str, channel: Option<&str>) -> MessageQueue {
         let silent = QueueOverrides::default();
         let session = self.sessions.get(session).map_or(silent, |session| session.queue);
@@ -37,7 +37,7 @@ impl Ledger {
         self.messages.values().filter(move |known| known.place == Where::Waiting && known.session == session)
     }
 
-    /// Until when a session waits for something that failed; nobody waits for what is gone.
+    /// When a session may try failed messages again; zero if none wait.
     fn held_until(&self, session: &str) -> Timestamp {
         let Some(note) = self.sessions.get(session) else { return Timestamp(0) };
         let failed = self.waiting(session).any(|known| known.tries > 0)
@@ -45,7 +45,7 @@ impl Ledger {
         if failed { note.retry_at } else { Timestamp(0) }
     }
 
-    /// When the next turn of an idle session is due: after some quiet, but for nobody later than its own bound.
+    /// When the next turn of an idle session is due: after some quiet, but no later than any message's own bound.
     fn due(&self, session: &str, front_is_hastened: bool) -> Option<Timestamp> {
         let held = self.held_until(session);
         let Some(newest) = self.waiting(session).max_by_key(|known| known.message.number) else {
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// Whoever was accepted earlier is not left behind, and only those are answered together who belong together.
+    /// A turn overtakes no earlier message, and answers only messages that belong together.
     pub(crate) fn check_turn(&self, session: &str, messages: &[MessageId]) -> Result<(), String> {
         let Some(first) = messages.first().and_then(|id| self.messages.get(id)) else { return Ok(()) };
         let mut place = &first.message.address.place;
@@ -109,7 +109,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The pauses grow with each failure of the same messages, and there are only so many.
+    /// The pauses grow with each failure of the same messages, and their number is bounded.
     pub(crate) fn check_pause(
         &self,
         now: Timestamp,
@@ -155,8 +155,8 @@ impl Ledger {
         if right { Ok(()) } else { Err(format!("{id:?} ended as {end:?} from {:?}", known.place)) }
     }
 
-    /// What the scheduler says of each message and session is what the events said; nothing waits for too long, and
-    /// no more wait than may.
+    /// Compares each message and session of the scheduler with the events. Nothing waits for too long, and no more
+    /// messages wait than may.
     pub(crate) fn compare(&self, scheduler: &Scheduler, with_ended: bool) -> Result<(), String> {
         let meant = |known: &Known| with_ended || known.place != Where::Ended;
         for (id, known) in self.messages.iter().filter(|(_, known)| meant(known)) {
@@ -191,7 +191,7 @@ impl Ledger {
             return Err(format!("{session} will tell of {}, the events say {untold}", view.dropped));
         }
         if !view.waiting.is_empty() && !view.typing {
-            return Err(format!("{session} has work and nobody types"));
+            return Err(format!("{session} has work and shows no typing"));
         }
         let aside: Vec<MessageId> = view.aside.iter().map(|aside| aside.message.id).collect();
         let here = |id: &&MessageId| self.messages.get(id).is_some_and(|known| known.session == session);
@@ -208,7 +208,7 @@ impl Ledger {
         self.check_cap(session)?;
         for turn in &view.turns {
             let Some(known) = self.turns.get(&turn.task) else {
-                return Err(format!("{:?} is a turn of nobody", turn.task));
+                return Err(format!("{:?} is a turn that no event began", turn.task));
             };
             let Some(content) = scheduler.turn_content(turn.task) else { continue };
             let told = known.summary.as_ref().map_or(0, |summary| summary.count);
@@ -219,13 +219,13 @@ impl Ledger {
                 ));
             }
             if turn.messages.is_empty() && known.summary.is_none() && !known.is_direct {
-                return Err(format!("{:?} answers nobody", turn.task));
+                return Err(format!("{:?} answers no message", turn.task));
             }
         }
         Ok(())
     }
 
-    /// No more wait than may, by what holds for the newest; what was in a turn is not counted.
+    /// No more messages wait than the settings of the newest allow; those that were in a turn do not count.
     fn check_cap(&self, session: &str) -> Result<(), String> {
         let Some(newest) = self.waiting(session).max_by_key(|known| known.message.number) else {
             return Ok(());

@@ -245,7 +245,7 @@ impl Checker {
         }
     }
 
-    /// The nearest running ancestor with a slot of `lane` that nobody else uses.
+    /// The nearest running ancestor with a slot of `lane` that it has not lent.
     fn lender(&mut self, task: TaskId, lane: &LaneName) -> TaskId {
         let mut ancestor = self.tasks[&task].parent;
         while let Some(id) = ancestor {
@@ -261,7 +261,7 @@ impl Checker {
             }
             ancestor = seen.parent;
         }
-        panic!("{task} borrowed {lane} of nobody");
+        panic!("{task} borrowed {lane} from no task");
     }
 
     fn owns(&self, task: TaskId, lane: &LaneName) -> bool {
@@ -275,7 +275,7 @@ impl Checker {
         self.tasks.keys().filter(|task| self.owns(**task, lane)).count() as u32
     }
 
-    /// The attempt is over: whoever uses a slot of its owner's has it from the owner's lender now, or owns it.
+    /// The attempt is over: a borrower of its slots now borrows from its lender, or owns the slot.
     fn give_back(&mut self, task: TaskId) {
         let Some(over) = self.seen(task).attempt.take() else { return };
         for attempt in self.tasks.values_mut().filter_map(|seen| seen.attempt.as_mut()) {
@@ -293,8 +293,8 @@ impl Checker {
         }
     }
 
-    /// Nobody who asked for exactly the same is passed by one who came later or is less urgent, unless that
-    /// one had slots kept for it when a more urgent one came.
+    /// A granted task is before all waiting tasks of its sort, by urgency and arrival. A more urgent task may come later
+    /// than the slots that were reserved for the granted one.
     fn check_arrival_order(&self, task: TaskId) {
         let granted = &self.tasks[&task];
         let fifo = granted.lanes.iter().any(|lane| self.settings(lane).order == Order::Fifo);

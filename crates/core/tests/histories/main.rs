@@ -20,7 +20,7 @@ const COMMANDS: u64 = 10_000;
 /// How often a twin is restored from a snapshot, and for how long it must keep step.
 const TWIN_EVERY: u64 = 1_000;
 const TWIN_LASTS: u64 = 200;
-/// How often the state of somebody who heard all events is compared.
+/// How often the state of the replica is compared.
 const REPLICA_EVERY: u64 = 50;
 
 /// Says where a history was when an assertion of the scheduler itself failed.
@@ -40,7 +40,7 @@ struct History {
     script: Script,
     live: Scheduler,
     checker: Checker,
-    /// Hears every event and no command.
+    /// Applies every event and sees no command.
     replica: Scheduler,
     twin: Option<Scheduler>,
     counts: BTreeMap<&'static str, u64>,
@@ -125,9 +125,9 @@ impl History {
         assert_eq!(clock.snapshot(), self.live.snapshot());
     }
 
-    /// Whoever only ever heard the events is in the same state.
+    /// The replica, which only applies events, is in the same state.
     fn check_replica(&self) {
-        // The clock goes on without events too, but the replica is never told: a copy of it is.
+        // Time passes without events too. The replica does not see it, but its copy here does.
         let mut copy = Scheduler::restore(self.seed, &self.replica.snapshot());
         let mut events = vec![];
         copy.step(self.live.now(), Command::Tick, &mut events).expect("the clock goes on");
@@ -224,7 +224,7 @@ fn check(seeds: std::ops::Range<u64>) {
     }
     let unexpected: Vec<_> =
         counts.keys().filter(|what| LEAST.iter().all(|(known, _)| known != *what)).collect();
-    assert!(unexpected.is_empty(), "nobody asked how often these happen: {unexpected:?}");
+    assert!(unexpected.is_empty(), "`LEAST` has no count of these: {unexpected:?}");
 }
 
 #[test]

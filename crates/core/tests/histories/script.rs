@@ -15,7 +15,7 @@ use laneway_seeded::Random as Dice;
 
 const LANES: [&str; 9] = ["a", "b", "c", "x", "main", "session:s", "session:t", "agent:k", "session:s/query"];
 const KINDS: [&str; 2] = ["chat", "code"];
-/// So many tasks may be live before nothing more is submitted: a look at everything stays affordable.
+/// The most live tasks before submissions stop, so that scans of all tasks stay affordable.
 const LIVE_MAX: usize = 90;
 
 /// How often and for how many commands the history is about starvation.
@@ -26,7 +26,7 @@ pub(crate) struct Script {
     pub(crate) dice: Dice,
     next_task: u128,
     commands: u64,
-    /// What is to be said next, the last first.
+    /// The next commands, the last first.
     pending: Vec<Command>,
     /// The next step is at the time of the last.
     clock_stands: bool,

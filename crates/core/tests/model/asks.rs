@@ -35,7 +35,7 @@ fn name(text: &str) -> Name {
 pub(crate) enum When {
     Now,
     In(u64),
-    /// When something is due, and so many milliseconds after (or one before).
+    /// This number of milliseconds after the next due moment.
     Due(i64),
     Back,
 }

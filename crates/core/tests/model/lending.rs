@@ -33,7 +33,7 @@ impl Naive {
         self.ancestors(parent).into_iter().map(|index| &self.tasks[index]).find(may_lend).map(|task| task.id)
     }
 
-    /// An attempt is over. Whoever uses a slot that was lent by it has it from its lender now, or owns it.
+    /// An attempt is over: a borrower of its slots now borrows from its lender, or owns the slot.
     pub(crate) fn give_back(&mut self, id: TaskId) {
         let Some(index) = self.find(id) else { return };
         if self.tasks[index].phase != Phase::Running {
@@ -50,7 +50,7 @@ impl Naive {
         }
     }
 
-    /// Refuses a child that could never start: everyone who holds a lane that it needs waits for it.
+    /// Refuses a child that could never start, because every holder of a lane that it needs waits for it.
     pub(crate) fn check_deadlock(&self, spec: &TaskSpec, lanes: &[LaneName]) -> Result<(), Rejection> {
         let parent = Naive::waiting_parent(spec.parent);
         let ancestors = self.ancestors(parent);
@@ -91,7 +91,7 @@ impl Naive {
         lanes.iter().find(|lane| self.lender(parent, lane).is_none() && !self.may_open(lane, able))
     }
 
-    /// Who uses a slot of a lane.
+    /// The tasks that use a slot of a lane.
     fn holders(&self, lane: &LaneName) -> Vec<usize> {
         let uses = |index: &usize| {
             let task = &self.tasks[*index];
@@ -105,8 +105,8 @@ impl Naive {
         self.has_free_slot(lane) || holders.is_empty() || holders.iter().any(|index| able.contains(index))
     }
 
-    /// Running tasks that can come to an end because all their children can, those who wait for the newcomer
-    /// excepted: added one by one until nobody can be added.
+    /// Running tasks that can end because all their children can, without those that wait for the newcomer. They are
+    /// added one by one until no more can be added.
     fn able_to_finish(&self, waiting: &[usize]) -> Vec<usize> {
         let mut able: Vec<usize> = vec![];
         loop {

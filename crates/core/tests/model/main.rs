@@ -1,9 +1,8 @@
 //! The scheduler against a naive one: the same commands at the same times must give the same answers and the
 //! same events.
 //!
-//! Left out of the comparison: how long a refused caller is told to wait, and refusals because a task would
-//! *probably* start too late, since both rest on measured run times; and the order in which one step tells of
-//! several lanes' depths, which no rule fixes.
+//! Left out of the comparison, because they rest on measured run times: `retry_after`, and refusals of tasks that would
+//! *probably* start too late. Also left out is the order in which one step reports several lanes, which no rule fixes.
 // The walls around the core are not around its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
@@ -82,7 +81,7 @@ impl Pair {
     }
 }
 
-/// The depths that a step told of, sorted, apart from everything else.
+/// Splits the sorted reports of depths from the other events.
 fn split(events: Vec<Event>) -> (Vec<Event>, Vec<String>) {
     let is_depth = |event: &Event| {
         matches!(

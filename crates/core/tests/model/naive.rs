@@ -1,7 +1,7 @@
-//! A scheduler that nobody would want to run: one flat list of tasks, scanned for every question.
+//! A slow and simple scheduler: one flat list of tasks, scanned for every question.
 //!
 //! It follows the rules as they are written and shares no structure with the real one: no tree, no
-//! counters, no timers. What it keeps beside its tasks is only what cannot be seen by looking at them.
+//! counters, no timers. Apart from its tasks it keeps only what they do not show.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(crate) struct Key {
     pub(crate) until_end: bool,
 }
 
-/// What was told of a lane's depth.
+/// The reported depth of a lane.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     pub(crate) pressure: bool,
@@ -218,8 +218,8 @@ impl Naive {
         lanes.into_iter().map(limits).collect()
     }
 
-    /// What a lane owes stays the same number of grants at its new rate, at most a whole bucket; and where slots
-    /// became limited or unlimited none are kept any more.
+    /// A lane owes the same number of grants at its new rate, at most a whole bucket. Where slots became limited or
+    /// unlimited, reservations end.
     fn change_limits(&mut self, before: Vec<(LaneName, Option<RateLimit>, bool)>) {
         let now = u128::from(self.now.0) * 1_000_000;
         for (lane, old, was_limited) in before {

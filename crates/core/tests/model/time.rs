@@ -23,7 +23,7 @@ impl Naive {
         while let Some((_, _, task)) = first_look(self) {
             self.look(task);
         }
-        // When somebody more urgent joins the line, what the others have waited counts at once.
+        // When a more urgent task joins the line, what the others have waited counts at once.
         let first_held_back = |this: &Naive| {
             let highest = this.highest_in_line();
             let waiting = this.tasks.iter().filter(|task| task.phase == Phase::InLine);
@@ -142,7 +142,7 @@ impl Naive {
         task.look_at = notice.into_iter().chain(ageing).min().unwrap_or(NEVER);
     }
 
-    /// What is told of each lane's depth at the end of a step.
+    /// Reports the depth of each lane at the end of a step.
     pub(crate) fn settle(&mut self) {
         let named = self.tasks.iter().flat_map(|task| task.lanes.clone());
         let gated = self.gates.iter().map(|(lane, _)| lane.clone());

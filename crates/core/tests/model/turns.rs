@@ -1,4 +1,4 @@
-//! The naive scheduler's line: who stands in it, whose turn it is, who may run, who is passed over.
+//! The naive scheduler's line: which tasks are in it, which may run, which is next, which are passed over.
 
 use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Timestamp};
 
@@ -8,13 +8,14 @@ use crate::naive::{Naive, Phase, Task};
 const COST: u64 = 1 << 20;
 const NANOS: u128 = 1_000_000;
 
-/// One step of a task's way through the lanes, the most widely shared first: the lane and whether a parent's
-/// slot of it is lent; where the shared lanes end the fair key; at the end of the way of an external task its home
-/// lane and kind.
+/// One step of a task's way through the lanes, the most widely shared first.
 #[derive(Clone, Default, PartialEq)]
 struct Step {
+    /// The lane, and whether a parent's slot of it is lent.
     lane: Option<(LaneName, bool)>,
+    /// The fair key, where the shared lanes end.
     key: Option<LaneName>,
+    /// The home lane and kind, at the end of an external task's way.
     leaf: Option<(LaneName, Name)>,
 }
 
@@ -25,7 +26,7 @@ impl Naive {
         (0..self.tasks.len()).filter(|index| self.tasks[*index].phase == Phase::InLine).collect()
     }
 
-    /// How widely a lane is shared, by all appearances: `global` most, the lanes of one conversation least.
+    /// How widely a lane is probably shared: `global` most, the lanes of one conversation least.
     fn width(&self, name: &LaneName, is_home: bool) -> u8 {
         let is_declared = self.blocks.iter().any(|(pattern, _)| pattern.as_str() == name.as_str());
         match name.as_str() {
@@ -83,7 +84,7 @@ impl Naive {
         self.plan_look(index);
     }
 
-    /// Settings changed: everybody's key is asked for again, nobody's tag moves.
+    /// Settings changed: determines the fair key of each task again, and moves no tag.
     pub(crate) fn rejoin_all(&mut self) {
         for index in self.in_line() {
             let key = self.fair_key(&self.tasks[index]);
@@ -161,7 +162,7 @@ impl Naive {
         slots.is_none_or(|slots| self.running_in(name) + kept < slots)
     }
 
-    /// It can give a slot to anybody: one may be kept for a task that was passed over too often.
+    /// It can give a slot to any task. One slot may be kept for a task that was passed over too often.
     pub(crate) fn is_open(&self, name: &LaneName) -> bool {
         let kept = self.tasks.iter().any(|task| task.reserved && task.lanes.contains(name));
         self.is_passable(name) && self.has_slots(name, kept.into())
@@ -189,7 +190,7 @@ impl Naive {
         task.lanes.iter().all(|lane| self.is_passable(lane) && has_slot(lane))
     }
 
-    /// A child may have a slot that is kept for another, whom its parent may keep waiting.
+    /// A child may take a slot that is kept for a task, because its parent may keep that task waiting.
     fn child_kept_waiting(&self, fits: impl Fn(&Task) -> bool) -> Option<usize> {
         let may_go = |index: &usize| {
             let task = &self.tasks[*index];
@@ -323,9 +324,8 @@ impl Naive {
         place(one) < place(other)
     }
 
-    /// Whom a grant passes over: for each lane on its way the best task that waits behind a closed lane
-    /// and came before it. A closed lane that only one sort of task waits for does not count:
-    /// they take its slots in order.
+    /// The tasks that a grant passes over: for each lane on its way, the best task behind a closed lane that came before
+    /// it. A closed lane with one sort of waiting task does not count, because its slots go in order.
     fn passed_by(&self, granted: usize) -> Vec<usize> {
         let half = self.tasks[granted].is_external();
         let waiting = self.in_line();
