@@ -269,7 +269,7 @@ fn a_conversation_tells_what_it_is_about() {
     queue.step(Command::Lapse { task: turn.id, fence: turn.running.unwrap().fence });
     let view = queue.scheduler.session("second").unwrap();
     let error = view.aside[0].error.as_deref();
-    assert_eq!((view.typing, error), (false, Some("whoever ran the turn was lost")));
+    assert_eq!((view.typing, error), (false, Some("the replica that ran the turn was lost")));
     assert_eq!(session_of(&queue, 2), Some("second".to_owned()));
 }
 

@@ -354,7 +354,7 @@ fn in_words(end: &End) -> Arc<str> {
         End::Failed { error } => Arc::clone(error),
         End::TimedOut => "the turn took too long".into(),
         End::Expired | End::WaitTimeout => "the turn waited too long".into(),
-        End::Lost => "whoever ran the turn was lost".into(),
+        End::Lost => "the replica that ran the turn was lost".into(),
         End::Completed | End::Cancelled { .. } => "".into(),
     }
 }
