@@ -2,20 +2,18 @@
 //!
 //! > Commit the events, then tell the world.
 //!
-//! [`Handle`] is the way in. Behind it one loop owns the [`Scheduler`](laneway_core::Scheduler): it takes a batch of
-//! commands, decides them all at one time, keeps the events, and only then answers, starts runs and tells
-//! watchers. It decides nothing itself: every rule of the queue is in `laneway-core`.
+//! [`Handle`] is the way in. Behind it the engine takes a batch of commands, has the
+//! [`Scheduler`](laneway_core::Scheduler) decide them at one time, stores the events, and only then answers callers and
+//! starts attempts. It decides nothing itself: every rule of the queue is in `laneway-core`.
 //!
-//! | question | file |
+//! | question | folder |
 //! |---|---|
-//! | what can a program ask? | `handle.rs`, `teaching.rs`, `views.rs`, `workers.rs`, `tools.rs`, `task.rs`, `sessions.rs`, `message.rs` |
-//! | the loop | `engine.rs`, `turn.rs`, `effects.rs`; in memory without a loop: `inline.rs` |
-//! | how is something run, and stopped? | `slot.rs`, `handler.rs`, `command.rs`, `direct.rs`, `spot.rs`, `runs.rs`, `stop.rs` |
-//! | what if the store fails, or the process did? | `recovery.rs`, `saver.rs` |
-//! | how do several engines share one log? | `replica.rs`, `others.rs`, `follow.rs`, `baton.rs`, `rewind.rs`, `putting_back.rs` |
-//! | what is to be seen? | `watch.rs`, `positions.rs`, `refusals.rs`, `appends.rs` |
-//! | what has been? | `history.rs`, `journal.rs`, `works.rs` |
-//! | who reads the clock, throws the dice and starts tasks? | `clock.rs`, `store_clock.rs`, `ids.rs`, `tasks.rs` |
+//! | what can a program ask? | `handle/` |
+//! | how are commands decided, with a store and without? | `driver/` |
+//! | how does an attempt run, and stop? | `runs/` |
+//! | how are events stored, and recovered after a failure? | `journal/` |
+//! | how do several engines share one log? | `replica/` |
+//! | who hears of events and positions? | `events/` |
 
 mod driver;
 mod error;
