@@ -122,13 +122,13 @@ fn build(copy: &Path) -> Result<(), String> {
 const TARGETS: &[&[&str]] = &[
     &["--lib"],
     &["--test", "bad_input"],
-    &["--test", "stopping"],
+    &["--test", "shutdown"],
     &["--test", "bad_messages"],
     &["--test", "model"],
     &["--test", "session_texts"],
     &["--test", "scenarios"],
-    &["--test", "conversations"],
-    &["--test", "histories"],
+    &["--test", "session_histories"],
+    &["--test", "task_histories"],
 ];
 
 /// Runs the core's tests in the copy until one fails, and says which.

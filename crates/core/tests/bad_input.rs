@@ -1,4 +1,4 @@
-//! Nonsense of every kind: a typed refusal each, the state as it was, never a panic.
+//! Invalid commands of every kind: each gets a typed rejection and changes nothing, and none panics.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -30,8 +30,8 @@ fn finish(task: u128, fence: u64) -> Command {
     Command::Finish { task: TaskId(task), fence: Fence(fence), outcome: Outcome::Success }
 }
 
-/// At 1000: task 1 runs under fence 1 in `one`, a lane with one slot, and task 2 waits for it. Task 3 is a dead
-/// letter. Lane `closing` drains.
+/// At 1000: task 1 runs in `one`, a lane with one slot, and task 2 waits for it. Task 3 is a dead letter. Lane `closing`
+/// drains.
 fn busy() -> Scheduler {
     let mut lanes = Scheduler::new(7);
     let failure = Outcome::Failure { error: "broken".into(), retryable: true };
@@ -47,16 +47,16 @@ fn busy() -> Scheduler {
     lanes
 }
 
-/// The refusal of `command`, which must leave nothing behind.
+/// The rejection of `command`, which must change nothing.
 fn refused(lanes: &mut Scheduler, command: Command) -> Rejection {
     let before = lanes.snapshot();
     let mut events = Vec::new();
-    let told = format!("{command:?}");
+    let shown = format!("{command:?}");
     let Err(rejection) = lanes.step(lanes.now(), command, &mut events) else {
-        unreachable!("accepted: {told}");
+        unreachable!("accepted: {shown}");
     };
     assert_eq!(events, []);
-    assert!(lanes.snapshot() == before, "{rejection} changed something: {told}");
+    assert!(lanes.snapshot() == before, "{rejection} changed something: {shown}");
     assert_eq!(lanes.violation(), None);
     assert!(!rejection.to_string().is_empty() && !rejection.code().is_empty());
     rejection
@@ -64,7 +64,7 @@ fn refused(lanes: &mut Scheduler, command: Command) -> Rejection {
 
 /// Each change makes a task invalid, for the reason next to it.
 #[test]
-fn tasks_that_make_no_sense() {
+fn invalid_tasks_are_refused() {
     let too_long = Millis(Millis::MAX.0 + 1);
     let never = Retry { initial_delay: Millis(u64::MAX), ..Retry::STANDARD };
     let key = |text: &str| Some(Idempotency { key: text.into(), fingerprint: 0, until_end: false });
@@ -86,9 +86,9 @@ fn tasks_that_make_no_sense() {
     ];
     let mut lanes = busy();
     for (change, bad) in cases {
-        let mut asked = spec(&["main"]);
-        change(&mut asked);
-        assert_eq!(refused(&mut lanes, submit(10, asked)), Rejection::BadTask(*bad));
+        let mut task = spec(&["main"]);
+        change(&mut task);
+        assert_eq!(refused(&mut lanes, submit(10, task)), Rejection::BadTask(*bad));
     }
     let mut most = spec(&[]);
     most.lanes = (0..64).map(|n| lane(&format!("l{n}"))).collect();
@@ -96,14 +96,14 @@ fn tasks_that_make_no_sense() {
 }
 
 #[test]
-fn ids_and_fences_that_fit_nothing() {
+fn unknown_ids_and_stale_fences_are_refused() {
     let mut lanes = busy();
     let not_live = |task: u128| Rejection::NotLive { task: TaskId(task) };
     for task in [1, 2, 3] {
         let taken = Rejection::IdTaken { task: TaskId(task) };
         assert_eq!(refused(&mut lanes, submit(task, spec(&["main"]))), taken);
     }
-    // Of the last runs that ended it is known that they were: their leases are stale.
+    // The scheduler remembers the last attempts that ended, so their leases are stale.
     assert_eq!(refused(&mut lanes, finish(3, 2)), Rejection::StaleLease { task: TaskId(3), fence: Fence(2) });
     for task in [0, 99, u128::MAX] {
         assert_eq!(refused(&mut lanes, finish(task, 1)), not_live(task));
@@ -134,13 +134,13 @@ fn ids_and_fences_that_fit_nothing() {
 }
 
 #[test]
-fn letters_that_are_none_and_ids_that_are_taken() {
+fn unknown_dead_letters_and_taken_ids_are_refused() {
     let mut lanes = busy();
     for letter in [1, 99] {
-        let no_letter = Rejection::NoSuchLetter { letter: TaskId(letter) };
+        let unknown = Rejection::NoSuchLetter { letter: TaskId(letter) };
         let redrive = Command::Redrive { letter: TaskId(letter), task: TaskId(50) };
-        assert_eq!(refused(&mut lanes, redrive), no_letter);
-        assert_eq!(refused(&mut lanes, Command::Discard { letter: TaskId(letter) }), no_letter);
+        assert_eq!(refused(&mut lanes, redrive), unknown);
+        assert_eq!(refused(&mut lanes, Command::Discard { letter: TaskId(letter) }), unknown);
     }
     for task in [1, 3] {
         let redrive = Command::Redrive { letter: TaskId(3), task: TaskId(task) };
@@ -149,26 +149,26 @@ fn letters_that_are_none_and_ids_that_are_taken() {
 }
 
 #[test]
-fn a_clock_that_goes_back() {
+fn a_clock_that_goes_back_is_refused() {
     let mut lanes = busy();
     let before = lanes.snapshot();
     let mut events = Vec::new();
-    let told = lanes.step(Timestamp(999), submit(10, spec(&["main"])), &mut events);
-    assert_eq!(told, Err(Rejection::ClockWentBack { now: Timestamp(999), last: Timestamp(1000) }));
+    let reply = lanes.step(Timestamp(999), submit(10, spec(&["main"])), &mut events);
+    assert_eq!(reply, Err(Rejection::ClockWentBack { now: Timestamp(999), last: Timestamp(1000) }));
     assert!(events.is_empty() && lanes.snapshot() == before);
 }
 
-/// Up to the end of time everything works, even a rate that is counted in nanoseconds; after it nothing.
+/// At the last valid time everything works, even a rate that is counted in nanoseconds. Later times are refused.
 #[test]
-fn times_beyond_the_last() {
+fn times_after_the_last_valid_one_are_refused() {
     let mut lanes = busy();
     let before = lanes.snapshot();
     let mut events = Vec::new();
     for now in [u64::MAX, u64::MAX - 1, Timestamp::MAX.0 + 1].map(Timestamp) {
         for command in [Command::Tick, submit(10, spec(&["main"]))] {
-            let told = lanes.step(now, command, &mut events);
-            assert_eq!(told, Err(Rejection::TimeTooLate { now }));
-            assert_eq!(told.unwrap_err().code(), "INVALID");
+            let reply = lanes.step(now, command, &mut events);
+            assert_eq!(reply, Err(Rejection::TimeTooLate { now }));
+            assert_eq!(reply.unwrap_err().code(), "INVALID");
         }
     }
     assert!(events.is_empty() && lanes.snapshot() == before);
@@ -189,7 +189,7 @@ fn times_beyond_the_last() {
 }
 
 #[test]
-fn parents_that_cannot_wait_and_chains_too_deep() {
+fn parents_that_do_not_run_and_deep_chains_are_refused() {
     let mut lanes = busy();
     let child_of = |parent: u128| {
         let mut spec = spec(&["one"]);
@@ -211,7 +211,7 @@ fn parents_that_cannot_wait_and_chains_too_deep() {
 }
 
 #[test]
-fn lanes_that_take_nothing() {
+fn tasks_with_full_or_draining_lanes_or_short_deadlines_are_refused() {
     let mut lanes = busy();
     let draining = Rejection::LaneDraining { lane: lane("closing") };
     assert_eq!(refused(&mut lanes, submit(10, spec(&["main", "closing"]))), draining);
@@ -235,7 +235,7 @@ fn lanes_that_take_nothing() {
 }
 
 #[test]
-fn claims_that_ask_for_nothing() {
+fn claims_without_lanes_tasks_or_lease_are_refused() {
     let mut lanes = busy();
     let claim = |patterns: &[&str], max: u32, lease: Option<Millis>| Command::Claim {
         worker: name("w"),
@@ -256,7 +256,7 @@ fn claims_that_ask_for_nothing() {
 }
 
 #[test]
-fn claims_that_name_no_task_or_too_many() {
+fn claims_that_name_no_task_or_too_many_are_refused() {
     let mut lanes = busy();
     let claim = |count: u128| Command::ClaimThese {
         worker: name("w"),
@@ -289,7 +289,7 @@ fn batch(session: &str, calls: impl IntoIterator<Item = u128>) -> Command {
 }
 
 #[test]
-fn batches_that_make_no_sense() {
+fn invalid_tool_batches_are_refused() {
     let mut lanes = busy();
     let size = Rejection::BadTask(BadTask::BatchSize);
     assert_eq!(refused(&mut lanes, batch("ann", [])), size);
@@ -298,14 +298,14 @@ fn batches_that_make_no_sense() {
     assert_eq!(refused(&mut lanes, batch("ann", [10, 11, 2])), Rejection::IdTaken { task: TaskId(2) });
     let session = refused(&mut lanes, batch(&"x".repeat(10_000), [10]));
     assert!(matches!(session, Rejection::BadTask(BadTask::Session(NameError::TooLong(_)))), "{session:?}");
-    // Four would run and forty may wait: forty-five are refused as a whole.
+    // Four would run and forty may wait, so a batch of forty-five is refused as a whole.
     assert_eq!(refused(&mut lanes, batch("ann", 100..145)).code(), "AT_CAPACITY");
     lanes.step(Timestamp(1000), batch("ann", 100..144), &mut Vec::new()).unwrap();
 }
 
-/// A program that fills in settings itself is checked like text.
+/// Settings that a program fills in are checked like text.
 #[test]
-fn settings_that_make_no_sense() {
+fn invalid_settings_are_refused() {
     let off = LaneSettings::default();
     let rate = |max| Some(Switch::On(RateLimit { per: laneway_core::Period::Second, max }));
     let cases = [
@@ -336,11 +336,11 @@ fn settings_that_make_no_sense() {
 }
 
 #[test]
-fn text_that_no_setting_takes() {
-    let nonsense =
+fn invalid_texts_of_settings_are_refused() {
+    let invalid =
         ["-1", "abc", "3.7", "", "1e3", "99999999999999999999999", "0x10", "١", "1 000", "\u{0}", "☃"];
     for key in SETTING_KEYS {
-        for text in nonsense {
+        for text in invalid {
             let mut settings = LaneSettings::default();
             let error = settings.set(key, text).unwrap_err();
             assert!(error.setting.starts_with(key.split('.').next().unwrap()), "{key}: {error}");
@@ -354,7 +354,7 @@ fn text_that_no_setting_takes() {
 }
 
 #[test]
-fn names_that_are_none() {
+fn invalid_names_are_refused() {
     let long = "x".repeat(10_000);
     assert_eq!(LaneName::new(&long), Err(NameError::TooLong(10_000)));
     assert_eq!(Pattern::new(&long), Err(NameError::TooLong(10_000)));
@@ -366,13 +366,13 @@ fn names_that_are_none() {
     }
     assert_eq!(LaneName::new("a*"), Err(NameError::Star));
     assert!(LaneName::session(&long).is_err() && LaneName::tool(&long, ToolLane::Query).is_err());
-    // Any other key has a lane of its own, control characters and all.
+    // Any other key has its own lane, even with control characters.
     assert_ne!(LaneName::session("a\u{0}").unwrap(), LaneName::session("a%00").unwrap());
     assert_eq!(LaneName::session("").unwrap(), lane("session:"));
 }
 
 #[test]
-fn nothing_is_not_refused() {
+fn commands_without_effect_are_accepted() {
     let mut lanes = busy();
     let before = lanes.snapshot();
     let mut events: Vec<Event> = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages that make no sense: a typed refusal each, the state as it was, never a panic.
+//! Invalid messages: each gets a typed rejection and changes nothing, and none panics.
 #![allow(clippy::unwrap_used)]
 
 use laneway_core::{
@@ -11,7 +11,7 @@ fn message(id: u128) -> Incoming {
     Incoming::new(MessageId(id), "ann", Agent::new(Name::new("bot").unwrap()), "hello")
 }
 
-fn ask(command: SessionCommand) -> Command {
+fn session(command: SessionCommand) -> Command {
     Command::Session(Box::new(command))
 }
 
@@ -27,10 +27,10 @@ fn busy() -> Scheduler {
 }
 
 fn send(message: Incoming) -> Command {
-    ask(SessionCommand::Send(Box::new(message)))
+    session(SessionCommand::Send(Box::new(message)))
 }
 
-/// The refusal of `command`, which must leave nothing behind.
+/// The rejection of `command`, which must change nothing.
 fn refused(command: Command) -> Rejection {
     let mut lanes = busy();
     let (before, mut events) = (lanes.snapshot(), Vec::new());
@@ -41,7 +41,7 @@ fn refused(command: Command) -> Rejection {
 }
 
 #[test]
-fn messages_that_make_no_sense() {
+fn invalid_messages_are_refused() {
     let long = |bytes: usize| "x".repeat(bytes);
     let with = |change: &dyn Fn(&mut Incoming)| {
         let mut message = message(3);
@@ -75,37 +75,37 @@ fn messages_that_make_no_sense() {
 }
 
 #[test]
-fn messages_and_turns_that_are_not_there() {
+fn unknown_messages_and_turns_are_refused() {
     let turn = TaskId::of_turn(MessageId(1), 1);
     let unknown = MessageId(77);
     let not_found = Rejection::NoSuchMessage { message: unknown };
-    assert_eq!(refused(ask(SessionCommand::Withdraw { message: unknown })), not_found);
-    assert_eq!(refused(ask(SessionCommand::SendNow { message: unknown })), not_found);
-    assert_eq!(refused(ask(SessionCommand::Move { message: unknown, before: None })), not_found);
+    assert_eq!(refused(session(SessionCommand::Withdraw { message: unknown })), not_found);
+    assert_eq!(refused(session(SessionCommand::SendNow { message: unknown })), not_found);
+    assert_eq!(refused(session(SessionCommand::Move { message: unknown, before: None })), not_found);
     let in_turn = Rejection::MessageInTurn { message: MessageId(1) };
-    assert_eq!(refused(ask(SessionCommand::Withdraw { message: MessageId(1) })), in_turn);
+    assert_eq!(refused(session(SessionCommand::Withdraw { message: MessageId(1) })), in_turn);
     let before = Some(MessageId(2));
     let itself = SessionCommand::Move { message: MessageId(2), before };
-    assert_eq!(refused(ask(itself)), Rejection::BadMessage(BadMessage::Before));
+    assert_eq!(refused(session(itself)), Rejection::BadMessage(BadMessage::Before));
     let stale = SessionCommand::TakeSteering { turn, fence: Fence(99), only: None };
-    assert_eq!(refused(ask(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
+    assert_eq!(refused(session(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
     let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
-    assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoConversation));
-    let idle = refused(ask(SessionCommand::Interrupt { session: "zoe".into() }));
+    assert_eq!(refused(session(plain)), Rejection::BadMessage(BadMessage::NoConversation));
+    let idle = refused(session(SessionCommand::Interrupt { session: "zoe".into() }));
     assert_eq!(idle.code(), "NOT_FOUND");
 }
 
 #[test]
-fn settings_beyond_the_policy() {
+fn settings_beyond_the_policy_are_refused() {
     let queue = QueueOverrides { cap: Some(101), ..QueueOverrides::default() };
     let expected = Rejection::BadMessage(BadMessage::Queue(BeyondPolicy::Cap(100)));
-    assert_eq!(refused(ask(SessionCommand::Configure { session: "ann".into(), queue })), expected);
+    assert_eq!(refused(session(SessionCommand::Configure { session: "ann".into(), queue })), expected);
     let settings = laneway_core::MessageSettings { global: queue, ..Default::default() };
-    assert_eq!(refused(ask(SessionCommand::ConfigureMessages(Box::new(settings)))), expected);
+    assert_eq!(refused(session(SessionCommand::ConfigureMessages(Box::new(settings)))), expected);
 }
 
 #[test]
-fn a_queue_may_have_up_to_what_the_policy_allows_and_no_more() {
+fn the_policy_bounds_the_settings_of_a_queue() {
     let policy = MessagePolicy { cap_max: 5, wait_max: Millis(100) };
     let nothing = QueueOverrides::default();
     let cap = |cap: u32| QueueOverrides { cap: Some(cap), ..nothing };
@@ -124,15 +124,15 @@ fn a_queue_may_have_up_to_what_the_policy_allows_and_no_more() {
     }
 }
 
-/// A message that just fits the bound of all waiting texts is accepted, and a longer one is refused.
+/// A message that fits the limit of all waiting texts is accepted, and a longer one is refused.
 #[test]
-fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
+fn waiting_texts_have_a_limit_together() {
     let mut lanes = busy();
     let mut accepted = Vec::new();
     lanes.step(Timestamp(1000), send(message(3)), &mut accepted).unwrap();
     let so_far = 3 * message(1).text.len() as u64;
     let long: std::sync::Arc<str> = "x".repeat(TEXT_BYTES_MAX).into();
-    // As if other messages had filled all but the last few bytes.
+    // Events of other messages fill all but the last few bytes.
     let more = (TEXTS_BYTES_MAX - so_far) / TEXT_BYTES_MAX as u64;
     for number in 0..more {
         let [Event::Session(event)] = &mut accepted[..] else { unreachable!("one message was accepted") };
@@ -142,23 +142,23 @@ fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
         lanes.apply(Timestamp(1000), &accepted[0]);
     }
     let left = (TEXTS_BYTES_MAX - so_far - more * TEXT_BYTES_MAX as u64) as usize;
-    let say = |length: usize| {
-        // In another, idle conversation.
+    let send_text = |length: usize| {
+        // In another, idle session.
         let incoming = Incoming { session: "bob".into(), text: "x".repeat(length).into(), ..message(4) };
         let mut lanes = Scheduler::restore(7, &lanes.snapshot());
         lanes.step(Timestamp(1000), send(incoming), &mut Vec::new()).err()
     };
-    assert_eq!((say(left), say(left + 1)), (None, Some(Rejection::MessagesFull)));
+    assert_eq!((send_text(left), send_text(left + 1)), (None, Some(Rejection::MessagesFull)));
 }
 
 #[test]
-fn a_message_may_be_as_large_as_its_bounds_say() {
+fn each_part_of_a_message_has_a_limit() {
     let text = |length: usize| -> std::sync::Arc<str> { "x".repeat(length).into() };
     let names = |count: usize| (0..count).map(|number| Name::new(format!("may-{number}")).unwrap()).collect();
     let lanes_named =
         |count: usize| (0..count).map(|number| LaneName::new(format!("l{number}")).unwrap()).collect();
     type Change<'a> = &'a dyn Fn(&mut Incoming, usize);
-    // Each at its bound, and one beyond.
+    // Each part at its limit, and one and two beyond.
     let cases: [(Change<'_>, usize, BadMessage); 5] = [
         (&|message, bound| message.text = text(bound), TEXT_BYTES_MAX, BadMessage::TooLong),
         (&|message, bound| message.sender = Some(text(bound)), LABEL_BYTES_MAX, BadMessage::Label("sender")),

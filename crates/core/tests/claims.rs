@@ -1,4 +1,4 @@
-//! A worker that asks for the very tasks that it means.
+//! Claims that name their tasks, and what else workers rely on.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use laneway_core::{
@@ -13,8 +13,8 @@ fn step(lanes: &mut Scheduler, command: Command) -> Result<(Reply, Vec<Event>), 
     Ok((reply, events))
 }
 
-/// Four tasks, 1 to 4, wait for a worker in a lane with two slots.
-fn waiting() -> Scheduler {
+/// Tasks 1 to 4 wait for a worker in a lane with two slots.
+fn scheduler_with_four_tasks() -> Scheduler {
     let mut lanes = Scheduler::new(1);
     let settings = LaneSettings {
         handler: Some(Handler::External),
@@ -36,9 +36,9 @@ fn claim(tasks: &[u128], lease: Option<Millis>) -> Command {
 }
 
 #[test]
-fn those_that_are_named_are_handed_out_up_to_the_limit_and_no_others() {
-    let mut lanes = waiting();
-    let mut replica = waiting();
+fn a_claim_gets_only_the_tasks_that_it_names_up_to_the_limit() {
+    let mut lanes = scheduler_with_four_tasks();
+    let mut replica = scheduler_with_four_tasks();
     let (reply, events) = step(&mut lanes, claim(&[3, 9, 3, 2, 4], None)).unwrap();
     // Task 3 takes one slot, task 9 does not exist, and task 4 finds no slot.
     assert_eq!(reply, Reply::Claimed(vec![TaskId(3), TaskId(2)]));
@@ -51,8 +51,8 @@ fn those_that_are_named_are_handed_out_up_to_the_limit_and_no_others() {
 }
 
 #[test]
-fn what_is_no_claim_is_refused() {
-    let mut lanes = waiting();
+fn an_invalid_claim_is_refused() {
+    let mut lanes = scheduler_with_four_tasks();
     let many: Vec<u128> = (1..=1001).collect();
     for wrong in [claim(&[], None), claim(&many, None), claim(&[1], Some(Millis(0)))] {
         assert!(matches!(step(&mut lanes, wrong), Err(Rejection::BadTask(_))));
@@ -63,16 +63,16 @@ fn what_is_no_claim_is_refused() {
 }
 
 #[test]
-fn fences_rise_above_a_known_one_and_never_fall() {
-    let mut lanes = waiting();
-    let mut replica = waiting();
+fn fences_rise_above_a_known_fence_and_never_fall() {
+    let mut lanes = scheduler_with_four_tasks();
+    let mut replica = scheduler_with_four_tasks();
     let fence = |events: &[Event]| match events.last() {
         Some(Event::Granted { fence, .. }) => *fence,
         other => unreachable!("a grant, and not {other:?}"),
     };
-    for (to, events) in [(Fence(7), 1), (Fence(7), 0), (Fence(3), 0)] {
+    for (to, expected) in [(Fence(7), 1), (Fence(7), 0), (Fence(3), 0)] {
         let (reply, raised) = step(&mut lanes, Command::RaiseFences { to }).unwrap();
-        assert_eq!((reply, raised.len()), (Reply::Done, events));
+        assert_eq!((reply, raised.len()), (Reply::Done, expected));
         raised.iter().for_each(|event| replica.apply(Timestamp(1000), event));
     }
     assert_eq!((replica.violation(), replica.snapshot()), (None, lanes.snapshot()));
@@ -82,7 +82,7 @@ fn fences_rise_above_a_known_one_and_never_fall() {
 }
 
 #[test]
-fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
+fn survives_its_runner_predicts_whether_a_task_outlives_a_silent_owner() {
     for handler in [Handler::Internal, Handler::External] {
         for (retry, redeliveries) in [(Retry::NONE, 0), (Retry::NONE, 2), (Retry::STANDARD, 0)] {
             let mut lanes = Scheduler::new(1);
@@ -94,14 +94,14 @@ fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
             };
             let block = Block { lanes: Pattern::new("out").unwrap(), settings: Some(settings) };
             step(&mut lanes, Command::Configure(vec![block])).unwrap();
-            assert!(!lanes.survives_its_runner(TaskId(1)), "there is no such task");
+            assert!(!lanes.survives_its_runner(TaskId(1)), "an unknown task");
             let spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("out").unwrap()]);
             step(&mut lanes, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
             let mut now = 1000;
             for lapses in 0.. {
                 if lanes.task(TaskId(1)).unwrap().running.is_none() {
-                    assert!(lanes.survives_its_runner(TaskId(1)), "it does not run");
-                    // Longer than any pause.
+                    assert!(lanes.survives_its_runner(TaskId(1)), "a waiting task");
+                    // Longer than any delay of a retry.
                     now += 10_000_000;
                     let mut wake = |command| lanes.step(Timestamp(now), command, &mut Vec::new()).unwrap();
                     wake(Command::Tick);
@@ -129,17 +129,17 @@ fn whether_a_task_survives_its_runner_is_what_follows_when_that_falls_silent() {
     }
 }
 
-/// However many lanes wait for a worker: one that asks for one kind gets all of it, from each lane in turn.
+/// A claim of one kind gets all tasks of the kind, one lane after another, however many other tasks wait.
 #[test]
-fn a_claim_of_one_kind_finds_it_behind_whatever_else_waits() {
+fn a_claim_of_one_kind_finds_its_tasks_behind_others() {
     let mut lanes = Scheduler::new(1);
     let mut settings = LaneSettings { handler: Some(Handler::External), ..LaneSettings::default() };
     settings.set("max_concurrency", "9").unwrap();
     let block = Block { lanes: Pattern::new("out:*").unwrap(), settings: Some(settings) };
     step(&mut lanes, Command::Configure(vec![block])).unwrap();
-    // The first lane has more than its share, which is claimed last.
+    // The first lane has more tasks than the others, and the claim gets those last.
     let names = (0..30).flat_map(|lane| (0..if lane == 0 { 3 } else { 1 }).map(move |_| lane));
-    let mut expected = (Vec::new(), Vec::new());
+    let (mut first_of_lanes, mut more_of_first_lane) = (Vec::new(), Vec::new());
     for (number, lane) in names.enumerate() {
         for kind in ["other", "job"] {
             let task = TaskId(2 * number as u128 + u128::from(kind == "job"));
@@ -148,36 +148,36 @@ fn a_claim_of_one_kind_finds_it_behind_whatever_else_waits() {
             step(&mut lanes, Command::Submit { task, spec: Box::new(spec) }).unwrap();
             if kind == "job" {
                 let is_more = lane == 0 && number > 0;
-                if is_more { &mut expected.1 } else { &mut expected.0 }.push(task);
+                if is_more { &mut more_of_first_lane } else { &mut first_of_lanes }.push(task);
             }
         }
     }
-    let (worker, lanes_asked) = (Name::new("w").unwrap(), vec![Pattern::new("out:*").unwrap()]);
+    let (worker, patterns) = (Name::new("w").unwrap(), vec![Pattern::new("out:*").unwrap()]);
     let kinds = vec![Name::new("job").unwrap()];
-    let claim = Command::Claim { worker, lanes: lanes_asked, kinds, max: 100, lease: None };
+    let claim = Command::Claim { worker, lanes: patterns, kinds, max: 100, lease: None };
     let (reply, _) = step(&mut lanes, claim).unwrap();
-    assert_eq!(reply, Reply::Claimed([expected.0, expected.1].concat()));
+    assert_eq!(reply, Reply::Claimed([first_of_lanes, more_of_first_lane].concat()));
 }
 
 #[test]
-fn a_task_with_a_claimer_is_granted_to_it_in_its_turn_and_ends_with_its_lease() {
+fn a_task_with_a_claimer_starts_in_order_and_ends_with_its_lease() {
     let mut lanes = Scheduler::new(1);
     for task in 1..=2 {
         let mut spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("one").unwrap()]);
         spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: Some(Millis(50)) });
         step(&mut lanes, Command::Submit { task: TaskId(task), spec: Box::new(spec) }).unwrap();
     }
-    let holder = |lanes: &Scheduler, task| {
+    let owner = |lanes: &Scheduler, task| {
         let running = lanes.task(TaskId(task)).and_then(|view| view.running);
         running.map(|running| (running.worker.unwrap().to_string(), running.lease_until))
     };
-    assert_eq!(holder(&lanes, 1), Some(("caller".to_owned(), Timestamp(1050))));
-    assert_eq!(holder(&lanes, 2), None);
+    assert_eq!(owner(&lanes, 1), Some(("caller".to_owned(), Timestamp(1050))));
+    assert_eq!(owner(&lanes, 2), None);
     assert_eq!(step(&mut lanes, claim(&[2], None)).unwrap().0, Reply::Claimed(vec![]));
     let mut events = Vec::new();
     lanes.step(Timestamp(1050), Command::Tick, &mut events).unwrap();
     let error = "its holder gave no sign of life".into();
     assert!(events.contains(&Event::Ended { task: TaskId(1), end: End::Failed { error } }), "{events:?}");
-    assert_eq!(holder(&lanes, 2), Some(("caller".to_owned(), Timestamp(1100))));
+    assert_eq!(owner(&lanes, 2), Some(("caller".to_owned(), Timestamp(1100))));
     assert_eq!(lanes.violation(), None);
 }

@@ -1,4 +1,4 @@
-//! The defaults of lanes without settings, and the settings that a change leaves alone.
+//! The defaults of lanes without settings, and the settings that a change keeps.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -46,7 +46,7 @@ fn each_family_of_lanes_has_its_own_defaults() {
 }
 
 #[test]
-fn another_strategy_keeps_the_other_words_about_retries_unless_there_were_none() {
+fn another_retry_strategy_keeps_the_other_retry_settings_unless_it_was_none() {
     let mut settings = LaneSettings::default();
     let mut after = |key: &str, value: &str| {
         settings.set(key, value).unwrap();

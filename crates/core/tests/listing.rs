@@ -1,4 +1,4 @@
-//! Lists of tasks say what a look at every task says, whatever the size of their pages.
+//! Lists of tasks agree with a scan of all tasks, whatever the size of their pages.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -17,7 +17,7 @@ fn lane(text: &str) -> LaneName {
     LaneName::new(text).unwrap()
 }
 
-/// A lane in which many may wait.
+/// A block in whose lanes many tasks may wait.
 fn block(lanes: &str, key: &str, value: &str) -> Block {
     let mut settings = LaneSettings::default();
     settings.set("max_queued", "1000").unwrap();
@@ -27,8 +27,8 @@ fn block(lanes: &str, key: &str, value: &str) -> Block {
 
 const LANES: [&str; 4] = ["busy", "side", "out", "nowhere"];
 
-/// Tasks that run, wait, were claimed, will be retried or come later, in lanes that are their home and in lanes that are not.
-fn crowd() -> Scheduler {
+/// Tasks that run, wait, were claimed, will be retried or have a delay. The lanes are home lanes of some and not of others.
+fn scheduler_with_tasks() -> Scheduler {
     let mut scheduler = Scheduler::new(1);
     let mut step = |at: u64, command: Command| {
         scheduler.step(Timestamp(at), command, &mut Vec::new()).unwrap();
@@ -57,7 +57,7 @@ fn crowd() -> Scheduler {
     step(61, Command::Submit { task: TaskId(70), spec: Box::new(child) });
     let patterns = vec![Pattern::new("out").unwrap()];
     step(61, Command::Claim { worker: name("w"), lanes: patterns, kinds: vec![], max: 1, lease: None });
-    // The fifth task was granted fourth.
+    // Task 5 fails and will be retried.
     let failed = Outcome::Failure { error: "not yet".into(), retryable: true };
     let fence = scheduler.task(TaskId(5)).unwrap().running.unwrap().fence;
     scheduler
@@ -74,15 +74,15 @@ fn is_in(view: &TaskView, name: &str) -> bool {
     view.lanes.contains(&lane(name))
 }
 
-/// In the order of the line: by level, then by arrival, which here is the order of the ids.
+/// Sorts by level, then by arrival, which here is the order of the ids.
 fn in_line(mut views: Vec<TaskView>) -> Vec<TaskView> {
     views.sort_by_key(|view| (Reverse(view.effective_priority), view.id));
     views
 }
 
 #[test]
-fn pages_of_tasks_are_the_tasks_that_fit_each_once() {
-    let scheduler = crowd();
+fn pages_hold_each_matching_task_once() {
+    let scheduler = scheduler_with_tasks();
     let all: Vec<TaskView> = scheduler.tasks().collect();
     let statuses = [None, Some(TaskStatus::Queued), Some(TaskStatus::Running), Some(TaskStatus::Retrying)];
     let selectors = LANES.iter().map(|name| Selector { lane: Some(lane(name)), ..Selector::default() });
@@ -93,14 +93,14 @@ fn pages_of_tasks_are_the_tasks_that_fit_each_once() {
         Selector { parent: Some(TaskId(1)), ..Selector::default() },
     ]);
     for (which, status) in selectors.flat_map(|which| statuses.map(|status| (which.clone(), status))) {
-        let fits = |view: &&TaskView| {
+        let matches = |view: &&TaskView| {
             status.is_none_or(|status| view.status == status)
                 && which.lane.as_ref().is_none_or(|lane| view.lanes.contains(lane))
                 && which.kind.as_ref().is_none_or(|kind| view.kind == *kind)
                 && (which.group.is_none() || view.id.0.is_multiple_of(3))
                 && (which.parent.is_none() || view.id == TaskId(70))
         };
-        let mut expected = ids(all.iter().filter(fits));
+        let mut expected = ids(all.iter().filter(matches));
         expected.sort_unstable();
         for size in [1, 2, 7, expected.len().max(1), 100] {
             let (mut found, mut from) = (Vec::new(), Some(0));
@@ -118,8 +118,8 @@ fn pages_of_tasks_are_the_tasks_that_fit_each_once() {
 }
 
 #[test]
-fn the_line_of_a_lane_has_all_its_waiting_tasks_with_their_places() {
-    let scheduler = crowd();
+fn the_line_of_a_lane_holds_all_its_waiting_tasks_with_their_places() {
+    let scheduler = scheduler_with_tasks();
     for name in LANES {
         let here: Vec<TaskView> = scheduler.tasks().filter(|view| is_in(view, name)).collect();
         let queued = here.into_iter().filter(|view| view.status == TaskStatus::Queued);
@@ -149,7 +149,7 @@ fn the_line_of_a_lane_has_all_its_waiting_tasks_with_their_places() {
 }
 
 #[test]
-fn a_long_line_of_one_lane_comes_a_page_at_a_time() {
+fn a_long_line_comes_in_pages() {
     let mut scheduler = Scheduler::new(1);
     let long = vec![block("long", "max_concurrency", "1")];
     scheduler.step(Timestamp(0), Command::Configure(long), &mut Vec::new()).unwrap();
@@ -173,8 +173,8 @@ fn a_long_line_of_one_lane_comes_a_page_at_a_time() {
 }
 
 #[test]
-fn who_runs_and_who_waits_at_home_who_was_claimed_and_who_lives() {
-    let scheduler = crowd();
+fn running_waiting_and_claimed_tasks_agree_with_a_scan() {
+    let scheduler = scheduler_with_tasks();
     for name in LANES {
         let all: Vec<TaskView> = scheduler.tasks().collect();
         let mut running: Vec<TaskView> =

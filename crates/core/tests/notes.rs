@@ -1,4 +1,4 @@
-//! Notes of programs: a change is made as a whole or not at all, and only if they are as its author saw them.
+//! Notes of programs: a change applies as a whole or not at all, and only to notes that are as its author saw them.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -28,16 +28,16 @@ fn pair(key: &str, text: &str) -> (String, String) {
 }
 
 #[test]
-fn notes_are_found_by_how_their_keys_begin() {
+fn notes_are_found_by_the_prefix_of_their_keys() {
     let mut lanes = Scheduler::new(1);
-    let made = vec![
+    let changes = vec![
         note("b/2", Some("two")),
         note("b/1", Some("one")),
         note("a", Some("other")),
         note("c", Some("")),
     ];
-    let events = change(&mut lanes, vec![], made.clone()).unwrap();
-    assert_eq!(events, [Event::Noted { changes: made }]);
+    let events = change(&mut lanes, vec![], changes.clone()).unwrap();
+    assert_eq!(events, [Event::Noted { changes }]);
     assert_eq!(all(&lanes, "b/"), [pair("b/1", "one"), pair("b/2", "two")]);
     assert_eq!(all(&lanes, "").len(), 4);
     assert_eq!(all(&lanes, "d"), []);
@@ -46,13 +46,13 @@ fn notes_are_found_by_how_their_keys_begin() {
     let saved = lanes.snapshot();
     let restored = Scheduler::restore(2, &saved);
     assert_eq!(all(&restored, ""), all(&lanes, ""));
-    let mut told = Scheduler::new(3);
-    events.iter().for_each(|event| told.apply(Timestamp(1), event));
-    assert_eq!(all(&told, ""), all(&lanes, ""));
+    let mut reader = Scheduler::new(3);
+    events.iter().for_each(|event| reader.apply(Timestamp(1), event));
+    assert_eq!(all(&reader, ""), all(&lanes, ""));
 }
 
 #[test]
-fn a_change_is_whole_and_only_of_what_its_author_has_seen() {
+fn a_change_applies_as_a_whole_to_notes_as_its_author_saw_them() {
     let mut lanes = Scheduler::new(1);
     change(&mut lanes, vec![note("k", None)], vec![note("k", Some("1"))]).unwrap();
     let late = change(&mut lanes, vec![note("k", None)], vec![note("k", Some("2")), note("l", Some("2"))]);
@@ -67,7 +67,7 @@ fn a_change_is_whole_and_only_of_what_its_author_has_seen() {
 }
 
 #[test]
-fn notes_have_their_bounds() {
+fn notes_have_size_limits() {
     let mut lanes = Scheduler::new(1);
     let long = "x".repeat(NOTE_BYTES_MAX);
     assert_eq!(change(&mut lanes, vec![], vec![note("k", Some(&long))]), Err(Rejection::NotesFull));
@@ -81,7 +81,7 @@ fn notes_have_their_bounds() {
     }
     let refused = change(&mut lanes, vec![], vec![note("one more", Some(""))]).unwrap_err();
     assert_eq!((refused.code(), refused.clone()), ("AT_CAPACITY", Rejection::NotesFull));
-    // What makes them smaller is taken, and makes room.
+    // A change that makes notes smaller is accepted, and makes room.
     change(&mut lanes, vec![], vec![note(&key(0), Some("short"))]).unwrap();
     change(&mut lanes, vec![], vec![note("one more", Some(""))]).unwrap();
     change(&mut lanes, vec![], (0..most).map(|number| note(&key(number), None)).collect()).unwrap();

@@ -1,10 +1,10 @@
-//! The samples in the guide to sessions happen as it says.
+//! The samples in the guide to sessions have the outputs that it shows.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use laneway_scenario::play;
 
 #[test]
-fn what_the_guide_shows_happens() {
+fn the_samples_of_the_guide_have_its_outputs() {
     let guide = include_str!("../../../docs/guide/sessions.md");
     let samples: Vec<&str> =
         guide.split("```scenario\n").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();

@@ -1,5 +1,5 @@
 //! Directives and the texts of turns, on any input. `cargo xtask fuzz texts` runs this for longer.
-// The walls around the core are not around its tests.
+// The bans of the core do not hold for its tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use laneway_core::{
@@ -8,7 +8,7 @@ use laneway_core::{
 };
 use proptest::prelude::*;
 
-/// Texts that look like directives more often than chance would have it.
+/// Texts that often look like directives.
 fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => Just("/queue".to_owned()),
@@ -34,8 +34,8 @@ fn overrides() -> impl Strategy<Value = QueueOverrides> {
     )
 }
 
-/// The same in words, in some order.
-fn in_words(queue: &QueueOverrides, turn: usize) -> String {
+/// Writes settings as words of a directive, rotated by some places.
+fn in_words(queue: &QueueOverrides, places: usize) -> String {
     let mut words: Vec<String> = [
         queue.mode.map(|mode| mode.as_str().to_owned()),
         queue.debounce.map(|length| format!("debounce:{}", length.0)),
@@ -47,8 +47,8 @@ fn in_words(queue: &QueueOverrides, turn: usize) -> String {
     .flatten()
     .collect();
     if !words.is_empty() {
-        let turn = turn % words.len();
-        words.rotate_left(turn);
+        let places = places % words.len();
+        words.rotate_left(places);
     }
     words.join("  ")
 }
@@ -58,13 +58,13 @@ proptest! {
         std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(3000)) })]
 
     #[test]
-    fn any_text_is_read_as_one_thing(text in text()) {
+    fn any_text_is_plain_a_directive_or_wrong(text in text()) {
         match read_directive(&text) {
             Reading::Plain | Reading::Whole(_) => {}
             Reading::Inline { queue, text: rest } => {
                 prop_assert!(!queue.is_empty());
                 prop_assert!(!rest.trim().is_empty() && rest.len() < text.len());
-                // What is left was there before, in its order.
+                // The rest was in the text before, in the same order.
                 let mut before = text.chars();
                 prop_assert!(rest.chars().filter(|char| !char.is_whitespace()).all(|char| before.any(|other| other == char)));
             }
@@ -76,8 +76,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_set_is_what_was_written(queue in overrides(), turn: usize, case: bool) {
-        let words = in_words(&queue, turn);
+    fn a_directive_sets_the_written_settings(queue in overrides(), places: usize, case: bool) {
+        let words = in_words(&queue, places);
         let words = if case { words.to_uppercase() } else { words };
         let expected = if queue.is_empty() { Directive::Show } else { Directive::Set(queue) };
         prop_assert_eq!(read_directive(&format!("/queue {words}")), Reading::Whole(expected));
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_turn_says_everything_in_order(
+    fn the_text_of_a_turn_holds_all_messages_in_order(
         texts in prop::collection::vec(("\\PC{0,40}|(a|\n|-){0,9}", prop::option::of("\\PC{0,9}")), 1..6),
         dropped in 0u64..5,
     ) {
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn words_that_people_write() {
+fn directives_are_read_in_any_common_form() {
     let mode = |mode| QueueOverrides { mode: Some(mode), ..QueueOverrides::default() };
     for (word, expected) in Mode::WORDS {
         assert_eq!(

@@ -10,7 +10,7 @@ use laneway_core::{
 
 const BOTH: TaskId = TaskId(1);
 
-/// A scheduler with its running tasks.
+/// A scheduler and its running tasks.
 struct Busy {
     scheduler: Scheduler,
     next: u128,
@@ -18,7 +18,7 @@ struct Busy {
 }
 
 impl Busy {
-    /// With `slots` slots in each of `lanes`.
+    /// Gives each of `lanes` this number of slots.
     fn new(slots: u32, lanes: &[&str]) -> Busy {
         let mut busy = Busy { scheduler: Scheduler::new(1), next: 10, running: BTreeMap::new() };
         let settings = LaneSettings { max_concurrency: Some(Switch::On(slots)), ..LaneSettings::default() };
@@ -45,14 +45,14 @@ impl Busy {
         self.step(Command::Submit { task, spec: Box::new(spec) });
     }
 
-    fn feed(&mut self, lane: &str) {
+    fn submit_next(&mut self, lane: &str) {
         self.next += 1;
         self.submit(TaskId(self.next), &[lane], None);
     }
 
-    /// Ends what runs in a lane, after another task has come that waits for it.
-    fn turn(&mut self, lane: &str) {
-        self.feed(lane);
+    /// Submits another task to a lane, then ends the task that runs there.
+    fn replace_running(&mut self, lane: &str) {
+        self.submit_next(lane);
         let is_in = |task: &TaskId| self.scheduler.task(*task).unwrap().lanes[0].as_str() == lane;
         let task = self.running.keys().copied().find(is_in).unwrap();
         self.finish(task);
@@ -69,7 +69,7 @@ impl Busy {
 }
 
 #[test]
-fn whichever_lane_it_names_first_and_whosever_turn_it_is() {
+fn a_task_of_two_busy_lanes_starts_with_any_lane_order_and_fair_key() {
     for (named, fair_key) in [
         (["left", "right"], None),
         (["right", "left"], None),
@@ -78,14 +78,14 @@ fn whichever_lane_it_names_first_and_whosever_turn_it_is() {
         (["left", "right"], Some("ann")),
     ] {
         let mut busy = Busy::new(1, &["left", "right"]);
-        busy.feed("left");
-        busy.feed("right");
+        busy.submit_next("left");
+        busy.submit_next("right");
         busy.submit(BOTH, &named, fair_key);
         let rounds = (0..200).find(|_| {
             let lanes = ["left", "right"].into_iter();
             lanes.for_each(|lane| {
                 if busy.scheduler.status(BOTH) == Some(TaskStatus::Queued) {
-                    busy.turn(lane);
+                    busy.replace_running(lane);
                 }
             });
             busy.scheduler.status(BOTH) == Some(TaskStatus::Running)
@@ -95,16 +95,16 @@ fn whichever_lane_it_names_first_and_whosever_turn_it_is() {
 }
 
 #[test]
-fn a_plain_task_keeps_its_place_before_many_conversations_free_or_busy() {
+fn a_task_keeps_its_place_before_later_tasks_of_free_or_busy_sessions() {
     for are_busy in [false, true] {
         let mut busy = Busy::new(if are_busy { 10 } else { 1 }, &["main"]);
-        let conversations: Vec<String> = (0..9).map(|number| format!("session:{number}")).collect();
+        let sessions: Vec<String> = (0..9).map(|number| format!("session:{number}")).collect();
         busy.submit(TaskId(1), &["main"], None);
         let mut task = 10;
         let mut submit_all = |busy: &mut Busy| {
-            for conversation in &conversations {
+            for session in &sessions {
                 task += 1;
-                busy.submit(TaskId(task), &["main", conversation], None);
+                busy.submit(TaskId(task), &["main", session], None);
             }
         };
         if are_busy {
@@ -114,6 +114,6 @@ fn a_plain_task_keeps_its_place_before_many_conversations_free_or_busy() {
         submit_all(&mut busy);
         assert_eq!((busy.running.len(), busy.runs(2)), (if are_busy { 10 } else { 1 }, false));
         busy.finish(TaskId(1));
-        assert!(busy.runs(2), "conversations busy: {are_busy}");
+        assert!(busy.runs(2), "sessions busy: {are_busy}");
     }
 }

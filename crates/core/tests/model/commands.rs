@@ -1,4 +1,4 @@
-//! The naive scheduler's answers to commands.
+//! The naive scheduler's replies to commands.
 
 use laneway_core::{
     BadTask, CHAIN_DEPTH_MAX, CancelReason, Command, End, Event, Gate, KEY_WINDOW, LaneFull, LaneName,
@@ -57,17 +57,17 @@ impl Naive {
                 Ok(self.set_gate(lane, gate))
             }
             Command::Redrive { letter, task } => {
-                let dead = self.letters.iter().find(|dead| dead.task == letter);
+                let dead = self.dead_letters.iter().find(|dead| dead.task == letter);
                 let spec = dead.ok_or(Rejection::NoSuchLetter { letter })?.spec.clone();
                 let reply = self.submit(task, spec)?;
-                self.letters.retain(|dead| dead.task != letter);
+                self.dead_letters.retain(|dead| dead.task != letter);
                 self.emit(Event::LetterGone { letter, why: LetterGone::Redriven(task) });
                 Ok(reply)
             }
             Command::Discard { letter } => {
-                let is_known = self.letters.iter().any(|dead| dead.task == letter);
+                let is_known = self.dead_letters.iter().any(|dead| dead.task == letter);
                 is_known.then_some(()).ok_or(Rejection::NoSuchLetter { letter })?;
-                self.letters.retain(|dead| dead.task != letter);
+                self.dead_letters.retain(|dead| dead.task != letter);
                 self.emit(Event::LetterGone { letter, why: LetterGone::Discarded });
                 Ok(Reply::Done)
             }
@@ -90,7 +90,7 @@ impl Naive {
             }
             return Ok(Reply::Accepted { task, joined: true });
         }
-        if self.find(id).is_some() || self.letters.iter().any(|letter| letter.task == id) {
+        if self.find(id).is_some() || self.dead_letters.iter().any(|letter| letter.task == id) {
             return Err(Rejection::IdTaken { task: id });
         }
         if spec.after.is_some_and(|after| self.find(after).is_none()) {
@@ -102,9 +102,9 @@ impl Naive {
         let home = self.settings(&lanes[0]);
         self.check_lanes(&spec, &lanes)?;
         let wait = spec.wait_timeout.or(home.wait_timeout);
-        // What may not wait and was accepted starts in this step.
+        // An accepted task that may not wait starts in this step.
         let waits_from = self.now + spec.run_after.unwrap_or_default();
-        // One that is held behind another does not wait yet.
+        // A task that is held behind another does not wait yet.
         let wait = wait.filter(|length| length.0 > 0 && spec.after.is_none());
         let wait_until = wait.map(|length| waits_from + length);
         let priority = spec.priority.or(home.priority).unwrap_or(spec.source.priority());
@@ -141,7 +141,7 @@ impl Naive {
         })
     }
 
-    /// How deep the new task is in its chain, if its parent may ask for it.
+    /// The depth of a new task in its chain, if its parent may submit it.
     fn check_chain(&self, spec: &TaskSpec) -> Result<u8, Rejection> {
         let Some(Parent { task, detached }) = spec.parent else { return Ok(1) };
         let running = self.find(task).map(|index| &self.tasks[index]);
@@ -156,9 +156,9 @@ impl Naive {
         }
         for ancestor in self.ancestors(Naive::waiting_parent(spec.parent)) {
             let holder = &self.tasks[ancestor];
-            let conversation =
+            let session =
                 holder.lanes.iter().find(|lane| lane.is_conversation() && spec.lanes.contains(lane));
-            if let Some(lane) = conversation {
+            if let Some(lane) = session {
                 return Err(Rejection::WouldDeadlock { lane: lane.clone(), holder: holder.id });
             }
         }
@@ -179,7 +179,7 @@ impl Naive {
         }
     }
 
-    /// Whether a new task of this sort could not start at once.
+    /// Whether such a new task could not start at once.
     pub(crate) fn must_wait(&self, spec: &TaskSpec) -> bool {
         let lanes = lanes_of(spec);
         let is_external = self.settings(&lanes[0]).handler == laneway_core::Handler::External;
@@ -259,7 +259,7 @@ impl Naive {
             self.keys.retain(|key| key.task != *task);
             self.emit(Event::Ended { task: *task, end: End::Cancelled { reason } });
         }
-        self.free_followers(&tasks);
+        self.release_followers(&tasks);
         Reply::Cancelled(tasks.len())
     }
 
@@ -308,7 +308,10 @@ impl Naive {
             return Reply::Done;
         }
         self.gates.retain(|(other, _)| *other != lane);
-        self.told.iter_mut().filter(|(other, _)| *other == lane).for_each(|(_, told)| told.drained = false);
+        self.reported
+            .iter_mut()
+            .filter(|(other, _)| *other == lane)
+            .for_each(|(_, reported)| reported.drained = false);
         let event = if gate.draining {
             Event::Draining { lane: lane.clone() }
         } else {
@@ -322,7 +325,7 @@ impl Naive {
     }
 }
 
-/// Each lane once, none is `main`, and `global` last unless it is the home lane.
+/// Each lane once, `main` for none, and `global` last unless it is the home lane.
 fn lanes_of(spec: &TaskSpec) -> Vec<LaneName> {
     let mut lanes: Vec<LaneName> = vec![];
     let main = spec.lanes.is_empty().then(LaneName::main);

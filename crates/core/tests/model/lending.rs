@@ -105,7 +105,7 @@ impl Naive {
         self.has_free_slot(lane) || holders.is_empty() || holders.iter().any(|index| able.contains(index))
     }
 
-    /// Running tasks that can end because all their children can, without those that wait for the newcomer. They are
+    /// Running tasks that can end because all their children can, without those that wait for the new task. Tasks are
     /// added one by one until no more can be added.
     fn able_to_finish(&self, waiting: &[usize]) -> Vec<usize> {
         let mut able: Vec<usize> = vec![];

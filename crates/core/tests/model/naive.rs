@@ -1,7 +1,7 @@
-//! A slow and simple scheduler: one flat list of tasks, scanned for every question.
+//! A slow and simple scheduler: it scans one flat list of tasks for every question.
 //!
-//! It follows the rules as they are written and shares no structure with the real one: no tree, no
-//! counters, no timers. Apart from its tasks it keeps only what they do not show.
+//! It follows the written rules and shares no structure with the real one: no tree, no counters, no timers. Apart from
+//! its tasks it keeps only what they do not show.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) struct Task {
     pub(crate) retries: u32,
     pub(crate) redeliveries: u32,
     pub(crate) joined: u32,
-    /// Under whose name it takes turns, while it stands in the line.
+    /// The fair key, while the task stands in the line.
     pub(crate) key: Option<LaneName>,
     pub(crate) passed: u32,
     pub(crate) blocked: Vec<LaneName>,
@@ -82,9 +82,9 @@ pub(crate) struct Key {
     pub(crate) until_end: bool,
 }
 
-/// The reported depth of a lane.
+/// What was reported about the depth of a lane.
 #[derive(Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedDepth {
     pub(crate) pressure: bool,
     pub(crate) warning: bool,
     pub(crate) critical: bool,
@@ -95,7 +95,7 @@ pub(crate) struct Told {
 pub(crate) struct Naive {
     pub(crate) now: Timestamp,
     pub(crate) tasks: Vec<Task>,
-    pub(crate) letters: Vec<DeadLetter>,
+    pub(crate) dead_letters: Vec<DeadLetter>,
     pub(crate) keys: Vec<Key>,
     pub(crate) blocks: Vec<(Pattern, LaneSettings)>,
     pub(crate) gates: Vec<(LaneName, Gate)>,
@@ -104,7 +104,7 @@ pub(crate) struct Naive {
     /// The tag of each fair key, and the clock of tags.
     pub(crate) tags: Vec<(LaneName, u64)>,
     pub(crate) clock: u64,
-    pub(crate) told: Vec<(LaneName, Told)>,
+    pub(crate) reported: Vec<(LaneName, ReportedDepth)>,
     /// Tasks that ended while they ran.
     pub(crate) ended_runs: Vec<TaskId>,
     pub(crate) arrivals: u64,
@@ -164,7 +164,7 @@ impl Naive {
         self.tasks.iter().filter(waits).count() as u32
     }
 
-    /// Those that run, in the order in which they were granted.
+    /// The running tasks in the order of their grants.
     pub(crate) fn running(&self) -> Vec<usize> {
         let mut running: Vec<usize> =
             (0..self.tasks.len()).filter(|index| self.tasks[*index].phase == Phase::Running).collect();
@@ -199,7 +199,7 @@ impl Naive {
         for label in labels {
             let most = self.blocks.iter().find(|(pattern, _)| *pattern == label);
             let most = most.and_then(|(_, asked)| asked.dead_letters_max).unwrap_or(1000);
-            self.drop_letters(&label, most);
+            self.drop_dead_letters(&label, most);
         }
         Ok(Reply::Done)
     }
@@ -270,7 +270,7 @@ impl Naive {
     pub(crate) fn lapse_now(&mut self, task: TaskId, fence: Fence) -> Result<Reply, Rejection> {
         let index = self.fenced(task, fence)?;
         match self.tasks[index].stopping {
-            Some(_) => self.conclude_stop(task),
+            Some(_) => self.finish_stop(task),
             None => self.lapse(task),
         }
         Ok(Reply::Done)
@@ -284,7 +284,7 @@ impl Naive {
     ) -> Result<Reply, Rejection> {
         let index = self.fenced(task, fence)?;
         if self.tasks[index].stopping.is_some() {
-            self.conclude_stop(task);
+            self.finish_stop(task);
             return Ok(Reply::Done);
         }
         match outcome {
@@ -311,7 +311,7 @@ impl Naive {
         self.emit(Event::Stopping { task: id, fence, reason, until });
     }
 
-    pub(crate) fn conclude_stop(&mut self, id: TaskId) {
+    pub(crate) fn finish_stop(&mut self, id: TaskId) {
         let stopping = self.find(id).and_then(|index| self.tasks[index].stopping);
         match stopping {
             Some((StopReason::Timeout, _)) => {
@@ -349,7 +349,7 @@ impl Naive {
         let retry = self.tasks[index].spec.retry.unwrap_or(self.home_settings(index).retry);
         let delay = retry.delay(self.tasks[index].retries + 1, id.0 as u64).filter(|_| retryable);
         let Some(delay) = delay else {
-            self.keep_letter(index, error);
+            self.keep_dead_letter(index, error);
             self.end(id, end);
             return;
         };
@@ -375,28 +375,28 @@ impl Naive {
         let is_cancelled = matches!(end, End::Cancelled { .. });
         self.keys.retain(|key| key.task != id || !(is_cancelled || key.until_end));
         self.emit(Event::Ended { task: id, end });
-        self.free_followers(&[id]);
+        self.release_followers(&[id]);
     }
 
-    /// Those that were held behind tasks that have ended join the line.
-    pub(crate) fn free_followers(&mut self, ended: &[TaskId]) {
+    /// Tasks that were held behind ended tasks join the line.
+    pub(crate) fn release_followers(&mut self, ended: &[TaskId]) {
         for id in ended {
             let held = |task: &&Task| task.phase == Phase::Held && task.after == Some(*id);
             for follower in self.tasks.iter().filter(held).map(|task| task.id).collect::<Vec<_>>() {
-                self.let_go(follower);
+                self.release(follower);
             }
         }
     }
 
-    /// A task that waits from `from` on, though it was accepted before: not even zero ends it at once.
+    /// Starts the wait timeout of an accepted task at `from`. A timeout of zero does not end it.
     fn time_wait(&mut self, index: usize, from: Timestamp) {
         let wait = self.tasks[index].spec.wait_timeout.or(self.home_settings(index).wait_timeout);
         let wait = wait.filter(|length| length.0 > 0);
         self.tasks[index].wait_until = wait.map_or(NEVER, |length| from + length);
     }
 
-    /// What a task was held behind has ended; its own time may still lie ahead.
-    fn let_go(&mut self, id: TaskId) {
+    /// The task before this one has ended; its own delay may still last.
+    fn release(&mut self, id: TaskId) {
         let Some(index) = self.find(id) else { return };
         let task = &mut self.tasks[index];
         let run_at = task.submitted + task.spec.run_after.unwrap_or_default();
@@ -425,7 +425,7 @@ impl Naive {
         }
     }
 
-    /// Says whether the task only waited.
+    /// Returns whether the task only waited.
     pub(crate) fn cancel_task(&mut self, id: TaskId, reason: CancelReason) -> bool {
         let Some(index) = self.find(id) else { return false };
         if self.tasks[index].phase != Phase::Running {

@@ -1,8 +1,8 @@
-//! What the clock brings the naive scheduler, found by looking at every task.
+//! What time changes in the naive scheduler, found by a scan of all tasks.
 
 use laneway_core::{AlertLevel, End, Event, LEVEL_MAX, LaneName, Millis, StopReason, Timestamp};
 
-use crate::naive::{NEVER, Naive, Phase, Task, Told};
+use crate::naive::{NEVER, Naive, Phase, ReportedDepth, Task};
 
 impl Naive {
     /// Lets the time pass up to now, then starts what may run.
@@ -23,7 +23,7 @@ impl Naive {
         while let Some((_, _, task)) = first_look(self) {
             self.look(task);
         }
-        // When a more urgent task joins the line, what the others have waited counts at once.
+        // When a more urgent task joins the line, the waiting time of the others counts at once.
         let first_held_back = |this: &Naive| {
             let highest = this.highest_in_line();
             let waiting = this.tasks.iter().filter(|task| task.phase == Phase::InLine);
@@ -43,7 +43,7 @@ impl Naive {
         in_line.map(|task| task.priority + task.boosted).max().unwrap_or_default()
     }
 
-    /// One level for each `after` that it has waited.
+    /// One level for each `after` that the task has waited.
     fn level_by_waiting(&self, task: &Task) -> u8 {
         let Some(ageing) = self.settings(task.home()).ageing else { return 0 };
         let turns = (self.now.since(task.since).0 / ageing.after.0).min(LEVEL_MAX.into()) as u8;
@@ -70,7 +70,7 @@ impl Naive {
         let (now, task) = (self.now, &self.tasks[index]);
         if task.phase == Phase::Running {
             if task.stopping.is_some() {
-                self.conclude_stop(id);
+                self.finish_stop(id);
             } else if task.timeout_at <= task.lease_until {
                 self.stop(id, StopReason::Timeout);
             } else {
@@ -99,7 +99,7 @@ impl Naive {
         Some((Timestamp(by.0 - left), levels))
     }
 
-    /// A notice after `notice_after`; and waiting raises it, but not above the highest level that waits.
+    /// Emits a notice after `notice_after`, and raises the task at most to the highest level that waits.
     fn look(&mut self, id: laneway_core::TaskId) {
         let index = self.find(id).expect("looked at");
         let settings = self.home_settings(index);
@@ -147,55 +147,55 @@ impl Naive {
         let named = self.tasks.iter().flat_map(|task| task.lanes.clone());
         let gated = self.gates.iter().map(|(lane, _)| lane.clone());
         let mut lanes: Vec<LaneName> = named.chain(gated).collect();
-        lanes.extend(self.told.iter().map(|(lane, _)| lane.clone()));
+        lanes.extend(self.reported.iter().map(|(lane, _)| lane.clone()));
         lanes.sort();
         lanes.dedup();
         for lane in lanes {
-            self.tell_depth(&lane);
+            self.report_depth(&lane);
         }
     }
 
-    fn tell_depth(&mut self, lane: &LaneName) {
+    fn report_depth(&mut self, lane: &LaneName) {
         let settings = self.settings(lane);
         let waiting = self.waiting_in(lane);
         let old = self
-            .told
+            .reported
             .iter()
             .find(|(other, _)| other == lane)
-            .map(|(_, told)| told.clone())
+            .map(|(_, reported)| reported.clone())
             .unwrap_or_default();
-        let mut told = old.clone();
+        let mut new = old.clone();
         if waiting >= settings.pressure_threshold && !old.pressure {
-            told.pressure = true;
+            new.pressure = true;
             self.emit(Event::Pressure { lane: lane.clone(), waiting });
         }
         if waiting == 0 && old.pressure {
-            told.pressure = false;
+            new.pressure = false;
             self.emit(Event::Idle { lane: lane.clone() });
         }
         let levels = [
-            (AlertLevel::Warning, settings.alert_warning, &mut told.warning),
-            (AlertLevel::Critical, settings.alert_critical, &mut told.critical),
+            (AlertLevel::Warning, settings.alert_warning, &mut new.warning),
+            (AlertLevel::Critical, settings.alert_critical, &mut new.critical),
         ];
-        for (level, threshold, was_told) in levels {
-            if waiting >= threshold && !*was_told {
+        for (level, threshold, was_reported) in levels {
+            if waiting >= threshold && !*was_reported {
                 self.events.push(Event::Alert { lane: lane.clone(), level, waiting });
-            } else if waiting < threshold && *was_told {
+            } else if waiting < threshold && *was_reported {
                 self.events.push(Event::AlertOver { lane: lane.clone(), level });
             }
-            *was_told = waiting >= threshold;
+            *was_reported = waiting >= threshold;
         }
         let is_empty = self.tasks.iter().all(|task| !task.lanes.contains(lane));
         let is_draining = self.gate(lane).draining;
         if is_draining && is_empty && !old.drained {
-            told.drained = true;
+            new.drained = true;
             self.emit(Event::Drained { lane: lane.clone() });
         }
-        self.remember(lane, told);
+        self.remember(lane, new);
     }
 
-    fn remember(&mut self, lane: &LaneName, told: Told) {
-        self.told.retain(|(other, _)| other != lane);
-        self.told.push((lane.clone(), told));
+    fn remember(&mut self, lane: &LaneName, reported: ReportedDepth) {
+        self.reported.retain(|(other, _)| other != lane);
+        self.reported.push((lane.clone(), reported));
     }
 }

@@ -1,0 +1,160 @@
+//! Commands that do in one step what would otherwise need a query and a change, or several changes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
+
+use std::sync::Arc;
+
+use laneway_core::{
+    Agent, Block, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId, Millis, Mode, Name,
+    Outcome, Pattern, QueueOverrides, Rejection, Reply, Scheduler, SessionCommand, Switch, TaskId, TaskSpec,
+    Timestamp,
+};
+
+fn step(lanes: &mut Scheduler, now: u64, command: Command) -> Result<(Reply, Vec<Event>), Rejection> {
+    let mut events = Vec::new();
+    let reply = lanes.step(Timestamp(now), command, &mut events);
+    assert_eq!(lanes.violation(), None);
+    reply.map(|reply| (reply, events))
+}
+
+fn change_settings(lanes: &str, settings: &[(&str, &str)]) -> Command {
+    let settings = settings.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect();
+    Command::ChangeSettings { lanes: Pattern::new(lanes).unwrap(), settings }
+}
+
+#[test]
+fn a_change_of_one_setting_keeps_the_others_of_its_block() {
+    let mut lanes = Scheduler::new(1);
+    let first = LaneSettings {
+        max_concurrency: Some(Switch::On(7)),
+        lease: Some(Millis(9000)),
+        ..LaneSettings::default()
+    };
+    let block = Block { lanes: Pattern::new("gpu").unwrap(), settings: Some(first) };
+    step(&mut lanes, 0, Command::Configure(vec![block])).unwrap();
+    let (_, events) =
+        step(&mut lanes, 1, change_settings("gpu", &[("max_concurrency", "2"), ("retry.max_retries", "5")]))
+            .unwrap();
+    let settings = lanes.settings_for(&LaneName::new("gpu").unwrap());
+    assert_eq!((settings.max_concurrency, settings.lease), (Some(2), Millis(9000)));
+    assert_eq!(settings.retry.max_retries, 5);
+    assert!(matches!(&events[..], [Event::Configured { blocks }] if blocks.len() == 1));
+    // Without a block, the command makes one.
+    step(&mut lanes, 2, change_settings("new:*", &[("max_concurrency", "3")])).unwrap();
+    assert_eq!(lanes.settings_for(&LaneName::new("new:one").unwrap()).max_concurrency, Some(3));
+}
+
+#[test]
+fn an_invalid_setting_refuses_the_whole_change() {
+    let mut lanes = Scheduler::new(1);
+    for wrong in [("max_concurrency", "0"), ("no_such_setting", "1")] {
+        let refused = step(&mut lanes, 0, change_settings("gpu", &[("lease", "5s"), wrong]));
+        assert!(matches!(refused, Err(Rejection::BadSetting(_))), "{wrong:?}");
+    }
+    assert_eq!(lanes.blocks().count(), 0);
+}
+
+#[test]
+fn the_caller_and_the_trace_survive_a_restart_and_the_death_of_the_task() {
+    let mut lanes = Scheduler::new(1);
+    let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::main()]);
+    spec.caller = Some(Name::new("token-1").unwrap());
+    spec.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
+    let submit = Command::Submit { task: TaskId(1), spec: Box::new(spec.clone()) };
+    step(&mut lanes, 10, submit).unwrap();
+    let mut lanes = Scheduler::restore(2, &lanes.snapshot());
+    let view = lanes.task(TaskId(1)).unwrap();
+    assert_eq!((&view.caller, &view.trace), (&spec.caller, &spec.trace));
+    assert_eq!((view.waited(Timestamp(40)), view.ran(Timestamp(40))), (Millis(0), Millis(30)));
+    let outcome = Outcome::Failure { error: "no".into(), retryable: false };
+    step(&mut lanes, 40, Command::Finish { task: TaskId(1), fence: Fence(1), outcome }).unwrap();
+    let dead_letter = lanes.dead_letters().next().unwrap();
+    assert_eq!((&dead_letter.spec.caller, &dead_letter.spec.trace), (&spec.caller, &spec.trace));
+}
+
+#[test]
+fn a_long_trace_is_refused() {
+    let mut lanes = Scheduler::new(1);
+    let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::main()]);
+    spec.trace = Some("x".repeat(laneway_core::TRACE_BYTES_MAX + 1).into());
+    let refused = step(&mut lanes, 0, Command::Submit { task: TaskId(1), spec: Box::new(spec) });
+    assert!(refused.is_err_and(|refused| refused.code() == "INVALID"));
+}
+
+/// Starts a turn in a session, and returns its id and fence.
+fn start_turn(lanes: &mut Scheduler) -> (TaskId, Fence) {
+    let (_, events) = step(lanes, 0, send(1, Mode::Collect)).unwrap();
+    let granted = events.iter().find_map(|event| match event {
+        Event::Granted { task, fence, .. } => Some((*task, *fence)),
+        _ => None,
+    });
+    granted.unwrap()
+}
+
+fn send(message: u128, mode: Mode) -> Command {
+    let agent = Agent::new(Name::new("coder").unwrap());
+    let mut incoming = Incoming::new(MessageId(message), "ann", agent, "hello");
+    incoming.queue = QueueOverrides { mode: Some(mode), ..QueueOverrides::default() };
+    Command::Session(Box::new(SessionCommand::Send(Box::new(incoming))))
+}
+
+fn heartbeat(
+    lanes: &mut Scheduler,
+    now: u64,
+    (turn, fence): (TaskId, Fence),
+    takes_steering: bool,
+    taken: Option<Vec<MessageId>>,
+) -> (Timestamp, Vec<MessageId>) {
+    let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken };
+    match step(lanes, now, Command::Session(Box::new(command))).unwrap().0 {
+        Reply::TurnRenewed { until, stopping: None, steering } => {
+            (until, steering.iter().map(|message| message.id).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_heartbeat_renews_the_lease_opens_steering_and_delivers_messages() {
+    let mut lanes = Scheduler::new(1);
+    let turn = start_turn(&mut lanes);
+    let (until, taken) = heartbeat(&mut lanes, 1000, turn, true, None);
+    assert_eq!((until, taken), (Timestamp(31_000), vec![]));
+    step(&mut lanes, 2000, send(2, Mode::Steer)).unwrap();
+    let (until, taken) = heartbeat(&mut lanes, 3000, turn, true, None);
+    assert_eq!((until, taken), (Timestamp(33_000), vec![MessageId(2)]));
+    assert_eq!(lanes.taken_steering(turn.0, turn.1), [MessageId(2)]);
+}
+
+#[test]
+fn messages_stay_on_offer_until_a_heartbeat_names_them() {
+    let mut lanes = Scheduler::new(1);
+    let turn = start_turn(&mut lanes);
+    heartbeat(&mut lanes, 1000, turn, true, Some(vec![]));
+    step(&mut lanes, 2000, send(2, Mode::Steer)).unwrap();
+    for now in [3000, 4000] {
+        assert_eq!(heartbeat(&mut lanes, now, turn, true, Some(vec![])).1, [MessageId(2)]);
+    }
+    assert_eq!(heartbeat(&mut lanes, 5000, turn, true, Some(vec![MessageId(2)])).1, []);
+    assert_eq!(lanes.taken_steering(turn.0, turn.1), [MessageId(2)]);
+    // A turn that closes steering returns the messages that it did not name.
+    step(&mut lanes, 6000, send(3, Mode::Steer)).unwrap();
+    assert_eq!(heartbeat(&mut lanes, 7000, turn, false, Some(vec![])).1, []);
+    assert_eq!(lanes.session("ann").unwrap().waiting.len(), 1);
+}
+
+#[test]
+fn a_heartbeat_with_steering_outside_a_session_changes_nothing() {
+    let mut lanes = Scheduler::new(1);
+    let spec = TaskSpec::new(Name::new("work").unwrap(), vec![LaneName::main()]);
+    step(&mut lanes, 0, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
+    let before = lanes.task(TaskId(1));
+    let heartbeat = |takes_steering| {
+        let (turn, fence) = (TaskId(1), Fence(1));
+        let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken: None };
+        Command::Session(Box::new(command))
+    };
+    assert!(matches!(step(&mut lanes, 1000, heartbeat(true)), Err(Rejection::BadMessage(_))));
+    assert_eq!(lanes.task(TaskId(1)), before);
+    assert!(step(&mut lanes, 1000, heartbeat(false)).is_ok());
+}
