@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `laneway:{ns}:layout` | string | the number of this layout |
 //! | `laneway:{ns}:head` | string | where the log ends: version (8 bytes, big endian), batch (16) |
-//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the baton) and `r` (record) |
-//! | `laneway:{ns}:line` | list | the authors (8 bytes each) in line for the baton |
+//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the append turn) and `r` (record) |
+//! | `laneway:{ns}:line` | list | the authors (8 bytes each) in line for the append turn |
 //! | `laneway:{ns}:snapshot` | hash | the newest complete snapshot: `h` (head), `k` (key of its parts), `n` (how many) |
 //! | `laneway:{ns}:parts:<random>` | list | the parts of a snapshot; expires if it is never completed |
 //! | `laneway:{ns}:blob:<id>` | string | a payload |

@@ -70,17 +70,17 @@ pub trait Store: Send + Sync + 'static {
     /// is always right, and succeeds if the batch is there already.
     fn append(&self, append: Append) -> Answer<'_, Head>;
 
-    /// Puts an author in line for the baton: the right to append next, so that processes append in turn instead of
-    /// racing. The baton is advisory: an append without it is checked like any other.
+    /// Puts an author in line for the append turn: the right to append next, so that replicas append in turn instead of
+    /// racing. The append turn is advisory: an append without it is checked like any other.
     ///
-    /// An author stands in line once. An append takes its author out of the line, and the batch passes the baton to the
-    /// first author who is left. An author that loses a race is put in line; one that sets [`Append::requeue`] goes to
-    /// the end of the line. A store without a line does nothing, and all authors race.
-    fn request_baton(&self, _author: Author) -> Answer<'_, ()> {
+    /// An author stands in line once. An append takes its author out of the line, and the batch passes the append turn to
+    /// the first author who is left. An author that loses a race is put in line; one that sets [`Append::requeue`] goes
+    /// to the end of the line. A store without a line does nothing, and all authors race.
+    fn request_append_turn(&self, _author: Author) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The newest batch that this process knows of without asking, and to whom that batch passed the baton.
+    /// The newest batch that this process knows of without asking, and to whom that batch passed the append turn.
     fn newest(&self) -> Option<(Version, Option<Author>)> {
         None
     }

@@ -49,8 +49,8 @@ pub struct Append {
     pub dropped: Arc<[BlobId]>,
     /// Tasks that ended with this batch, in that order.
     pub finished: Arc<[StoredFinished]>,
-    /// Its author has more to append, and goes to the end of the line for the baton: see
-    /// [`Store::request_baton`](crate::Store::request_baton).
+    /// Its author has more to append, and goes to the end of the line for the append turn: see
+    /// [`Store::request_append_turn`](crate::Store::request_append_turn).
     pub requeue: bool,
 }
 
