@@ -59,7 +59,7 @@ impl Postgres {
         query(&self.reader, sql, parameters).await
     }
 
-    /// Names of channels are short. A process ignores texts about tasks that it does not know.
+    /// Names of channels are short. A replica ignores texts about tasks that it does not know.
     fn channel(&self) -> String {
         let schema = &self.address().schema;
         format!("{} published", &schema[..schema.floor_char_boundary(CHANNEL_BYTES_MAX)])

@@ -12,7 +12,7 @@
 //! | `laneway:{ns}:history` | sorted set | the finished tasks by place; see [`Member`] |
 //! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `l` (labels), `s` (result) |
 //!
-//! What processes publish goes over the channel `laneway:{ns}:published`.
+//! What replicas publish goes over the channel `laneway:{ns}:published`.
 //!
 //! The braces make a cluster keep all keys of a namespace on one node, where a script can reach them.
 
@@ -99,7 +99,7 @@ pub(crate) fn head_of(bytes: &[u8]) -> Option<Head> {
     Some(head)
 }
 
-/// An author as the scripts take it; that of no process is empty.
+/// An author as the scripts take it; that of no replica is empty.
 pub(crate) fn author_bytes(author: Author) -> Vec<u8> {
     match author {
         Author(0) => Vec::new(),

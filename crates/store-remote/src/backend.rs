@@ -21,7 +21,7 @@ pub struct LogPage {
     pub append_turn: Option<Author>,
 }
 
-/// A backend that many processes reach over a network.
+/// A backend that many replicas reach over a network.
 ///
 /// The methods do what those of [`Store`](laneway_store::Store) promise, except where they say otherwise. Every command
 /// may be repeated: a batch is never written twice.
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The name of the store, without secrets.
     fn name(&self) -> &str;
 
-    /// The batches that this process has heard of.
+    /// The batches that this replica has heard of.
     fn recent(&self) -> &Recent;
 
     /// The backend's clock.

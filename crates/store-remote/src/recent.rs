@@ -1,4 +1,4 @@
-//! The newest batches of the log, so that a process that catches up seldom asks the backend.
+//! The newest batches of the log, so that a replica that catches up seldom asks the backend.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -21,7 +21,7 @@ use crate::read::read;
 /// The most payloads that one command removes.
 const REMOVED_MAX: usize = 512;
 
-/// A log in a backend that any number of processes share. They race for each version, and exactly one wins; where many
+/// A log in a backend that any number of replicas share. They race for each version, and exactly one wins; where many
 /// append, they pass an append turn.
 ///
 /// A broken connection is made again. A command that may or may not have arrived is sent again, since all of them may be

@@ -57,7 +57,7 @@ pub enum CopyError {
         /// Which payload.
         payload: BlobId,
     },
-    /// Another process used the store meanwhile.
+    /// A replica used the store meanwhile.
     #[error("store {from} was used while it was copied; stop all servers that use it, and try again")]
     Moved {
         /// Which store.

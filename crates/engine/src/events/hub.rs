@@ -34,7 +34,7 @@ pub trait Observer: Send + Sync {
 pub struct Hub(Arc<Shared>);
 
 struct Shared {
-    /// Tells the ids of this process from those of an earlier one.
+    /// Tells the ids of this replica from those of an earlier one.
     epoch: u64,
     queue_max: usize,
     state: Mutex<State>,
@@ -153,7 +153,7 @@ impl Hub {
         self.lock().ring.has_shown_end(task, seen)
     }
 
-    /// The counts of a group that this process has counted.
+    /// The counts of a group that this replica has counted.
     pub(crate) fn group(&self, group: &Name) -> Option<GroupCounts> {
         self.lock().groups.get(group)
     }

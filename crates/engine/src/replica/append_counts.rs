@@ -1,4 +1,4 @@
-//! Counts of this process's appends since it started.
+//! Counts of this replica's appends since it started.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -66,7 +66,7 @@ pub(super) async fn the_loser_of_a_race_stands_in_line(site: &impl Site) {
         let lost = log.append(Head::EMPTY, &by(author, 2)).await;
         assert_eq!(lost, Err(StoreError::Conflict { expected: Head::EMPTY, current: head }));
     }
-    // Another process reads it from the log.
+    // Another replica reads it from the log.
     let other = open(site).await;
     let next = append(&log, head, &by(1, 2)).await;
     let read = other.read(Head::EMPTY).await.expect("the log can be read");
