@@ -137,13 +137,13 @@ fn ids_and_fences_that_fit_nothing() {
 fn letters_that_are_none_and_ids_that_are_taken() {
     let mut lanes = busy();
     for letter in [1, 99] {
-        let no_letter = Rejection::NoSuchLetter { letter: TaskId(letter) };
-        let redrive = Command::Redrive { letter: TaskId(letter), task: TaskId(50) };
+        let no_letter = Rejection::NoSuchDeadLetter { dead_letter: TaskId(letter) };
+        let redrive = Command::Redrive { dead_letter: TaskId(letter), task: TaskId(50) };
         assert_eq!(refused(&mut lanes, redrive), no_letter);
-        assert_eq!(refused(&mut lanes, Command::Discard { letter: TaskId(letter) }), no_letter);
+        assert_eq!(refused(&mut lanes, Command::Discard { dead_letter: TaskId(letter) }), no_letter);
     }
     for task in [1, 3] {
-        let redrive = Command::Redrive { letter: TaskId(3), task: TaskId(task) };
+        let redrive = Command::Redrive { dead_letter: TaskId(3), task: TaskId(task) };
         assert_eq!(refused(&mut lanes, redrive), Rejection::IdTaken { task: TaskId(task) });
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) ->
             Some(view) => vec![describe(&view, describer)],
             None => vec![format!("{} is not live", describer.name(*task))],
         },
-        Query::Letters => {
-            or_else(lanes.dead_letters().map(|dead| letter(dead, describer)).collect(), "no letters")
+        Query::DeadLetters => {
+            or_else(lanes.dead_letters().map(|dead| dead_letter(dead, describer)).collect(), "no letters")
         }
         Query::Pending => {
             let told = lanes.pending_external().iter().map(|view| pending(view, lanes, describer)).collect();
@@ -133,15 +133,16 @@ fn with_names(blocker: &Blocker, describer: &Describer) -> String {
     }
 }
 
-fn letter(letter: &DeadLetter, describer: &Describer) -> String {
-    let lanes: Vec<&str> = letter.spec.lanes.iter().map(|lane| lane.as_str()).collect();
-    let payload = letter.spec.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
-    let (name, kind, at) = (describer.name(letter.task), &letter.spec.kind, letter.at);
-    let attempts = count(u64::from(letter.attempts), "attempt");
+fn dead_letter(dead_letter: &DeadLetter, describer: &Describer) -> String {
+    let lanes: Vec<&str> = dead_letter.spec.lanes.iter().map(|lane| lane.as_str()).collect();
+    let payload =
+        dead_letter.spec.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
+    let (name, kind, at) = (describer.name(dead_letter.task), &dead_letter.spec.kind, dead_letter.at);
+    let attempts = count(u64::from(dead_letter.attempts), "attempt");
     format!(
         "letter {name} in {}: {kind}, {payload}, {attempts}, died at {at}: {}",
         lanes.join(" + "),
-        letter.error
+        dead_letter.error
     )
 }
 

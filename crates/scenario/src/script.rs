@@ -63,7 +63,7 @@ pub(crate) enum Query {
     Place(TaskId),
     Explain(TaskId),
     Task(TaskId),
-    Letters,
+    DeadLetters,
     Pending,
     Stats(String),
     Wakeup,

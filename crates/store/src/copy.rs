@@ -151,7 +151,9 @@ fn payloads_of(scheduler: &Scheduler) -> Vec<Item> {
             items.push(Item::Tries(tries_blob(task.id)));
         }
     }
-    items.extend(scheduler.dead_letters().filter_map(|letter| letter.spec.payload).map(Item::Payload));
+    items.extend(
+        scheduler.dead_letters().filter_map(|dead_letter| dead_letter.spec.payload).map(Item::Payload),
+    );
     items
 }
 

@@ -151,14 +151,14 @@ pub enum Command {
     /// Run a dead letter again, as a new task.
     Redrive {
         /// The task that died.
-        letter: TaskId,
+        dead_letter: TaskId,
         /// The new task's id.
         task: TaskId,
     },
     /// Throw a dead letter away.
     Discard {
         /// The task that died.
-        letter: TaskId,
+        dead_letter: TaskId,
     },
     /// Something about sessions and their messages.
     Session(Box<SessionCommand>),

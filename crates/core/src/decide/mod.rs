@@ -60,8 +60,8 @@ impl Step<'_> {
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.resume(lane)),
             Command::Drain { lane } => Ok(self.drain(lane)),
-            Command::Redrive { letter, task } => self.redrive(letter, task),
-            Command::Discard { letter } => self.discard(letter),
+            Command::Redrive { dead_letter, task } => self.redrive(dead_letter, task),
+            Command::Discard { dead_letter } => self.discard(dead_letter),
             Command::Session(command) => self.decide_session(*command),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::command::{Outcome, Reply};
-use crate::api::event::{CancelReason, End, Event, LetterGone, StopReason};
+use crate::api::event::{CancelReason, DeadLetterRemoval, End, Event, StopReason};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::rejection::Rejection;
@@ -139,12 +139,12 @@ impl Step<'_> {
         self.emit(Event::DeadLettered { task, error, attempts });
     }
 
-    /// Drops the oldest letters of a class until it has at most `most`.
+    /// Drops the oldest dead letters of a class until it has at most `most`.
     pub(crate) fn drop_dead_letters(&mut self, class: ClassIdx, most: u32) {
         while self.state.lane_config.class(class).dead_letters > most
-            && let Some(letter) = self.state.dead_letters.oldest(class)
+            && let Some(dead_letter) = self.state.dead_letters.oldest(class)
         {
-            self.emit(Event::LetterGone { letter, why: LetterGone::Overflow });
+            self.emit(Event::DeadLetterRemoved { dead_letter, why: DeadLetterRemoval::Overflow });
         }
     }
 

@@ -110,7 +110,7 @@ impl Checker {
                 self.seen(*task);
                 self.letters.push(*task);
             }
-            Event::LetterGone { letter, .. } => {
+            Event::DeadLetterRemoved { dead_letter: letter, .. } => {
                 assert!(self.letters.contains(letter), "{letter} was no letter");
                 self.letters.retain(|other| other != letter);
             }
@@ -333,7 +333,7 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::Redelivered { .. } => "redelivered",
         Event::Ended { .. } => "ended",
         Event::DeadLettered { .. } => "dead-lettered",
-        Event::LetterGone { .. } => "letter gone",
+        Event::DeadLetterRemoved { .. } => "letter gone",
         Event::Paused { .. } => "paused",
         Event::Resumed { .. } => "resumed",
         Event::Draining { .. } => "draining",

@@ -320,8 +320,8 @@ impl Asker<'_> {
             Ask::Gate(number, 1 | 2) => Command::Pause { lane: lane(*number) },
             Ask::Gate(number, _) => Command::Resume { lane: lane(*number) },
             Ask::Release(number) => Command::ForceRelease { lane: lane(*number) },
-            Ask::Redrive(nth) => Command::Redrive { letter: self.nth_letter(*nth), task: self.1 },
-            Ask::Discard(nth) => Command::Discard { letter: self.nth_letter(*nth) },
+            Ask::Redrive(nth) => Command::Redrive { dead_letter: self.nth_letter(*nth), task: self.1 },
+            Ask::Discard(nth) => Command::Discard { dead_letter: self.nth_letter(*nth) },
             Ask::Tick => Command::Tick,
         }
     }

@@ -51,10 +51,10 @@ impl Engine {
                     false => Err(Rejection::StaleLease { task: *task, fence: *fence }.into()),
                 }
             }
-            (Command::Redrive { letter, .. }, _) => {
-                let mut dead_payloads = self.scheduler.dead_letters();
+            (Command::Redrive { dead_letter, .. }, _) => {
+                let mut dead_letters = self.scheduler.dead_letters();
                 let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
-                match dead_payloads.find(|dead| dead.task == *letter) {
+                match dead_letters.find(|dead| dead.task == *dead_letter) {
                     Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }

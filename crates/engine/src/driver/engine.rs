@@ -85,7 +85,7 @@ pub(crate) struct Storage {
     pub(crate) head: Head,
     pub(crate) snapshotter: Snapshotter,
     /// The payloads of dead letters.
-    pub(crate) dead_payloads: HashMap<TaskId, BlobId>,
+    pub(crate) dead_letter_payloads: HashMap<TaskId, BlobId>,
     /// The attempts of live tasks after which another followed.
     pub(crate) tries: HashMap<TaskId, Vec<Try>>,
     /// Decided as soon as the store can be reached.
@@ -109,7 +109,7 @@ impl Storage {
             journal,
             head: Head::EMPTY,
             snapshotter,
-            dead_payloads: HashMap::new(),
+            dead_letter_payloads: HashMap::new(),
             tries: HashMap::new(),
             deferred: Vec::new(),
             outage: None,

@@ -250,7 +250,7 @@ fn is_bookkeeping(event: &Event) -> bool {
         | Event::Reserved { .. }
         | Event::Renewed { .. }
         | Event::Stopping { .. }
-        | Event::LetterGone { .. }
+        | Event::DeadLetterRemoved { .. }
         | Event::AlertOver { .. }
         | Event::MessagesConfigured { .. }
         | Event::Unbound { .. }
@@ -279,7 +279,7 @@ pub(super) fn task_of(event: &Event) -> Option<TaskId> {
         | Event::Redelivered { task, .. }
         | Event::Ended { task, .. }
         | Event::DeadLettered { task, .. } => Some(*task),
-        Event::LetterGone { letter, .. } => Some(*letter),
+        Event::DeadLetterRemoved { dead_letter, .. } => Some(*dead_letter),
         Event::Session(_)
         | Event::Configured { .. }
         | Event::Paused { .. }

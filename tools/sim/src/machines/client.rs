@@ -221,12 +221,12 @@ async fn limit(sim: &Sim, handle: &Handle, much: u64, slots: u32) -> Result<bool
     }
 }
 
-/// Whether there was a letter to run again. The task that it became is held to account like any other.
+/// Whether there was a dead letter to run again. The task that it became is held to account like any other.
 async fn redrive(sim: &Sim, handle: &Handle) -> Result<bool, Error> {
-    let Some(letter) = handle.dead_letters().await?.first().map(|letter| letter.task) else {
+    let Some(dead_letter) = handle.dead_letters().await?.first().map(|dead_letter| dead_letter.task) else {
         return Ok(false);
     };
-    let accepted = handle.redrive(letter).await?;
+    let accepted = handle.redrive(dead_letter).await?;
     sim.world().answered_accepted(accepted.id());
     Ok(true)
 }
