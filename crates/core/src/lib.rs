@@ -67,11 +67,11 @@ pub use sessions::queue_mode::{
     BeyondPolicy, DropRule, EffectiveQueue, MessagePolicy, MessageQueue, MessageSettings, Mode, Origin,
     QueueOverrides, Sourced,
 };
-pub use sessions::receipts::{RECEIPTS_MAX, SET_ASIDE_MAX};
+pub use sessions::receipts::{PARKED_MAX, RECEIPTS_MAX};
 pub use sessions::session::DEDUPE_WINDOW;
 pub use sessions::turn_text::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use sessions::turns::BACK_OFFS;
-pub use sessions::view::{SessionView, SetAside, TurnContent, TurnView};
+pub use sessions::view::{ParkedMessage, SessionView, TurnContent, TurnView};
 pub use state::dead_letters::DeadLetter;
 pub use state::lane::Gate;
 pub use state::snapshot::Snapshot;

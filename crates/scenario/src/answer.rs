@@ -32,16 +32,16 @@ pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) ->
         Query::Session(key) => vec![describer.session(key, lanes.session(key))],
         Query::Message(message) => vec![describer.message_status(*message, lanes.message(*message))],
         Query::Content(turn) => describer.content(lanes, *turn),
-        Query::Aside => {
-            let aside = lanes.messages_set_aside();
-            let aside = aside.map(|(session, message)| {
+        Query::Parked => {
+            let parked = lanes.parked_messages();
+            let parked = parked.map(|(session, message)| {
                 format!(
                     "set aside in {session}: {} {:?}",
                     describer.name(TaskId(message.id.0)),
                     &*message.text
                 )
             });
-            or_else(aside.collect(), "nothing set aside")
+            or_else(parked.collect(), "nothing set aside")
         }
         Query::Offered(turn) => {
             let fence = lanes.task(*turn).and_then(|view| view.running).map(|running| running.fence);

@@ -93,7 +93,7 @@ impl Describer {
             MessageEnd::Steered { .. } => ("steered", Tone::Success),
             MessageEnd::Dropped { .. } => ("dropped", Tone::Trouble),
             MessageEnd::Cancelled { .. } => ("cancelled", Tone::Trouble),
-            MessageEnd::SetAside { .. } => ("set aside", Tone::Trouble),
+            MessageEnd::Parked { .. } => ("set aside", Tone::Trouble),
         };
         let name = self.message(message);
         describe(
@@ -110,7 +110,7 @@ impl Describer {
             }
             MessageEnd::Dropped { rule } => format!("{name}: {}", rule.as_str()),
             MessageEnd::Cancelled { reason } => format!("{name}: {}", cancel_reason(*reason)),
-            MessageEnd::SetAside { error, tries } => {
+            MessageEnd::Parked { error, tries } => {
                 format!("{name} after {}: {error}", count(u64::from(*tries), "failed turn"))
             }
         }
@@ -174,9 +174,9 @@ impl Describer {
         if view.dropped > 0 {
             text.push_str(&format!(", {} dropped", view.dropped));
         }
-        if !view.aside.is_empty() {
-            let aside: Vec<String> = view.aside.iter().map(|aside| self.message(aside.message.id)).collect();
-            text.push_str(&format!(", set aside [{}]", aside.join(", ")));
+        if !view.parked.is_empty() {
+            let parked: Vec<String> = view.parked.iter().map(|one| self.message(one.message.id)).collect();
+            text.push_str(&format!(", set aside [{}]", parked.join(", ")));
         }
         format!("{text}; {}", effective(&view.queue))
     }

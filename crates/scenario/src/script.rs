@@ -70,7 +70,7 @@ pub(crate) enum Query {
     Session(String),
     Message(MessageId),
     Content(TaskId),
-    Aside,
+    Parked,
     Offered(TaskId),
 }
 

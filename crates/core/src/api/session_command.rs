@@ -49,10 +49,9 @@ pub enum SessionCommand {
         /// Which one.
         message: MessageId,
     },
-    /// Send a message that was set aside once more, as a new one. Answers
-    /// [`Reply::Message`](crate::Reply::Message).
+    /// Send a parked message once more, as a new one. Answers [`Reply::Message`](crate::Reply::Message).
     Resend {
-        /// The one that was set aside.
+        /// Which one.
         message: MessageId,
         /// The new one's id, never used before.
         again: MessageId,

@@ -220,9 +220,9 @@ impl Scheduler {
             };
             self.remember_seen(idx, seen);
         }
-        if matches!(end, MessageEnd::SetAside { .. }) {
+        if matches!(end, MessageEnd::Parked { .. }) {
             let lane = self.state.sessions[idx].lane.clone();
-            self.state.sessions.receipts.set_aside(&lane, message);
+            self.state.sessions.receipts.park(&lane, message);
         }
     }
 

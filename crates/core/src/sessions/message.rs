@@ -322,7 +322,8 @@ pub enum MessageEnd {
         reason: CancelReason,
     },
     /// It was parked, because its turns failed too often and held up other messages.
-    SetAside {
+    #[serde(alias = "SetAside")]
+    Parked {
         /// What went wrong last.
         error: Arc<str>,
         /// How many turns failed.
@@ -422,7 +423,7 @@ pub enum BadMessage {
     /// The message to move before does not wait in the same session.
     Before,
     /// The message to send again has not ended: it waits, or is in a turn.
-    NotAside,
+    NotParked,
 }
 
 impl fmt::Display for BadMessage {
@@ -439,7 +440,7 @@ impl fmt::Display for BadMessage {
             BadMessage::Queue(beyond) => beyond.fmt(f),
             BadMessage::NoConversation => write!(f, "the task names no conversation"),
             BadMessage::Before => write!(f, "the message to move before waits in no such session"),
-            BadMessage::NotAside => write!(f, "the message was not set aside: it waits or is in a turn"),
+            BadMessage::NotParked => write!(f, "the message is not parked: it waits or is in a turn"),
         }
     }
 }

@@ -202,7 +202,7 @@ impl Step<'_> {
                 let error = in_words(end);
                 for (message, tries) in own {
                     let tries = tries.saturating_add(1);
-                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
+                    let end = MessageEnd::Parked { error: Arc::clone(&error), tries };
                     self.end_message(session, message, end);
                 }
             }

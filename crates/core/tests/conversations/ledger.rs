@@ -335,7 +335,7 @@ impl Ledger {
             MessageEnd::Steered { .. } => "steered".to_owned(),
             MessageEnd::Dropped { rule } => format!("dropped {}", rule.as_str()),
             MessageEnd::Cancelled { .. } => "cancelled".to_owned(),
-            MessageEnd::SetAside { .. } => "set aside".to_owned(),
+            MessageEnd::Parked { .. } => "set aside".to_owned(),
         };
         self.count(&word);
         if !self.messages.contains_key(&id) && matches!(end, MessageEnd::Dropped { .. }) {
@@ -348,7 +348,7 @@ impl Ledger {
         known.end = Some((end.clone(), now));
         let address = Arc::clone(&known.message.address);
         match end {
-            MessageEnd::SetAside { .. } => self.aside.push(id),
+            MessageEnd::Parked { .. } => self.aside.push(id),
             MessageEnd::Dropped { rule: laneway_core::Dropped::Summarize } => {
                 let session = self.session(session);
                 match session.untold.iter_mut().find(|untold| untold.address == address) {

@@ -143,7 +143,7 @@ impl Ledger {
             MessageEnd::Delivered { turn } => known.place == Where::Turn(*turn),
             MessageEnd::Steered { turn } => known.place == Where::Steered(*turn),
             MessageEnd::Dropped { .. } => known.place == Where::Waiting && known.tries == 0,
-            MessageEnd::SetAside { tries, .. } => match known.place {
+            MessageEnd::Parked { tries, .. } => match known.place {
                 Where::Turn(_) | Where::Steered(_) => {
                     let is_last = usize::from(*tries) > BACK_OFFS.len() || !self.settings.redeliver;
                     *tries == known.tries + 1 && is_last
@@ -193,7 +193,7 @@ impl Ledger {
         if !view.waiting.is_empty() && !view.typing {
             return Err(format!("{session} has work and shows no typing"));
         }
-        let aside: Vec<MessageId> = view.aside.iter().map(|aside| aside.message.id).collect();
+        let aside: Vec<MessageId> = view.parked.iter().map(|aside| aside.message.id).collect();
         let here = |id: &&MessageId| self.messages.get(id).is_some_and(|known| known.session == session);
         if !self.aside.iter().filter(here).eq(&aside) {
             return Err(format!("{session} has {aside:?} aside, the events say {:?}", self.aside));

@@ -34,8 +34,8 @@ impl Engine {
                     self.admit_kind(&incoming.agent.kind, home.as_ref())
                 }
                 SessionCommand::Resend { message, .. } => {
-                    let mut aside = self.scheduler.messages_set_aside();
-                    let Some((_, kept)) = aside.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
+                    let mut parked = self.scheduler.parked_messages();
+                    let Some((_, kept)) = parked.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
                     let agent = &kept.address.agent;
                     let home = LaneName::new(format!("agent:{}", agent.name)).ok();
                     self.admit_kind(&agent.kind, home.as_ref())

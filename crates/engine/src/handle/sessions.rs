@@ -53,7 +53,7 @@ impl Handle {
         self.read(move |lanes| lanes.message(message)).await
     }
 
-    /// The session in which a message is that has not ended, or was set aside.
+    /// The session in which a message is that has not ended, or is parked.
     pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
         self.read(move |lanes| lanes.session_of(message)).await
     }
@@ -131,7 +131,7 @@ impl Handle {
         self.ask_session(SessionCommand::Amend { session: session.into(), queue }).await.map(drop)
     }
 
-    /// Sends a message that was set aside once more, as a new one.
+    /// Sends a parked message once more, as a new one.
     pub async fn resend(&self, message: MessageId) -> Result<MessageReply, Error> {
         let again = MessageId(self.new_id().0);
         match self.ask_session(SessionCommand::Resend { message, again }).await? {
@@ -140,7 +140,7 @@ impl Handle {
         }
     }
 
-    /// Takes a waiting message back, or throws away one that was set aside.
+    /// Takes a waiting message back, or throws away a parked one.
     pub async fn withdraw(&self, message: MessageId) -> Result<(), Error> {
         self.ask_session(SessionCommand::Withdraw { message }).await.map(drop)
     }

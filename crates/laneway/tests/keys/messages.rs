@@ -100,5 +100,5 @@ fn messages_of_a_lost_turn_are_sent_again_unless_the_file_says_otherwise() {
     assert!(!matches!(again, MessageStatus::Ended { .. }), "{again:?}");
     let other = tempfile::tempdir().unwrap();
     let aside = lost(other.path(), "messages {\nredeliver = false\n}");
-    assert!(matches!(aside, MessageStatus::Ended { end: MessageEnd::SetAside { .. }, .. }), "{aside:?}");
+    assert!(matches!(aside, MessageStatus::Ended { end: MessageEnd::Parked { .. }, .. }), "{aside:?}");
 }

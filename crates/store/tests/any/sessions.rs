@@ -90,7 +90,7 @@ impl Dice {
             1 => MessageEnd::Steered { turn: self.task() },
             2 => MessageEnd::Dropped { rule: self.pick(&[Old, New, Summarize, Latest, Heartbeat, Late]) },
             3 => MessageEnd::Cancelled { reason: self.reason() },
-            _ => MessageEnd::SetAside { error: self.text(), tries: self.byte() },
+            _ => MessageEnd::Parked { error: self.text(), tries: self.byte() },
         }
     }
 
