@@ -88,24 +88,24 @@ fn a_lost_end_is_restored_for_waiting_and_lost_tasks_and_never_for_running_ones(
     let mut lanes = lanes("a");
     granted(&mut lanes, 0, submit(1, None));
     granted(&mut lanes, 0, submit(2, None));
-    let mut recount = |task: u128, spec: Option<Box<TaskSpec>>, end: End| {
+    let mut restore = |task: u128, spec: Option<Box<TaskSpec>>, end: End| {
         let mut events = Vec::new();
-        let command = Command::Recount { task: TaskId(task), spec, end };
+        let command = Command::RestoreOutcome { task: TaskId(task), spec, end };
         let reply = lanes.step(Timestamp(5), command, &mut events);
         (reply, events, lanes.violation())
     };
-    let (reply, events, _) = recount(1, None, End::Completed);
+    let (reply, events, _) = restore(1, None, End::Completed);
     assert_eq!((reply, events), (Err(Rejection::IdTaken { task: TaskId(1) }), vec![]), "it runs");
     let ended = |task: u128, end: End| Event::Ended { task: TaskId(task), end };
-    let (reply, events, wrong) = recount(2, None, End::Completed);
+    let (reply, events, wrong) = restore(2, None, End::Completed);
     assert_eq!((reply, events, wrong), (Ok(Reply::Done), vec![ended(2, End::Completed)], None), "it waited");
-    let (reply, events, _) = recount(3, None, End::Lost);
+    let (reply, events, _) = restore(3, None, End::Lost);
     assert_eq!(
         (reply, events),
         (Err(Rejection::NotLive { task: TaskId(3) }), vec![]),
         "its spec is not known"
     );
-    let (reply, events, wrong) = recount(3, Some(spec(Some("b"))), End::Lost);
+    let (reply, events, wrong) = restore(3, Some(spec(Some("b"))), End::Lost);
     assert!(
         matches!(&events[..], [Event::Submitted { .. }, end] if *end == ended(3, End::Lost)),
         "{events:?}"

@@ -115,7 +115,7 @@ pub enum Command {
         to: Fence,
     },
     /// Restore the end of a task, where the log has lost the end or the whole task. Refused while the task runs.
-    Recount {
+    RestoreOutcome {
         /// Which task.
         task: TaskId,
         /// What it was, for a log that has lost the whole task.

@@ -54,7 +54,7 @@ impl Step<'_> {
                 }
                 Ok(Reply::Done)
             }
-            Command::Recount { task, spec, end } => self.recount(task, spec, end),
+            Command::RestoreOutcome { task, spec, end } => self.restore_outcome(task, spec, end),
             Command::Unbind { home } => Ok(self.unbind(home)),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),

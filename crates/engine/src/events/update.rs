@@ -109,7 +109,7 @@ pub enum Update {
     },
     /// The log of the store went back behind what was read from it: the store lost its last writes at a failover, or was
     /// restored from a backup. Every subscription to [`Feed::Decisions`] gets it.
-    SetBack {
+    LogLost {
         /// How far it had been read.
         known: Version,
         /// How far it goes now.
@@ -117,10 +117,10 @@ pub enum Update {
         /// Accepted tasks that are gone. Another replica may restore those that it accepted.
         lost: Vec<TaskId>,
         /// Tasks that are gone too and that this replica accepted: it submits them again, under their ids.
-        put_back: Vec<TaskId>,
+        restored: Vec<TaskId>,
         /// Tasks whose ends are gone, or that ran when the writes were lost and may not run again: this replica
         /// records their ends again, as `Lost` for those that ran.
-        recounted: Vec<TaskId>,
+        ends_restored: Vec<TaskId>,
     },
     /// The store cannot be used: nothing is granted until [`StoreBack`](Update::StoreBack). Subscriptions without a filter
     /// get it.
@@ -163,7 +163,7 @@ impl Audience {
     pub(super) fn of(update: &Update) -> Audience {
         match update {
             Update::Event { event, .. } if is_bookkeeping(event) => Audience::Only(Feed::Decisions),
-            Update::SetBack { .. } | Update::StoreAway { .. } | Update::StoreBack => {
+            Update::LogLost { .. } | Update::StoreAway { .. } | Update::StoreBack => {
                 Audience::Only(Feed::Decisions)
             }
             Update::Queued { .. }
@@ -195,7 +195,7 @@ impl HubEvent {
             Update::Note { task, .. } => *task,
             Update::Lane { .. }
             | Update::Group { .. }
-            | Update::SetBack { .. }
+            | Update::LogLost { .. }
             | Update::StoreAway { .. }
             | Update::StoreBack
             | Update::Gap { .. } => None,

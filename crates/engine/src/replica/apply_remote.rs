@@ -277,9 +277,9 @@ impl Engine {
             tasks.sort_unstable();
             tasks
         };
-        let (lost_work, recounted) = (sorted(&asked), sorted(&ended));
+        let (restored, ends_restored) = (sorted(&asked), sorted(&ended));
         let (known, found) = (known.version, self.storage.head.version);
-        let update = Update::SetBack { known, found, lost, put_back: lost_work, recounted };
+        let update = Update::LogLost { known, found, lost, restored, ends_restored };
         self.resources.hub.publish_store(update);
         drop(before);
         self.tell_missed_ends(&asked.union(&ended).copied().collect()).await

@@ -294,8 +294,8 @@ impl Checker {
     fn end(&mut self, id: TaskId, end: &End) {
         let fence = self.live.get(&id).and_then(|seen| seen.run.as_ref()).map(|run| run.fence);
         self.ended_under.extend(fence.map(|fence| (id, fence)));
-        let is_recounted = self.forgotten.get(&id) == Some(end);
-        if *end == End::Completed && fence.is_none() && !is_recounted {
+        let is_restored = self.forgotten.get(&id) == Some(end);
+        if *end == End::Completed && fence.is_none() && !is_restored {
             self.wrong(format!("{id} was completed and did not run"));
         }
         self.over(id, None, *end == End::Lost);

@@ -251,7 +251,7 @@ impl World {
         let messages = messages.copied().collect();
         let head = checker.head.version;
         self.note(|| format!("the log is back at {head}; lost {gone:?}"));
-        self.ledger.set_back(gone, messages);
+        self.ledger.lose_log(gone, messages);
         checker.forgotten.append(&mut self.checker.forgotten);
         checker.forgotten.append(&mut self.checker.ended);
         self.checker = checker;
