@@ -90,7 +90,7 @@ fn messages_and_turns_that_are_not_there() {
     let stale = SessionCommand::TakeSteering { turn, fence: Fence(99), only: None };
     assert_eq!(refused(ask(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
     let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
-    assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoConversation));
+    assert_eq!(refused(ask(plain)), Rejection::BadMessage(BadMessage::NoSession));
     let idle = refused(ask(SessionCommand::Interrupt { session: "zoe".into() }));
     assert_eq!(idle.code(), "NOT_FOUND");
 }

@@ -169,7 +169,7 @@ pub enum Command {
 /// The tool calls of one model turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolBatch {
-    /// The conversation; call number n runs in its lane `session:<key>/<lane of the tool>`.
+    /// The session; call number n runs in its lane `session:<key>/<lane of the tool>`.
     pub session: Arc<str>,
     /// The calls, in the order in which the model made them.
     pub calls: Vec<ToolCall>,

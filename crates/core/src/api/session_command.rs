@@ -20,14 +20,14 @@ pub enum SessionCommand {
     ConfigureMessages(Box<MessageSettings>),
     /// Replace the settings by which messages of one session are queued.
     Configure {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
         /// The new settings.
         queue: QueueOverrides,
     },
     /// Change some settings by which messages of one session are queued. The others stay.
     Amend {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
         /// What changes.
         queue: QueueOverrides,
@@ -58,17 +58,17 @@ pub enum SessionCommand {
     },
     /// Cancel the messages of a session that wait, alone or in turns that have not started.
     Clear {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// Cancel the turn that is under way; what waits goes on.
     Interrupt {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// Cancel the turn and everything that waits.
     Stop {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// A running turn says whether it takes steering from now on.

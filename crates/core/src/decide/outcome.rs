@@ -131,7 +131,7 @@ impl Step<'_> {
         let (task, attempts) = (self.state.tasks[idx].id, self.state.tasks[idx].attempts);
         let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).first_lane()].class;
         let most = self.state.lane_config.class(class).settings.dead_letters_max;
-        // What failed of a conversation is its messages: they are tried again, or parked.
+        // What failed of a session is its messages: they are tried again, or parked.
         if most == 0 || self.is_message_turn(idx) {
             return;
         }

@@ -132,7 +132,7 @@ pub enum Otherwise {
 pub struct Incoming {
     /// An id that was never used before.
     pub id: MessageId,
-    /// The conversation's key; its lane is `session:<key>`.
+    /// The session's key; its lane is `session:<key>`.
     pub session: Arc<str>,
     /// Who should answer.
     pub agent: Agent,
@@ -418,8 +418,8 @@ pub enum BadMessage {
     Agent(NameError),
     /// A value beyond what is allowed.
     Queue(crate::sessions::queue_mode::BeyondPolicy),
-    /// The task names no conversation, so that no message can be meant for it.
-    NoConversation,
+    /// The task names no session, so that no message can be meant for it.
+    NoSession,
     /// The message to move before does not wait in the same session.
     Before,
     /// The message to send again has not ended: it waits, or is in a turn.
@@ -438,7 +438,7 @@ impl fmt::Display for BadMessage {
             BadMessage::Session(error) => write!(f, "the session's key makes no lane: {error}"),
             BadMessage::Agent(error) => write!(f, "the agent's name makes no lane: {error}"),
             BadMessage::Queue(beyond) => beyond.fmt(f),
-            BadMessage::NoConversation => write!(f, "the task names no conversation"),
+            BadMessage::NoSession => write!(f, "the task names no session"),
             BadMessage::Before => write!(f, "the message to move before waits in no such session"),
             BadMessage::NotParked => write!(f, "the message is not parked: it waits or is in a turn"),
         }

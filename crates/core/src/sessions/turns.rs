@@ -216,7 +216,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(task)?;
+        let lane = self.session_lane_of(task)?;
         let session = self.state.sessions.find(&self.state.lanes[lane].name)?;
         Some((session, self.state.tasks[task].attempt().map(|attempt| attempt.fence)))
     }
@@ -233,7 +233,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = lanes.iter().find(|lane| lane.is_conversation())?;
+        let lane = lanes.iter().find(|lane| lane.is_session())?;
         let idx = self.state.sessions.find(lane)?;
         let session = &self.state.sessions[idx];
         (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(idx)

@@ -19,7 +19,7 @@ use crate::sessions::turn_text::{Overflow, Part, turn_text};
 /// A session, to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionView {
-    /// The conversation's key.
+    /// The session's key.
     pub key: String,
     /// Its lane.
     pub lane: LaneName,
@@ -72,7 +72,7 @@ pub struct TurnView {
 /// What a turn is about: what its agent is prompted with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnContent {
-    /// The conversation's key.
+    /// The session's key.
     pub session: String,
     /// Everything that is said, as one text.
     pub text: String,
@@ -84,7 +84,7 @@ pub struct TurnContent {
     pub dropped: u64,
     /// Something of this was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
-    /// The conversation starts afresh.
+    /// The session starts afresh.
     pub fresh: bool,
 }
 
@@ -171,7 +171,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(self.state.tasks.find(task)?)?;
+        let lane = self.session_lane_of(self.state.tasks.find(task)?)?;
         let session = &self.state.sessions[self.state.sessions.find(&self.state.lanes[lane].name)?];
         let turn = session.turn(task).filter(|turn| !turn.is_direct)?;
         content(session, turn, self.cap_of(turn, session))

@@ -163,7 +163,7 @@ impl Naive {
         for ancestor in self.ancestors(Naive::waiting_parent(spec.parent)) {
             let holder = &self.tasks[ancestor];
             let conversation =
-                holder.lanes.iter().find(|lane| lane.is_conversation() && spec.lanes.contains(lane));
+                holder.lanes.iter().find(|lane| lane.is_session() && spec.lanes.contains(lane));
             if let Some(lane) = conversation {
                 return Err(Rejection::WouldDeadlock { lane: lane.clone(), holder: holder.id });
             }

@@ -121,7 +121,7 @@ impl Handle {
         self.0.durability
     }
 
-    /// The tool lanes of a conversation.
+    /// The tool lanes of a session.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
     }

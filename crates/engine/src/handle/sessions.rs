@@ -214,7 +214,7 @@ impl Handle {
     }
 
     /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
-    /// from now on, and hands over what was accepted for it. Only a task of a conversation can take any.
+    /// from now on, and hands over what was accepted for it. Only a task of a session can take any.
     ///
     /// The answer may be lost on its way. So a worker names what it has `taken`, also
     /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not

@@ -159,7 +159,7 @@ impl Context {
         }
     }
 
-    /// The tool lanes of a conversation; their calls are children of this task.
+    /// The tool lanes of a session; their calls are children of this task.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         self.handle.tools(session).parent(self.clone())
     }

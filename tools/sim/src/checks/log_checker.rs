@@ -260,11 +260,11 @@ impl Checker {
         if most.is_some_and(|most| running > most) {
             self.wrong(format!("{running} run in {lane}, which has {most:?} slots"));
         }
-        let is_conversation = lane.as_str().starts_with("session:");
-        if is_conversation && running > 1 {
+        let is_session = lane.as_str().starts_with("session:");
+        if is_session && running > 1 {
             self.wrong(format!("{running} turns of {lane} run at once"));
         }
-        if is_first && is_conversation {
+        if is_first && is_session {
             let before = self.last_started.insert(lane.clone(), arrival).unwrap_or(0);
             if before > arrival {
                 self.wrong(format!("{id} of {lane} started after one that came later"));
