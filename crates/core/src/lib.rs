@@ -43,7 +43,7 @@ pub use api::name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
 pub use api::rejection::{BadTask, LaneFull, Rejection};
 pub use api::retry::{Retry, RetryStrategy};
 pub use api::session_command::{
-    MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
+    MessageReply, SendOutcome, SessionCommand, SessionDelta, SessionEvent, TurnMessage, Way,
 };
 pub use api::settings_schema::{SETTING_KEYS, SettingError, duration};
 pub use api::task_spec::{

@@ -4,7 +4,7 @@
 use laneway_core::{
     AGENT_LANES_MAX, Agent, BadMessage, BeyondPolicy, Command, Event, Fence, Incoming, LABEL_BYTES_MAX,
     LaneName, MessageId, MessagePolicy, Millis, Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection,
-    Scheduler, SessionChange, SessionCommand, TEXT_BYTES_MAX, TEXTS_BYTES_MAX, TaskId, TaskSpec, Timestamp,
+    Scheduler, SessionCommand, SessionDelta, TEXT_BYTES_MAX, TEXTS_BYTES_MAX, TaskId, TaskSpec, Timestamp,
 };
 
 fn message(id: u128) -> Incoming {
@@ -136,7 +136,7 @@ fn texts_that_wait_fill_what_there_is_room_for_and_no_more() {
     let more = (TEXTS_BYTES_MAX - so_far) / TEXT_BYTES_MAX as u64;
     for number in 0..more {
         let [Event::Session(event)] = &mut accepted[..] else { unreachable!("one message was accepted") };
-        let SessionChange::Accepted { message, .. } = &mut event.change else { unreachable!("accepted") };
+        let SessionDelta::Accepted { message, .. } = &mut event.change else { unreachable!("accepted") };
         (message.id, message.text) = (MessageId(100 + u128::from(number)), long.clone());
         message.number += 1;
         lanes.apply(Timestamp(1000), &accepted[0]);

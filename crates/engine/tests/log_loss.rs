@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{block, lane, replica_options as options, until};
 use laneway_core::{BlobId, End, Event, MessageEnd, NoteChange, Retry, TaskId};
-use laneway_engine::{Context, Failure, Filter, Handle, Message, Task, Update};
+use laneway_engine::{Context, Failure, Filter, Handle, NewMessage, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
@@ -59,7 +59,7 @@ async fn what_a_log_lost_is_restored_by_whoever_accepted_it() {
     let held = a.slot(["work"]).await.unwrap();
     let mine = a.submit(Task::new("work").kind("work").payload(1)).await.unwrap();
     let theirs = b.submit(Task::new("work").kind("work").payload(2)).await.unwrap();
-    let message = Message::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
+    let message = NewMessage::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
     let message = a.send_message(message).await.unwrap().message;
     let waits = tokio::spawn({
         let a = a.clone();

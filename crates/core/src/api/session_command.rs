@@ -112,12 +112,12 @@ pub struct SessionEvent {
     /// The session's lane.
     pub session: LaneName,
     /// What.
-    pub change: SessionChange,
+    pub change: SessionDelta,
 }
 
 /// What can happen in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SessionChange {
+pub enum SessionDelta {
     /// A message was accepted: from now on the sender sees typing.
     Accepted {
         /// The message.

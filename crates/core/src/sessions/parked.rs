@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api::command::Reply;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{SendOutcome, SessionChange};
+use crate::api::session_command::{SendOutcome, SessionDelta};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{Agent, BadMessage, Incoming, Message, MessageId};
 use crate::step::Step;
@@ -32,7 +32,7 @@ impl Step<'_> {
             _ => None,
         };
         if says_so.is_some() {
-            self.in_session(&lane, SessionChange::TakenUp { message, again: says_so });
+            self.in_session(&lane, SessionDelta::TakenUp { message, again: says_so });
         }
         Ok(reply)
     }
@@ -42,7 +42,7 @@ impl Step<'_> {
         let Some((lane, _)) = self.parked_message(message) else {
             return Err(Rejection::NoSuchMessage { message });
         };
-        self.in_session(&lane, SessionChange::TakenUp { message, again: None });
+        self.in_session(&lane, SessionDelta::TakenUp { message, again: None });
         Ok(Reply::Cancelled(1))
     }
 }

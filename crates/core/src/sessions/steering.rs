@@ -5,7 +5,7 @@ use crate::api::event::{CancelReason, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{SendOutcome, SessionChange, SessionEvent, TurnMessage, Way};
+use crate::api::session_command::{SendOutcome, SessionDelta, SessionEvent, TurnMessage, Way};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{BadMessage, Incoming, MessageId};
 use crate::sessions::queue_mode::Mode;
@@ -73,10 +73,10 @@ impl Step<'_> {
         let pending: Vec<MessageId> = known
             .filter(|_| !open)
             .map_or(vec![], |turn| turn.extras.pending.iter().map(|steered| steered.message.id).collect());
-        let set = SessionChange::SteeringSet { turn, fence, open };
+        let set = SessionDelta::SteeringSet { turn, fence, open };
         self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })));
         if !pending.is_empty() {
-            let change = SessionChange::Returned { turn, messages: pending };
+            let change = SessionDelta::Returned { turn, messages: pending };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })));
         }
         Ok(Reply::Done)
@@ -130,7 +130,7 @@ impl Step<'_> {
         taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
         if !taken.is_empty() {
             let messages = taken.iter().map(|message| message.id).collect();
-            let change = SessionChange::Taken { turn, fence, messages };
+            let change = SessionDelta::Taken { turn, fence, messages };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })));
         }
         Ok(taken)

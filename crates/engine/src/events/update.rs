@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, Name, SessionChange, TaskId, Timestamp, Way,
+    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, Name, SessionDelta, TaskId, Timestamp, Way,
 };
 use laneway_store::Version;
 
@@ -239,10 +239,10 @@ fn is_bookkeeping(event: &Event) -> bool {
     match event {
         Event::Session(event) => !matches!(
             event.change,
-            SessionChange::Accepted { .. }
-                | SessionChange::TurnBegan { .. }
-                | SessionChange::Taken { .. }
-                | SessionChange::Ended { .. }
+            SessionDelta::Accepted { .. }
+                | SessionDelta::TurnBegan { .. }
+                | SessionDelta::Taken { .. }
+                | SessionDelta::Ended { .. }
         ),
         Event::Joined { .. }
         | Event::Left { .. }
@@ -301,14 +301,14 @@ pub(super) fn task_of(event: &Event) -> Option<TaskId> {
 pub(super) fn turn_of(event: &Event) -> Option<TaskId> {
     let Event::Session(event) = event else { return None };
     match &event.change {
-        SessionChange::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
-        | SessionChange::TurnBegan { turn, .. }
-        | SessionChange::SteeringSet { turn, .. }
-        | SessionChange::Taken { turn, .. }
-        | SessionChange::Returned { turn, .. }
-        | SessionChange::Retrying { turn, .. }
-        | SessionChange::TurnOver { turn }
-        | SessionChange::Ended {
+        SessionDelta::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
+        | SessionDelta::TurnBegan { turn, .. }
+        | SessionDelta::SteeringSet { turn, .. }
+        | SessionDelta::Taken { turn, .. }
+        | SessionDelta::Returned { turn, .. }
+        | SessionDelta::Retrying { turn, .. }
+        | SessionDelta::TurnOver { turn }
+        | SessionDelta::Ended {
             end: MessageEnd::Delivered { turn } | MessageEnd::Steered { turn }, ..
         } => Some(*turn),
         _ => None,

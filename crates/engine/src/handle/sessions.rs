@@ -11,7 +11,7 @@ use laneway_core::{
 use crate::error::Error;
 use crate::events::subscription::{Filter, Subscription};
 use crate::handle::Handle;
-use crate::handle::message::Message;
+use crate::handle::message::NewMessage;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
 
 /// The answer to a worker's sign of life.
@@ -31,7 +31,7 @@ impl Handle {
     /// answer, with the message's id for [`message`](Handle::message) and
     /// [`message_ended`](Handle::message_ended). It is kept, as far as the store keeps anything, when this
     /// returns.
-    pub async fn send_message(&self, message: Message) -> Result<MessageReply, Error> {
+    pub async fn send_message(&self, message: NewMessage) -> Result<MessageReply, Error> {
         let incoming = message.incoming(MessageId(self.new_id().0))?;
         self.send_incoming(incoming).await
     }

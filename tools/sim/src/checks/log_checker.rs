@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::{
-    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionChange, Snapshot, TaskId, TaskSpec,
+    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionDelta, Snapshot, TaskId, TaskSpec,
     Timestamp,
 };
 use laneway_store::{Batch, Head};
@@ -304,12 +304,12 @@ impl Checker {
         }
     }
 
-    fn session(&mut self, change: &SessionChange) {
+    fn session(&mut self, change: &SessionDelta) {
         let (message, is_right, wrong) = match change {
-            SessionChange::Accepted { message, .. } => {
+            SessionDelta::Accepted { message, .. } => {
                 (message.id, self.messages.insert(message.id, false).is_none(), "was accepted twice")
             }
-            SessionChange::Ended { message, .. } => {
+            SessionDelta::Ended { message, .. } => {
                 let is_first = self.messages.insert(*message, true) == Some(false);
                 (*message, is_first, "ended twice, or was never accepted")
             }
