@@ -176,7 +176,7 @@ async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
     let mut spec = TaskSpec::new(Name::new("hold").unwrap(), vec![LaneName::main()]);
     spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
     let task = lanes.submit_spec(lanes.new_id(), Box::new(spec), None).await.unwrap();
-    let error = "its holder gave no sign of life".into();
+    let error = "its owner sent no heartbeat".into();
     assert_eq!(task.wait().await, Err(RunError::Ended(End::Failed { error })));
     let dead_letters = lanes.dead_letters().await.unwrap();
     let refused = lanes.redrive(dead_letters[0].task).await.err().unwrap();

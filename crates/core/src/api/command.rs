@@ -86,7 +86,7 @@ pub enum Command {
         /// How long the worker may go unheard; default: the home lane's lease.
         lease: Option<Millis>,
     },
-    /// A sign of life: renews the lease.
+    /// A heartbeat: renews the lease.
     Heartbeat {
         /// Which task.
         task: TaskId,

@@ -95,9 +95,9 @@ pub enum Event {
         attempt: u32,
         /// Its fence, larger than any before.
         fence: Fence,
-        /// When the lease lapses without a sign of life.
+        /// When the lease lapses without a heartbeat.
         lease_until: Timestamp,
-        /// How long a sign of life renews it.
+        /// How long a heartbeat renews it.
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
@@ -106,7 +106,7 @@ pub enum Event {
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,
     },
-    /// A sign of life.
+    /// A heartbeat.
     Renewed {
         /// Which task.
         task: TaskId,

@@ -51,7 +51,7 @@ impl Step<'_> {
                 self.fail(idx, Arc::clone(&error), retryable, End::Failed { error });
             }
             Outcome::Stopped => {
-                let error: Arc<str> = "the run stopped without an outcome".into();
+                let error: Arc<str> = "the attempt stopped without an outcome".into();
                 self.fail(idx, Arc::clone(&error), true, End::Failed { error });
             }
         }
@@ -96,7 +96,7 @@ impl Step<'_> {
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
         if task.claimer().is_some() {
-            let error: Arc<str> = "its holder gave no sign of life".into();
+            let error: Arc<str> = "its owner sent no heartbeat".into();
             self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         } else if task.handler != Handler::External {
             self.fail(idx, "the lease lapsed".into(), true, End::Lost);

@@ -185,7 +185,7 @@ impl Engine {
         (engine, handle)
     }
 
-    /// A handle for a run; `None` at the end, when no handle is left.
+    /// A handle for an attempt; `None` at the end, when no handle is left.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.shared.upgrade().map(Handle::from_shared)
     }

@@ -14,12 +14,12 @@ use crate::handle::Handle;
 use crate::handle::message::NewMessage;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
 
-/// The answer to a worker's sign of life.
+/// The answer to a worker's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// When the lease lapses now.
     pub until: Timestamp,
-    /// The run should stop, and why.
+    /// The attempt should stop, and why.
     pub stopping: Option<StopReason>,
     /// Messages for the turn. It has taken them now, unless it is one that says so itself: then they stay on offer
     /// until it has.
@@ -213,7 +213,7 @@ impl Handle {
         }
     }
 
-    /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
+    /// A worker's heartbeat for a turn that may take steering: renews the lease, says whether steering is taken
     /// from now on, and hands over what was accepted for it. Only a task of a session can take any.
     ///
     /// The answer may be lost on its way. So a worker names what it has `taken`, also
