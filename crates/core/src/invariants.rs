@@ -215,9 +215,9 @@ impl Scheduler {
     }
 
     fn wrong_dead_letters(&self) -> Option<String> {
-        let mut letters: BTreeMap<ClassIdx, u32> = BTreeMap::new();
-        self.state.dead_letters.classes().for_each(|class| *letters.entry(class).or_default() += 1);
-        for (class, count) in letters {
+        let mut dead_letters: BTreeMap<ClassIdx, u32> = BTreeMap::new();
+        self.state.dead_letters.classes().for_each(|class| *dead_letters.entry(class).or_default() += 1);
+        for (class, count) in dead_letters {
             let class = self.state.lane_config.class(class);
             if class.dead_letters != count || count > class.settings.dead_letters_max {
                 return Some(format!(

@@ -33,7 +33,7 @@ mod step;
 
 pub use api::backoff::Backoff;
 pub use api::command::{Command, Outcome, Reply, Selector, ToolBatch, ToolCall, ToolLane};
-pub use api::event::{AlertLevel, CancelReason, End, Event, LaneChange, LetterGone, StopReason};
+pub use api::event::{AlertLevel, CancelReason, DeadLetterRemoval, End, Event, LaneChange, StopReason};
 pub use api::ids::{BlobId, Fence, TaskId};
 pub use api::lane_settings::{
     Ageing, Block, Boost, BoostStrategy, COUNT_MAX, Handler, LEVEL_MAX, LaneSettings, Order, PRIORITY_MAX,
@@ -43,7 +43,7 @@ pub use api::name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
 pub use api::rejection::{BadTask, LaneFull, Rejection};
 pub use api::retry::{Retry, RetryStrategy};
 pub use api::session_command::{
-    MessageReply, SendOutcome, SessionChange, SessionCommand, SessionEvent, TurnMessage, Way,
+    MessageReply, SendOutcome, SessionCommand, SessionDelta, SessionEvent, TurnMessage, Way,
 };
 pub use api::settings_schema::{SETTING_KEYS, SettingError, duration};
 pub use api::task_spec::{
@@ -67,11 +67,11 @@ pub use sessions::queue_mode::{
     BeyondPolicy, DropRule, EffectiveQueue, MessagePolicy, MessageQueue, MessageSettings, Mode, Origin,
     QueueOverrides, Sourced,
 };
-pub use sessions::receipts::{RECEIPTS_MAX, SET_ASIDE_MAX};
+pub use sessions::receipts::{PARKED_MAX, RECEIPTS_MAX};
 pub use sessions::session::DEDUPE_WINDOW;
 pub use sessions::turn_text::{Overflow, Part, SUMMARY_LINE_CHARS_MAX, summary, summary_line, turn_text};
 pub use sessions::turns::BACK_OFFS;
-pub use sessions::view::{SessionView, SetAside, TurnContent, TurnView};
+pub use sessions::view::{ParkedMessage, SessionView, TurnContent, TurnView};
 pub use state::dead_letters::DeadLetter;
 pub use state::lane::Gate;
 pub use state::snapshot::Snapshot;

@@ -137,13 +137,13 @@ fn unknown_ids_and_stale_fences_are_refused() {
 fn unknown_dead_letters_and_taken_ids_are_refused() {
     let mut lanes = busy();
     for letter in [1, 99] {
-        let unknown = Rejection::NoSuchLetter { letter: TaskId(letter) };
-        let redrive = Command::Redrive { letter: TaskId(letter), task: TaskId(50) };
+        let unknown = Rejection::NoSuchDeadLetter { dead_letter: TaskId(letter) };
+        let redrive = Command::Redrive { dead_letter: TaskId(letter), task: TaskId(50) };
         assert_eq!(refused(&mut lanes, redrive), unknown);
-        assert_eq!(refused(&mut lanes, Command::Discard { letter: TaskId(letter) }), unknown);
+        assert_eq!(refused(&mut lanes, Command::Discard { dead_letter: TaskId(letter) }), unknown);
     }
     for task in [1, 3] {
-        let redrive = Command::Redrive { letter: TaskId(3), task: TaskId(task) };
+        let redrive = Command::Redrive { dead_letter: TaskId(3), task: TaskId(task) };
         assert_eq!(refused(&mut lanes, redrive), Rejection::IdTaken { task: TaskId(task) });
     }
 }

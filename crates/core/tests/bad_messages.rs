@@ -4,7 +4,7 @@
 use laneway_core::{
     AGENT_LANES_MAX, Agent, BadMessage, BeyondPolicy, Command, Event, Fence, Incoming, LABEL_BYTES_MAX,
     LaneName, MessageId, MessagePolicy, Millis, Name, NameError, PERMISSIONS_MAX, QueueOverrides, Rejection,
-    Scheduler, SessionChange, SessionCommand, TEXT_BYTES_MAX, TEXTS_BYTES_MAX, TaskId, TaskSpec, Timestamp,
+    Scheduler, SessionCommand, SessionDelta, TEXT_BYTES_MAX, TEXTS_BYTES_MAX, TaskId, TaskSpec, Timestamp,
 };
 
 fn message(id: u128) -> Incoming {
@@ -90,7 +90,7 @@ fn unknown_messages_and_turns_are_refused() {
     let stale = SessionCommand::TakeSteering { turn, fence: Fence(99), only: None };
     assert_eq!(refused(session(stale)), Rejection::StaleLease { task: turn, fence: Fence(99) });
     let plain = SessionCommand::Steering { turn: TaskId(9), fence: Fence(1), open: true };
-    assert_eq!(refused(session(plain)), Rejection::BadMessage(BadMessage::NoConversation));
+    assert_eq!(refused(session(plain)), Rejection::BadMessage(BadMessage::NoSession));
     let idle = refused(session(SessionCommand::Interrupt { session: "zoe".into() }));
     assert_eq!(idle.code(), "NOT_FOUND");
 }
@@ -136,7 +136,7 @@ fn waiting_texts_have_a_limit_together() {
     let more = (TEXTS_BYTES_MAX - so_far) / TEXT_BYTES_MAX as u64;
     for number in 0..more {
         let [Event::Session(event)] = &mut accepted[..] else { unreachable!("one message was accepted") };
-        let SessionChange::Accepted { message, .. } = &mut event.change else { unreachable!("accepted") };
+        let SessionDelta::Accepted { message, .. } = &mut event.change else { unreachable!("accepted") };
         (message.id, message.text) = (MessageId(100 + u128::from(number)), long.clone());
         message.number += 1;
         lanes.apply(Timestamp(1000), &accepted[0]);

@@ -176,7 +176,7 @@ fn a_task_with_a_claimer_starts_in_order_and_ends_with_its_lease() {
     assert_eq!(step(&mut lanes, claim(&[2], None)).unwrap().0, Reply::Claimed(vec![]));
     let mut events = Vec::new();
     lanes.step(Timestamp(1050), Command::Tick, &mut events).unwrap();
-    let error = "its holder gave no sign of life".into();
+    let error = "its owner sent no heartbeat".into();
     assert!(events.contains(&Event::Ended { task: TaskId(1), end: End::Failed { error } }), "{events:?}");
     assert_eq!(owner(&lanes, 2), Some(("caller".to_owned(), Timestamp(1100))));
     assert_eq!(lanes.violation(), None);

@@ -271,7 +271,7 @@ fn a_session_shows_its_turns_and_messages() {
     let turn = queue.scheduler.turn_of_session("second").unwrap();
     queue.step(Command::Lapse { task: turn.id, fence: turn.running.unwrap().fence });
     let view = queue.scheduler.session("second").unwrap();
-    let error = view.aside[0].error.as_deref();
+    let error = view.parked[0].error.as_deref();
     assert_eq!((view.typing, error), (false, Some("the replica that ran the turn was lost")));
     assert_eq!(session_of(&queue, 2), Some("second".to_owned()));
 }
@@ -328,7 +328,7 @@ fn a_message_sent_again_has_the_same_content() {
     let turn = queue.scheduler.turn_of_session("s").unwrap();
     let fence = turn.running.unwrap().fence;
     queue.step(Command::Lapse { task: turn.id, fence });
-    assert_eq!(queue.scheduler.messages_set_aside().count(), 1);
+    assert_eq!(queue.scheduler.parked_messages().count(), 1);
     queue.session(SessionCommand::Resend { message: MessageId(1), again: MessageId(2) });
     let second = queue.scheduler.live_message(MessageId(2)).unwrap();
     assert_eq!((&second.text, &second.address, &second.from), (&first.text, &first.address, &first.from));

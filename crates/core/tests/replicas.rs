@@ -90,7 +90,7 @@ fn a_lost_end_is_restored_unless_the_task_runs() {
     grants(&mut lanes, 0, submit(2, None));
     let mut restore_end = |task: u128, spec: Option<Box<TaskSpec>>, end: End| {
         let mut events = Vec::new();
-        let command = Command::Recount { task: TaskId(task), spec, end };
+        let command = Command::RestoreOutcome { task: TaskId(task), spec, end };
         let reply = lanes.step(Timestamp(5), command, &mut events);
         (reply, events, lanes.violation())
     };

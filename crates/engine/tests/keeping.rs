@@ -98,9 +98,9 @@ fn after_a_crash_waiting_work_goes_on_and_running_work_follows_the_lane_s_rule()
         assert_eq!(lanes.wait_for(again).await.unwrap().into_result(), Ok(json!(["again", 2])));
         assert_eq!(lanes.wait_for(waiting).await.unwrap().into_result(), Ok(json!(["waiting", 1])));
         assert_eq!(numbers(&lanes, "c").await, (0, 0));
-        let letters = lanes.dead_letters().await.unwrap();
-        assert_eq!(letters.iter().map(|dead| dead.task).collect::<Vec<_>>(), [once]);
-        let payload = lanes.payload(letters[0].spec.payload.unwrap()).await.unwrap().unwrap();
+        let dead_letters = lanes.dead_letters().await.unwrap();
+        assert_eq!(dead_letters.iter().map(|dead| dead.task).collect::<Vec<_>>(), [once]);
+        let payload = lanes.payload(dead_letters[0].spec.payload.unwrap()).await.unwrap().unwrap();
         assert_eq!(&payload[..], br#""once""#);
     });
 }

@@ -361,11 +361,11 @@ async fn author_of(lanes: &Handle, memory: &MemoryStore) -> Author {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_with_the_baton_holds_nobody_up_for_long() {
+async fn one_that_dies_with_the_append_turn_holds_nobody_up_for_long() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
-    memory.request_baton(Author(7)).await.unwrap();
+    memory.request_append_turn(Author(7)).await.unwrap();
     let slot = a.slot(["work"]).await.unwrap();
     assert_eq!(memory.newest().unwrap().1, Some(Author(7)));
     let began = tokio::time::Instant::now();
@@ -380,7 +380,7 @@ async fn one_that_dies_with_the_baton_holds_nobody_up_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
+async fn whoever_is_passed_the_append_turn_and_has_nothing_to_append_passes_it_on() {
     let memory = MemoryStore::new();
     let a = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
     let b = Handle::join(Arc::new(memory.clone()), options()).await.unwrap();
@@ -388,7 +388,7 @@ async fn whoever_is_passed_the_baton_and_has_nothing_to_append_passes_it_on() {
     let idle = author_of(&a, &memory).await;
     until(&a, "elsewhere", 0, 0).await;
     for is_asked in [false, true] {
-        memory.request_baton(idle).await.unwrap();
+        memory.request_append_turn(idle).await.unwrap();
         let began = tokio::time::Instant::now();
         let before = memory.head().await.unwrap().version;
         let slot = b.slot(["work"]).await.unwrap();
@@ -450,7 +450,7 @@ async fn replicas_that_contend_append_in_turn_and_seldom_in_vain() {
     assert!(kept > 50 && sum(|appends| appends.waits) > kept / 2, "they were in each other's way: {all:?}");
     assert!(lost * 10 < kept, "{all:?}");
     assert_eq!(sum(|appends| appends.overdue), 0, "nobody had to be given up: {all:?}");
-    let wanted: u64 = stores.iter().map(|store| store.batons_wanted()).sum();
+    let wanted: u64 = stores.iter().map(|store| store.append_turns_wanted()).sum();
     assert!(wanted * 2 < kept, "most stand in line by their append: asked {wanted} times, {all:?}");
 }
 

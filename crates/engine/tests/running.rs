@@ -161,10 +161,10 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
     let task = Task::new("main").kind("bad").payload("p").retry(Retry::STANDARD);
     let failed = lanes.submit(task).await.unwrap().wait().await;
     assert_eq!(failed, Err(RunError::Ended(End::Failed { error: "hopeless".into() })));
-    let letters = lanes.dead_letters().await.unwrap();
-    assert_eq!((letters.len(), letters[0].attempts), (1, 1));
+    let dead_letters = lanes.dead_letters().await.unwrap();
+    assert_eq!((dead_letters.len(), dead_letters[0].attempts), (1, 1));
     // It is run again with the payload that it had.
-    let again = lanes.redrive(letters[0].task).await.unwrap();
+    let again = lanes.redrive(dead_letters[0].task).await.unwrap();
     assert_eq!(again.wait().await, Ok(json!("p")));
     assert_eq!(runs.load(Ordering::SeqCst), 2);
     assert!(lanes.dead_letters().await.unwrap().is_empty());
@@ -176,10 +176,10 @@ async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
     let mut spec = TaskSpec::new(Name::new("hold").unwrap(), vec![LaneName::main()]);
     spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
     let task = lanes.submit_spec(lanes.new_id(), Box::new(spec), None).await.unwrap();
-    let error = "its holder gave no sign of life".into();
+    let error = "its owner sent no heartbeat".into();
     assert_eq!(task.wait().await, Err(RunError::Ended(End::Failed { error })));
-    let letters = lanes.dead_letters().await.unwrap();
-    let refused = lanes.redrive(letters[0].task).await.err().unwrap();
+    let dead_letters = lanes.dead_letters().await.unwrap();
+    let refused = lanes.redrive(dead_letters[0].task).await.err().unwrap();
     let words = "only a task of a named handler that does the work itself can have a second life";
     assert_eq!(refused.to_string(), words);
     assert_eq!(lanes.dead_letters().await.unwrap().len(), 1);

@@ -9,16 +9,16 @@ use std::time::Duration;
 use common::{block, lanes, secs};
 use laneway_core::{
     CancelReason, Dropped, MessageEnd, MessageId, MessageStatus, Mode, Otherwise, QueueOverrides, Rejection,
-    SendOutcome, SessionChange,
+    SendOutcome, SessionDelta,
 };
 use laneway_engine::{
-    ClaimRequest, Context, Error, Failure, Handle, Message, ToolResult, ToolUse, TurnPayload, Update,
+    ClaimRequest, Context, Error, Failure, Handle, NewMessage, ToolResult, ToolUse, TurnPayload, Update,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Notify, mpsc};
 
-fn say(text: &str) -> Message {
-    Message::new("alice", "bot", text).debounce(Duration::from_millis(100))
+fn say(text: &str) -> NewMessage {
+    NewMessage::new("alice", "bot", text).debounce(Duration::from_millis(100))
 }
 
 /// An agent that tells of each turn and answers when it is let.
@@ -201,7 +201,7 @@ async fn what_waits_can_be_edited_and_watched() {
     while let Some(update) = updates.try_next() {
         if let Update::Event { event, .. } = update
             && let laneway_core::Event::Session(event) = &*event
-            && matches!(event.change, SessionChange::Ended { .. })
+            && matches!(event.change, SessionDelta::Ended { .. })
         {
             ends += 1;
         }

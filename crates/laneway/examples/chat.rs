@@ -15,7 +15,7 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use laneway::{
-    Context, Error, Event, Failure, Laneway, Message, MessageEnd, SessionChange, Subscription, TurnPayload,
+    Context, Error, Event, Failure, Laneway, MessageEnd, NewMessage, SessionDelta, Subscription, TurnPayload,
     Update,
 };
 
@@ -86,7 +86,7 @@ async fn say(lanes: &Laneway, line: &str) -> Outcome<()> {
     if !std::io::stdin().is_terminal() {
         println!("you: {line}");
     }
-    match lanes.send_message(Message::new("terminal", "agent", line).may_configure()).await {
+    match lanes.send_message(NewMessage::new("terminal", "agent", line).may_configure()).await {
         Ok(reply) => match reply.reply {
             Some(answer) => println!("  {answer}"),
             None => println!("  {}", reply.outcome.as_str()),
@@ -102,11 +102,11 @@ fn tell(update: Option<Update>) {
     let Some(Update::Event { event, .. }) = update else { return };
     let Event::Session(event) = &*event else { return };
     match &event.change {
-        SessionChange::Ended { end: MessageEnd::Dropped { rule }, .. } => {
+        SessionDelta::Ended { end: MessageEnd::Dropped { rule }, .. } => {
             println!("  dropped by the rule {}", rule.as_str())
         }
-        SessionChange::Ended { end: MessageEnd::Cancelled { .. }, .. } => println!("  cancelled"),
-        SessionChange::Returned { messages, .. } => println!("  {} too late, in line again", messages.len()),
+        SessionDelta::Ended { end: MessageEnd::Cancelled { .. }, .. } => println!("  cancelled"),
+        SessionDelta::Returned { messages, .. } => println!("  {} too late, in line again", messages.len()),
         _ => {}
     }
 }

@@ -48,9 +48,9 @@ use std::path::PathBuf;
 
 pub use configured::{Config, ConfigError, Configured, FromConfig};
 pub use laneway_core::{
-    Agent, DropRule, Dropped, EffectiveQueue, Incoming, Message as WaitingMessage, MessageEnd, MessageId,
-    MessagePolicy, MessageQueue, MessageReply, MessageSettings, MessageStatus, Mode, Origin, Otherwise,
-    Place, QueueOverrides, SendOutcome, SessionChange, SessionEvent, SessionView, Sourced, Steer, TurnView,
+    Agent, DropRule, Dropped, EffectiveQueue, Incoming, Message, MessageEnd, MessageId, MessagePolicy,
+    MessageQueue, MessageReply, MessageSettings, MessageStatus, Mode, Origin, Otherwise, Place,
+    QueueOverrides, SendOutcome, SessionDelta, SessionEvent, SessionView, Sourced, Steer, TurnView,
 };
 pub use laneway_core::{
     AlertLevel, Block, Blocker, CancelReason, Command, DeadLetter, End, Event, Explanation, Fence, Gate,
@@ -64,7 +64,7 @@ pub use laneway_engine::{
     SteadyClock, StopSignal, Stopped, Subscription, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes,
     ToolResult, ToolUse, Tools, UnknownKinds, Update,
 };
-pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
+pub use laneway_engine::{Heartbeat, NewMessage, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 

@@ -21,8 +21,8 @@ pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) ->
             Some(view) => vec![describe(&view, describer)],
             None => vec![format!("{} is not live", describer.name(*task))],
         },
-        Query::Letters => {
-            or_else(lanes.dead_letters().map(|dead| letter(dead, describer)).collect(), "no letters")
+        Query::DeadLetters => {
+            or_else(lanes.dead_letters().map(|dead| dead_letter(dead, describer)).collect(), "no letters")
         }
         Query::Pending => {
             let told = lanes.pending_external().iter().map(|view| pending(view, lanes, describer)).collect();
@@ -32,16 +32,16 @@ pub(crate) fn answer(lanes: &Scheduler, describer: &Describer, query: &Query) ->
         Query::Session(key) => vec![describer.session(key, lanes.session(key))],
         Query::Message(message) => vec![describer.message_status(*message, lanes.message(*message))],
         Query::Content(turn) => describer.content(lanes, *turn),
-        Query::Aside => {
-            let aside = lanes.messages_set_aside();
-            let aside = aside.map(|(session, message)| {
+        Query::Parked => {
+            let parked = lanes.parked_messages();
+            let parked = parked.map(|(session, message)| {
                 format!(
                     "set aside in {session}: {} {:?}",
                     describer.name(TaskId(message.id.0)),
                     &*message.text
                 )
             });
-            or_else(aside.collect(), "nothing set aside")
+            or_else(parked.collect(), "nothing set aside")
         }
         Query::Offered(turn) => {
             let fence = lanes.task(*turn).and_then(|view| view.running).map(|running| running.fence);
@@ -133,15 +133,16 @@ fn with_names(blocker: &Blocker, describer: &Describer) -> String {
     }
 }
 
-fn letter(letter: &DeadLetter, describer: &Describer) -> String {
-    let lanes: Vec<&str> = letter.spec.lanes.iter().map(|lane| lane.as_str()).collect();
-    let payload = letter.spec.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
-    let (name, kind, at) = (describer.name(letter.task), &letter.spec.kind, letter.at);
-    let attempts = count(u64::from(letter.attempts), "attempt");
+fn dead_letter(dead_letter: &DeadLetter, describer: &Describer) -> String {
+    let lanes: Vec<&str> = dead_letter.spec.lanes.iter().map(|lane| lane.as_str()).collect();
+    let payload =
+        dead_letter.spec.payload.map_or("no payload".to_owned(), |blob| format!("payload {}", blob.0));
+    let (name, kind, at) = (describer.name(dead_letter.task), &dead_letter.spec.kind, dead_letter.at);
+    let attempts = count(u64::from(dead_letter.attempts), "attempt");
     format!(
         "letter {name} in {}: {kind}, {payload}, {attempts}, died at {at}: {}",
         lanes.join(" + "),
-        letter.error
+        dead_letter.error
     )
 }
 

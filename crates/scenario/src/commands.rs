@@ -167,7 +167,7 @@ fn task_command(command: &str, words: &mut Tokens, names: &mut Names) -> Result<
         |make: &dyn Fn(TaskId) -> Command| Ok(Action::Commands(tasks.iter().copied().map(make).collect()));
     match command {
         "leave" => each(&|task| Command::Leave { task }),
-        "discard" => each(&|letter| Command::Discard { letter }),
+        "discard" => each(&|dead_letter| Command::Discard { dead_letter }),
         "priority" => {
             let priority = number("the priority", &words.need("the priority")?)?;
             each(&|task| Command::Reprioritise { task, priority })
@@ -177,7 +177,7 @@ fn task_command(command: &str, words: &mut Tokens, names: &mut Names) -> Result<
                 return wrong("the new task is missing");
             }
             let again = task(&words.need("the new task")?, names)?;
-            each(&|letter| Command::Redrive { letter, task: again })
+            each(&|dead_letter| Command::Redrive { dead_letter, task: again })
         }
         _ => {
             let reason = words.next().map_or(Ok(CancelReason::Caller), |word| reason(&word))?;
@@ -282,10 +282,10 @@ fn query(command: &str, words: &mut Tokens, names: &mut Names) -> Result<Query, 
     match command {
         "show" => Ok(Query::Show(lane(&words.need("the lane")?)?)),
         "lanes" => Ok(Query::Lanes),
-        "letters" => Ok(Query::Letters),
+        "letters" => Ok(Query::DeadLetters),
         "pending" => Ok(Query::Pending),
         "wakeup" => Ok(Query::Wakeup),
-        "aside" => Ok(Query::Aside),
+        "aside" => Ok(Query::Parked),
         "offered" => Ok(Query::Offered(task(&words.need("the turn")?, names)?)),
         "session" => Ok(Query::Session(words.need("the session")?)),
         "message" => Ok(Query::Message(message(&words.need("the message")?, names)?)),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use laneway_core::{
-    AlertLevel, CancelReason, End, Event, Fence, LaneChange, LaneName, LetterGone, Reply, StopReason, TaskId,
+    AlertLevel, CancelReason, DeadLetterRemoval, End, Event, Fence, LaneChange, LaneName, Reply, StopReason,
+    TaskId,
 };
 
 use crate::line::Tone;
@@ -89,13 +90,13 @@ impl Describer {
             Event::AlertOver { lane, level } => {
                 describe("alert over", format!("in {lane}: {}", with_names(*level)), Tone::Lane)
             }
-            Event::LetterGone { letter, why } => {
+            Event::DeadLetterRemoved { dead_letter, why } => {
                 let why = match why {
-                    LetterGone::Overflow => "it was the oldest".to_owned(),
-                    LetterGone::Redriven(task) => format!("redriven as {}", self.name(*task)),
-                    LetterGone::Discarded => "discarded".to_owned(),
+                    DeadLetterRemoval::Overflow => "it was the oldest".to_owned(),
+                    DeadLetterRemoval::Redriven(task) => format!("redriven as {}", self.name(*task)),
+                    DeadLetterRemoval::Discarded => "discarded".to_owned(),
                 };
-                describe("letter gone", format!("{}: {why}", self.name(*letter)), Tone::Waiting)
+                describe("letter gone", format!("{}: {why}", self.name(*dead_letter)), Tone::Waiting)
             }
             _ => self.task_event(event),
         }

@@ -2,7 +2,7 @@
 
 use laneway_core::{
     EffectiveQueue, Message, MessageEnd, MessageId, MessageReply, MessageStatus, QueueOverrides, Scheduler,
-    SendOutcome, SessionChange, SessionEvent, SessionView, TaskId, TurnMessage, Way,
+    SendOutcome, SessionDelta, SessionEvent, SessionView, TaskId, TurnMessage, Way,
 };
 
 use crate::describe::{Describer, Description, cancel_reason, count, describe};
@@ -20,7 +20,7 @@ impl Describer {
     pub(crate) fn session_event(&self, event: &SessionEvent) -> Description {
         let session = &event.session;
         match &event.change {
-            SessionChange::Accepted { message, way } => {
+            SessionDelta::Accepted { message, way } => {
                 let way = match way {
                     Way::Line => String::new(),
                     Way::Steer { turn } => format!(" for {}", self.name(*turn)),
@@ -28,7 +28,7 @@ impl Describer {
                 };
                 describe("accepted", format!("{} in {session}{way}", self.message(message.id)), Tone::Waiting)
             }
-            SessionChange::TurnBegan { turn, messages, summary } => {
+            SessionDelta::TurnBegan { turn, messages, summary } => {
                 let mut parts = vec![];
                 if summary.is_some() {
                     parts.push("what was dropped".to_owned());
@@ -38,50 +38,48 @@ impl Describer {
                 }
                 describe("turn", format!("{} answers {}", self.name(*turn), parts.join(", ")), Tone::Waiting)
             }
-            SessionChange::SteeringSet { turn, open, .. } => {
+            SessionDelta::SteeringSet { turn, open, .. } => {
                 let takes = if *open { "takes" } else { "takes no" };
                 describe("steering", format!("{} {takes} steering", self.name(*turn)), Tone::Waiting)
             }
-            SessionChange::Taken { turn, messages, .. } => {
+            SessionDelta::Taken { turn, messages, .. } => {
                 describe("taken", format!("{} by {}", self.messages(messages), self.name(*turn)), Tone::Start)
             }
-            SessionChange::Returned { turn, messages } => describe(
+            SessionDelta::Returned { turn, messages } => describe(
                 "returned",
                 format!("{} from {}", self.messages(messages), self.name(*turn)),
                 Tone::Waiting,
             ),
-            SessionChange::Retrying { turn, at, alone, redelivered } => {
+            SessionDelta::Retrying { turn, at, alone, redelivered } => {
                 let alone = if *alone { ", each alone" } else { "" };
                 let again = if *redelivered { ", marked as redelivered" } else { "" };
                 let rest = format!("the messages of {} at {at}{alone}{again}", self.name(*turn));
                 describe("trying again", rest, Tone::Trouble)
             }
-            SessionChange::Ended { message, end } => self.message_end(*message, end),
-            SessionChange::TurnOver { turn } => describe("over", self.name(*turn), Tone::Waiting),
-            SessionChange::Configured { queue } => {
+            SessionDelta::Ended { message, end } => self.message_end(*message, end),
+            SessionDelta::TurnOver { turn } => describe("over", self.name(*turn), Tone::Waiting),
+            SessionDelta::Configured { queue } => {
                 describe("queue", format!("of {session}: {}", overrides(queue)), Tone::Lane)
             }
-            SessionChange::Moved { message, before } => {
+            SessionDelta::Moved { message, before } => {
                 let before =
                     before.map_or("to the end".to_owned(), |id| format!("before {}", self.message(id)));
                 describe("moved", format!("{} {before}", self.message(*message)), Tone::Waiting)
             }
-            SessionChange::Hastened { message } => {
-                describe("hastened", self.message(*message), Tone::Waiting)
-            }
-            SessionChange::SummaryDropped => {
+            SessionDelta::Hastened { message } => describe("hastened", self.message(*message), Tone::Waiting),
+            SessionDelta::SummaryDropped => {
                 describe("forgot", format!("what was dropped in {session}"), Tone::Lane)
             }
-            SessionChange::Renewed => describe("fresh", format!("start of {session}"), Tone::Lane),
-            SessionChange::Answered { message, .. } => {
+            SessionDelta::Renewed => describe("fresh", format!("start of {session}"), Tone::Lane),
+            SessionDelta::Answered { message, .. } => {
                 describe("answered", format!("{} in {session}", self.message(*message)), Tone::Lane)
             }
-            SessionChange::TakenUp { message, again: Some(again) } => describe(
+            SessionDelta::TakenUp { message, again: Some(again) } => describe(
                 "taken up",
                 format!("{} as {}", self.message(*message), self.message(*again)),
                 Tone::Lane,
             ),
-            SessionChange::TakenUp { message, again: None } => {
+            SessionDelta::TakenUp { message, again: None } => {
                 describe("thrown away", self.message(*message), Tone::Lane)
             }
         }
@@ -93,7 +91,7 @@ impl Describer {
             MessageEnd::Steered { .. } => ("steered", Tone::Success),
             MessageEnd::Dropped { .. } => ("dropped", Tone::Trouble),
             MessageEnd::Cancelled { .. } => ("cancelled", Tone::Trouble),
-            MessageEnd::SetAside { .. } => ("set aside", Tone::Trouble),
+            MessageEnd::Parked { .. } => ("set aside", Tone::Trouble),
         };
         let name = self.message(message);
         describe(
@@ -110,7 +108,7 @@ impl Describer {
             }
             MessageEnd::Dropped { rule } => format!("{name}: {}", rule.as_str()),
             MessageEnd::Cancelled { reason } => format!("{name}: {}", cancel_reason(*reason)),
-            MessageEnd::SetAside { error, tries } => {
+            MessageEnd::Parked { error, tries } => {
                 format!("{name} after {}: {error}", count(u64::from(*tries), "failed turn"))
             }
         }
@@ -174,9 +172,9 @@ impl Describer {
         if view.dropped > 0 {
             text.push_str(&format!(", {} dropped", view.dropped));
         }
-        if !view.aside.is_empty() {
-            let aside: Vec<String> = view.aside.iter().map(|aside| self.message(aside.message.id)).collect();
-            text.push_str(&format!(", set aside [{}]", aside.join(", ")));
+        if !view.parked.is_empty() {
+            let parked: Vec<String> = view.parked.iter().map(|one| self.message(one.message.id)).collect();
+            text.push_str(&format!(", set aside [{}]", parked.join(", ")));
         }
         format!("{text}; {}", effective(&view.queue))
     }

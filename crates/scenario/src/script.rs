@@ -63,14 +63,14 @@ pub(crate) enum Query {
     Place(TaskId),
     Explain(TaskId),
     Task(TaskId),
-    Letters,
+    DeadLetters,
     Pending,
     Stats(String),
     Wakeup,
     Session(String),
     Message(MessageId),
     Content(TaskId),
-    Aside,
+    Parked,
     Offered(TaskId),
 }
 

@@ -11,15 +11,15 @@ use crate::backend::{Postgres, bigint, head_of};
 use crate::connect::query;
 
 const APPEND: &str = include_str!("append.sql");
-/// The end of the log, and the batch of one version with the author to whom it passed the baton.
-const FATE: &str = "SELECT head.version, head.batch, log.batch, log.baton
+/// The end of the log, and the batch of one version with the author to whom it passed the append turn.
+const FATE: &str = "SELECT head.version, head.batch, log.batch, log.append_turn
     FROM head LEFT JOIN log ON log.version = $1";
 
 impl Postgres {
     pub(crate) async fn append_batch(&self, append: Append) -> Result<Head, StoreError> {
         let head = append.outcome();
-        if let Some(baton) = self.try_append(&append).await? {
-            self.recent().note(head.version, author_of(baton));
+        if let Some(append_turn) = self.try_append(&append).await? {
+            self.recent().note(head.version, author_of(append_turn));
             return Ok(head);
         }
         let version = bigint(head.version.0);
@@ -33,12 +33,13 @@ impl Postgres {
         }
         let author = append.batch.author();
         if author != Author(0) {
-            self.request_baton(author).await?;
+            self.request_append_turn(author).await?;
         }
         Err(StoreError::Conflict { expected: append.expected, current })
     }
 
-    /// The number of the author to whom the batch passed the baton; `None`: the log ends elsewhere, and nothing changed.
+    /// The number of the author to whom the batch passed the append turn; `None`: the log ends elsewhere, and nothing
+    /// changed.
     async fn try_append(&self, append: &Append) -> Result<Option<i64>, StoreError> {
         let head = append.outcome();
         let (to, from) = (bigint(head.version.0), bigint(append.expected.version.0));

@@ -1,12 +1,13 @@
 -- Appends one batch if the log still ends where the caller expects ($3, $4): one row, or none and nothing changed.
 -- The second of two appends waits for the row of `head`, and then finds it changed. The author ($16) leaves the line, the
--- first author who is left gets the baton, and the author goes to the end of the line if it has more to append ($17).
+-- first author who is left gets the append turn, and the author goes to the end of the line if it has more to append
+-- ($17).
 WITH moved AS (
-    UPDATE head SET version = $1, batch = $2, baton = coalesce((array_remove(line, $16::bigint))[1], 0),
+    UPDATE head SET version = $1, batch = $2, append_turn = coalesce((array_remove(line, $16::bigint))[1], 0),
         line = (array_remove(line, $16))[2:] || CASE WHEN $17::boolean THEN ARRAY[$16] ELSE '{}' END
-    WHERE version = $3 AND batch = $4 RETURNING version, baton
+    WHERE version = $3 AND batch = $4 RETURNING version, append_turn
 ), logged AS (
-    INSERT INTO log (version, batch, record, baton) SELECT moved.version, $2, $5, moved.baton FROM moved
+    INSERT INTO log (version, batch, record, append_turn) SELECT moved.version, $2, $5, moved.append_turn FROM moved
 ), kept AS (
     INSERT INTO blob (id, record)
     SELECT given.id, given.record FROM moved, unnest($6::bytea[], $7::bytea[]) AS given (id, record)
@@ -22,4 +23,4 @@ WITH moved AS (
     ON CONFLICT (task) DO UPDATE SET version = excluded.version, position = excluded.position,
         ended = excluded.ended, record = excluded.record, result = excluded.result, labels = excluded.labels
 )
-SELECT moved.baton FROM moved, pg_notify($14, moved.version || ' ' || moved.baton)
+SELECT moved.append_turn FROM moved, pg_notify($14, moved.version || ' ' || moved.append_turn)

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How much of the schema's name is in that of the channel.
 const CHANNEL_BYTES_MAX: usize = 52;
 /// Puts an author in line, once. It need not be on disk: what a crash loses of the line costs some waiting.
-const REQUEST_BATON: &str = "UPDATE head SET line = line || $1::bigint
+const REQUEST_APPEND_TURN: &str = "UPDATE head SET line = line || $1::bigint
     WHERE NOT $1 = ANY (line) AND set_config('synchronous_commit', 'off', true) = 'off'";
 
 /// A log in one schema of a Postgres.
@@ -59,7 +59,7 @@ impl Postgres {
         query(&self.reader, sql, parameters).await
     }
 
-    /// Names of channels are short. A process ignores texts about tasks that it does not know.
+    /// Names of channels are short. A replica ignores texts about tasks that it does not know.
     fn channel(&self) -> String {
         let schema = &self.address().schema;
         format!("{} published", &schema[..schema.floor_char_boundary(CHANNEL_BYTES_MAX)])
@@ -110,8 +110,8 @@ impl Backend for Postgres {
         self.append_batch(append).await
     }
 
-    async fn request_baton(&self, author: Author) -> Result<(), StoreError> {
-        query(&self.writer, REQUEST_BATON, &[&number_of(author)]).await.map(drop)
+    async fn request_append_turn(&self, author: Author) -> Result<(), StoreError> {
+        query(&self.writer, REQUEST_APPEND_TURN, &[&number_of(author)]).await.map(drop)
     }
 
     async fn publish(&self, text: Arc<str>) -> Result<(), StoreError> {
@@ -138,14 +138,14 @@ impl Backend for Postgres {
     }
 
     async fn page(&self, after: Version) -> Result<LogPage, StoreError> {
-        let sql = "SELECT version, record, baton FROM log WHERE version > $1 ORDER BY version LIMIT $2";
+        let sql = "SELECT version, record, append_turn FROM log WHERE version > $1 ORDER BY version LIMIT $2";
         let rows = self.read_rows(sql, &[&bigint(after.0), &(PAGE_BATCHES as i64)]).await?;
         let batch = |row: &Row| {
             let version = Version(row.get::<_, i64>(0) as u64);
             StoredBatch { version, record: Bytes::copy_from_slice(row.get(1)) }
         };
-        let baton = rows.last().and_then(|row| author_of(row.get(2)));
-        Ok(LogPage { batches: rows.iter().map(batch).collect(), baton })
+        let append_turn = rows.last().and_then(|row| author_of(row.get(2)));
+        Ok(LogPage { batches: rows.iter().map(batch).collect(), append_turn })
     }
 
     fn follower(&self) -> Follower {
@@ -162,14 +162,14 @@ impl Backend for Postgres {
     async fn grown(&self, follower: &mut Follower, last: Option<Version>) -> Result<Version, StoreError> {
         if let Some(last) = last {
             while let Ok(Ok(())) = timeout(LOOK_EVERY, follower.hints.changed()).await {
-                let (version, baton) = *follower.hints.borrow_and_update();
+                let (version, append_turn) = *follower.hints.borrow_and_update();
                 if version > last {
-                    self.recent.note(version, baton);
+                    self.recent.note(version, append_turn);
                     return Ok(version);
                 }
             }
         }
-        let rows = query(&follower.link, "SELECT version, batch, baton FROM head", &[]).await?;
+        let rows = query(&follower.link, "SELECT version, batch, append_turn FROM head", &[]).await?;
         let row = rows.first().ok_or_else(|| self.malformed("the head"))?;
         let head = head_of(row.get(0), row.get(1)).ok_or_else(|| self.malformed("the head"))?;
         if let Some(last) = last.filter(|last| head.version < *last) {

@@ -16,7 +16,7 @@ use crate::author::author_of;
 use crate::error::{from_postgres, verdict};
 use crate::schema;
 
-/// A batch that was appended, and to whom it passed the baton.
+/// A batch that was appended, and to whom it passed the append turn.
 pub(crate) type Hint = (Version, Option<Author>);
 
 /// Makes connections to one database.
@@ -139,8 +139,8 @@ pub(crate) async fn query(
 
 /// What a notification says, if it is one of ours.
 pub(crate) fn hint_of(payload: &str) -> Option<Hint> {
-    let (version, baton) = payload.split_once(' ')?;
-    Some((Version(version.parse().ok()?), author_of(baton.parse().ok()?)))
+    let (version, append_turn) = payload.split_once(' ')?;
+    Some((Version(version.parse().ok()?), author_of(append_turn.parse().ok()?)))
 }
 
 impl Session {

@@ -1,4 +1,4 @@
-//! A Laneway store on Postgres (15 or newer), which any number of processes share.
+//! A Laneway store on Postgres (15 or newer), which any number of replicas share.
 //!
 //! [`PostgresStore::open`](laneway_store_remote::RemoteStore::open) takes an address like
 //! `postgres://user:password@host:5432/database`, and makes or migrates its tables. The version is the primary key of the
@@ -40,5 +40,5 @@ mod verifier;
 pub use backend::Postgres;
 pub use options::Options;
 
-/// A log in a Postgres that any number of processes share.
+/// A log in a Postgres that any number of replicas share.
 pub type PostgresStore = laneway_store_remote::RemoteStore<Postgres>;

@@ -11,7 +11,7 @@ const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("m
 /// The oldest Postgres that is known to work.
 const POSTGRES_MIN: u32 = 15;
 
-/// Brings the schema to today's layout. If several processes try at once, one does it and the others wait.
+/// Brings the schema to today's layout. If several replicas try at once, one does it and the others wait.
 pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as u32;
     let failed = |error: Error| from_postgres(store, &error);
@@ -31,7 +31,7 @@ pub(crate) async fn migrate(store: &str, schema: &str, client: &mut Client) -> R
          CREATE TABLE IF NOT EXISTS layout (step integer PRIMARY KEY);"
     );
     transaction.batch_execute(&begin).await.map_err(failed)?;
-    // Another process may have done some steps before we had the lock.
+    // Another replica may have done some steps before we had the lock.
     let row = transaction.query_one("SELECT coalesce(max(step), 0) FROM layout", &[]).await;
     let done = row.map_err(failed)?.get::<_, i32>(0) as usize;
     for (step, statements) in MIGRATIONS.iter().enumerate().skip(done) {

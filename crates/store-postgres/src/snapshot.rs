@@ -51,7 +51,7 @@ impl Postgres {
     ) -> Result<Result<(), StoreError>, Error> {
         let StoredSnapshot { head, record } = snapshot;
         let (version, batch) = (bigint(head.version.0), head.batch.0.to_be_bytes());
-        // Another process that saves one waits, so that the newer of the two stays.
+        // Another replica that saves one waits, so that the newer of the two stays.
         session.client.batch_execute("BEGIN; LOCK TABLE snapshot IN SHARE ROW EXCLUSIVE MODE").await?;
         let rows = session.query(CHECK, &[&version, &&batch[..]]).await?;
         let current = rows.first().and_then(|row| head_of(row.get(0), row.get(1))).unwrap_or_default();

@@ -69,8 +69,8 @@ async fn tables_of_an_older_program_are_brought_up_to_date_with_what_they_hold()
     let postgres = shared();
     let head = open(&postgres.url(), "older").await.append(Head::EMPTY, &entry(1)).await.unwrap();
     let as_before = "SET search_path TO laneway_older;
-        ALTER TABLE head DROP COLUMN line, DROP COLUMN baton;
-        ALTER TABLE log DROP COLUMN baton;
+        ALTER TABLE head DROP COLUMN line, DROP COLUMN append_turn;
+        ALTER TABLE log DROP COLUMN append_turn;
         DELETE FROM layout WHERE step > 1;";
     connect(&postgres).await.batch_execute(as_before).await.unwrap();
     let log = open(&postgres.url(), "older").await;
@@ -80,7 +80,7 @@ async fn tables_of_an_older_program_are_brought_up_to_date_with_what_they_hold()
 }
 
 #[tokio::test]
-async fn the_newest_hint_tells_who_has_the_baton_however_many_came_before() {
+async fn the_newest_hint_tells_who_has_the_append_turn_however_many_came_before() {
     let postgres = shared();
     let (log, other) = (open(&postgres.url(), "hints").await, open(&postgres.url(), "hints").await);
     let tail = other.store().tail(Version(0));
@@ -88,7 +88,7 @@ async fn the_newest_hint_tells_who_has_the_baton_however_many_came_before() {
     for number in 1..=200 {
         head = log.append(head, &entry(number)).await.unwrap();
     }
-    log.store().request_baton(Author(7)).await.unwrap();
+    log.store().request_append_turn(Author(7)).await.unwrap();
     log.append(head, &entry(201)).await.unwrap();
     tail.await.unwrap();
     while other.store().tail(Version(200)).await != Ok(Version(201)) {}

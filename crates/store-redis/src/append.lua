@@ -5,8 +5,8 @@
 -- how long those are kept (ms, 0 for ever), how much of the log to return to the loser of a race, 1 if the author
 -- goes to the end of the line; then the payloads; then for each finished task its member, its record, its labels, whether it has a result, and that.
 --
--- Returns {1, the author that gets the baton or ''} when the batch is in the log, else {0, head, the batches that the
--- caller has missed}, and puts the author in line for the baton.
+-- Returns {1, the author that gets the append turn or ''} when the batch is in the log, else {0, head, the batches that
+-- the caller has missed}, and puts the author in line for the append turn.
 local head = redis.call('GET', KEYS[1]) or ''
 if head ~= ARGV[1] then
     local there = redis.call('XRANGE', KEYS[2], ARGV[3], ARGV[3])

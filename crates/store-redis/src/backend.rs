@@ -37,7 +37,7 @@ pub struct Redis {
     pub(crate) link: Link<Connector>,
     pub(crate) append_script: Lua,
     pub(crate) snapshot_script: Lua,
-    baton_script: Lua,
+    append_turn_script: Lua,
 }
 
 impl Redis {
@@ -82,7 +82,7 @@ impl Backend for Redis {
             link: Link::new(connector),
             append_script: Lua::new(include_str!("append.lua")),
             snapshot_script: Lua::new(include_str!("snapshot.lua")),
-            baton_script: Lua::new(include_str!("request_baton.lua")),
+            append_turn_script: Lua::new(include_str!("request_append_turn.lua")),
             options,
         };
         // The first answer also shows whether another node of a cluster has the keys.
@@ -126,11 +126,11 @@ impl Backend for Redis {
         self.append_batch(append).await
     }
 
-    async fn request_baton(&self, author: Author) -> Result<(), StoreError> {
+    async fn request_append_turn(&self, author: Author) -> Result<(), StoreError> {
         let mut call = Call::default();
         call.key(&self.keys.line);
         call.argument(author_bytes(author));
-        self.run(&self.baton_script, &call).await.map(drop)
+        self.run(&self.append_turn_script, &call).await.map(drop)
     }
 
     async fn publish(&self, text: Arc<str>) -> Result<(), StoreError> {

@@ -46,7 +46,7 @@ async fn check_layout(
     let get = cmd("GET").arg(&keys.layout).to_owned();
     let mut found: Option<String> = get.query_async(connection).await.map_err(failed)?;
     if found.is_none() {
-        // Another process may do the same at the same time.
+        // Another replica may do the same at the same time.
         let set = cmd("SET").arg(&keys.layout).arg(LAYOUT).arg("NX").to_owned();
         set.query_async::<redis::Value>(connection).await.map_err(failed)?;
         found = get.query_async(connection).await.map_err(failed)?;

@@ -4,15 +4,15 @@
 //! |---|---|---|
 //! | `laneway:{ns}:layout` | string | the number of this layout |
 //! | `laneway:{ns}:head` | string | where the log ends: version (8 bytes, big endian), batch (16) |
-//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the baton) and `r` (record) |
-//! | `laneway:{ns}:line` | list | the authors (8 bytes each) in line for the baton |
+//! | `laneway:{ns}:log` | stream | batches; the id of an entry is `<version>-0`, its fields `b` (batch, and then to whom it passed the append turn) and `r` (record) |
+//! | `laneway:{ns}:line` | list | the authors (8 bytes each) in line for the append turn |
 //! | `laneway:{ns}:snapshot` | hash | the newest complete snapshot: `h` (head), `k` (key of its parts), `n` (how many) |
 //! | `laneway:{ns}:parts:<random>` | list | the parts of a snapshot; expires if it is never completed |
 //! | `laneway:{ns}:blob:<id>` | string | a payload |
 //! | `laneway:{ns}:history` | sorted set | the finished tasks by place; see [`Member`] |
 //! | `laneway:{ns}:done:<task>` | hash | a finished task: `m` (its member), `r` (record), `l` (labels), `s` (result) |
 //!
-//! What processes publish goes over the channel `laneway:{ns}:published`.
+//! What replicas publish goes over the channel `laneway:{ns}:published`.
 //!
 //! The braces make a cluster keep all keys of a namespace on one node, where a script can reach them.
 
@@ -99,7 +99,7 @@ pub(crate) fn head_of(bytes: &[u8]) -> Option<Head> {
     Some(head)
 }
 
-/// An author as the scripts take it; that of no process is empty.
+/// An author as the scripts take it; that of no replica is empty.
 pub(crate) fn author_bytes(author: Author) -> Vec<u8> {
     match author {
         Author(0) => Vec::new(),

@@ -1,4 +1,4 @@
-//! A Laneway store on Redis (7 or newer) or Valkey, which any number of processes share.
+//! A Laneway store on Redis (7 or newer) or Valkey, which any number of replicas share.
 //!
 //! [`RedisStore::open`](laneway_store_remote::RemoteStore::open) takes an address like
 //! `redis://user:password@host:6379/0`. The log is a stream whose entry ids are the versions; one short script appends to
@@ -19,7 +19,7 @@
 //! An acknowledged write is in the memory of Redis, and on disk or on a second machine as Redis is configured:
 //! [`Store::durability`](laneway_store::Store::durability) is `disk` only with `appendonly yes` and `appendfsync always`,
 //! and `replicated` only with [`Options::replicas`]. Redis replicates asynchronously, so a failover can lose the last
-//! writes. The log's end names its last batch, so a process that has applied a lost one notices.
+//! writes. The log's end names its last batch, so a replica that has applied a lost one notices.
 
 mod address;
 mod append;
@@ -37,5 +37,5 @@ mod snapshot;
 pub use backend::Redis;
 pub use options::Options;
 
-/// A log in a Redis that any number of processes share.
+/// A log in a Redis that any number of replicas share.
 pub type RedisStore = laneway_store_remote::RemoteStore<Redis>;

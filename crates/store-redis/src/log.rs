@@ -11,9 +11,9 @@ pub(crate) fn page_of(value: Value) -> Option<LogPage> {
     let Value::Array(entries) = value else { return None };
     let mut page = LogPage::default();
     for entry in entries {
-        let (batch, baton) = batch_of(entry)?;
+        let (batch, append_turn) = batch_of(entry)?;
         page.batches.push(batch);
-        page.baton = baton;
+        page.append_turn = append_turn;
     }
     Some(page)
 }
@@ -29,8 +29,8 @@ fn batch_of(entry: Value) -> Option<(StoredBatch, Option<Author>)> {
         return None;
     };
     let version = version_of(&id)?;
-    let baton = batch.get(16..).and_then(author_of);
-    (field == b"r").then(|| (StoredBatch { version, record: record.into() }, baton))
+    let append_turn = batch.get(16..).and_then(author_of);
+    (field == b"r").then(|| (StoredBatch { version, record: record.into() }, append_turn))
 }
 
 /// The batches in an answer of XREAD from one stream: none when nothing came in time.

@@ -22,7 +22,7 @@ end
 redis.call('HSET', KEYS[3], 'h', ARGV[1], 'k', KEYS[4], 'n', ARGV[4])
 redis.call('PERSIST', KEYS[4])
 if kept ~= '' then
-    -- A process that reads them now has a minute to finish.
+    -- A replica that reads them now has a minute to finish.
     redis.call('PEXPIRE', KEYS[5], 60000)
 end
 return 'saved'

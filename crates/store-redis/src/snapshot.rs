@@ -16,7 +16,7 @@ const PART_BYTES: usize = 1024 * 1024;
 const UNFINISHED_TTL: Duration = Duration::from_secs(600);
 /// The most batches that one step trims.
 const TRIM_STEP: u64 = 1000;
-/// How often a snapshot is read or written again, because another process has replaced it meanwhile.
+/// How often a snapshot is read or written again, because another replica has replaced it meanwhile.
 const TRIES: usize = 5;
 
 /// The snapshot that Redis has.
@@ -91,10 +91,10 @@ impl Redis {
             }
             kept = self.kept().await?;
         }
-        Err(StoreError::unavailable(self.name(), "other processes save snapshots all the time"))
+        Err(StoreError::unavailable(self.name(), "other replicas save snapshots all the time"))
     }
 
-    /// Makes the parts the snapshot; `false`: another process has replaced `kept`.
+    /// Makes the parts the snapshot; `false`: another replica has replaced `kept`.
     async fn complete(
         &self,
         head: Head,

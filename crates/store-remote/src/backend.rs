@@ -17,11 +17,11 @@ use crate::recent::Recent;
 pub struct LogPage {
     /// Batches in order, without a gap between them.
     pub batches: Vec<StoredBatch>,
-    /// To whom the last of them passed the baton.
-    pub baton: Option<Author>,
+    /// To whom the last of them passed the append turn.
+    pub append_turn: Option<Author>,
 }
 
-/// A backend that many processes reach over a network.
+/// A backend that many replicas reach over a network.
 ///
 /// The methods do what those of [`Store`](laneway_store::Store) promise, except where they say otherwise. Every command
 /// may be repeated: a batch is never written twice.
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// The name of the store, without secrets.
     fn name(&self) -> &str;
 
-    /// The batches that this process has heard of.
+    /// The batches that this replica has heard of.
     fn recent(&self) -> &Recent;
 
     /// The backend's clock.
@@ -49,11 +49,11 @@ pub trait Backend: Send + Sync + Sized + 'static {
     /// Where the log ends.
     fn head(&self) -> impl Future<Output = Result<Head, StoreError>> + Send;
 
-    /// Appends, and notes in [`recent`](Backend::recent) to whom the batch passed the baton.
+    /// Appends, and notes in [`recent`](Backend::recent) to whom the batch passed the append turn.
     fn append(&self, append: Append) -> impl Future<Output = Result<Head, StoreError>> + Send;
 
-    /// Puts an author in line for the baton, once. The author is never 0.
-    fn request_baton(&self, author: Author) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Puts an author in line for the append turn, once. The author is never 0.
+    fn request_append_turn(&self, author: Author) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Sends a text to all subscribers.
     fn publish(&self, text: Arc<str>) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -1,4 +1,4 @@
-//! The newest batches of the log, so that a process that catches up seldom asks the backend.
+//! The newest batches of the log, so that a replica that catches up seldom asks the backend.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub struct Recent(Mutex<Kept>);
 struct Kept {
     batches: VecDeque<StoredBatch>,
     bytes: usize,
-    /// The newest of all, kept or not, and to whom it passed the baton.
+    /// The newest of all, kept or not, and to whom it passed the append turn.
     newest: (Version, Option<Author>),
 }
 
@@ -54,21 +54,21 @@ impl Recent {
         self.add(page);
     }
 
-    /// Notes to whom a batch passed the baton, if it is the newest so far.
-    pub fn note(&self, version: Version, baton: Option<Author>) {
+    /// Notes to whom a batch passed the append turn, if it is the newest so far.
+    pub fn note(&self, version: Version, append_turn: Option<Author>) {
         let mut kept = self.kept();
         if version >= kept.newest.0 {
-            kept.newest = (version, baton);
+            kept.newest = (version, append_turn);
         }
     }
 
     pub(crate) fn note_page(&self, page: &LogPage) {
         if let Some(last) = page.batches.last() {
-            self.note(last.version, page.baton);
+            self.note(last.version, page.append_turn);
         }
     }
 
-    /// The newest batch, and to whom it passed the baton.
+    /// The newest batch, and to whom it passed the append turn.
     pub(crate) fn newest(&self) -> (Version, Option<Author>) {
         self.kept().newest
     }
@@ -113,7 +113,7 @@ mod tests {
 
     /// Some of them, by their versions.
     fn page<const N: usize>(log: &[StoredBatch], versions: [usize; N]) -> LogPage {
-        LogPage { batches: versions.map(|version| log[version - 1].clone()).into(), baton: None }
+        LogPage { batches: versions.map(|version| log[version - 1].clone()).into(), append_turn: None }
     }
 
     fn versions(recent: &Recent, after: u64) -> Vec<u64> {

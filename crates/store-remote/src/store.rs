@@ -21,8 +21,8 @@ use crate::read::read;
 /// The most payloads that one command removes.
 const REMOVED_MAX: usize = 512;
 
-/// A log in a backend that any number of processes share. They race for each version, and exactly one wins; where many
-/// append, they pass a baton.
+/// A log in a backend that any number of replicas share. They race for each version, and exactly one wins; where many
+/// append, they pass an append turn.
 ///
 /// A broken connection is made again. A command that may or may not have arrived is sent again, since all of them may be
 /// repeated: the same batch is never written twice.
@@ -118,11 +118,11 @@ impl<B: Backend> Store for RemoteStore<B> {
         self.run(async move |backend| backend.append(append).await)
     }
 
-    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
+    fn request_append_turn(&self, author: Author) -> Answer<'_, ()> {
         if author == Author(0) {
             return Box::pin(std::future::ready(Ok(())));
         }
-        self.run(async move |backend| backend.request_baton(author).await)
+        self.run(async move |backend| backend.request_append_turn(author).await)
     }
 
     fn publish(&self, text: Arc<str>) -> Answer<'_, ()> {

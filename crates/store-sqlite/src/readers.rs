@@ -17,26 +17,26 @@ const THREADS: usize = 2;
 /// The most reads that wait for a thread; a caller with another one waits.
 const QUEUE_MAX: usize = 256;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+type Read = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The way to the reading threads.
 pub(crate) struct Readers {
     name: String,
-    queue: mpsc::Sender<Job>,
+    queue: mpsc::Sender<Read>,
 }
 
 impl Readers {
     /// Starts the threads. They end, and close their connections, when the readers are dropped.
     pub(crate) fn start(name: &str, path: &Path) -> Result<(Readers, Vec<JoinHandle<()>>), StoreError> {
-        let (queue, jobs) = mpsc::channel::<Job>(QUEUE_MAX);
-        let jobs = Arc::new(Mutex::new(jobs));
+        let (queue, reads) = mpsc::channel::<Read>(QUEUE_MAX);
+        let reads = Arc::new(Mutex::new(reads));
         let mut threads = Vec::new();
         for _ in 0..THREADS {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
             let connection = connect(path, flags).map_err(|error| from_sqlite(name, &error))?;
-            let jobs = Arc::clone(&jobs);
+            let reads = Arc::clone(&reads);
             let thread = std::thread::Builder::new().name("laneway-read".into());
-            let thread = thread.spawn(move || work(connection, &jobs));
+            let thread = thread.spawn(move || work(connection, &reads));
             threads.push(thread.map_err(|error| no_thread(name, &error))?);
         }
         Ok((Readers { name: name.to_owned(), queue }, threads))
@@ -49,11 +49,11 @@ impl Readers {
         Q: FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
+        let read: Read = Box::new(move |connection| {
             // The caller may be gone.
             drop(reply.send(query(connection)));
         });
-        self.queue.send(job).await.map_err(|_| StoreError::closed(&self.name))?;
+        self.queue.send(read).await.map_err(|_| StoreError::closed(&self.name))?;
         match answer.await.map_err(|_| StoreError::closed(&self.name))? {
             Ok(answer) => answer,
             Err(error) => Err(from_sqlite(&self.name, &error)),
@@ -61,9 +61,9 @@ impl Readers {
     }
 }
 
-fn work(mut connection: Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
-    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
-    while let Some(job) = next() {
-        job(&mut connection);
+fn work(mut connection: Connection, reads: &Mutex<mpsc::Receiver<Read>>) {
+    let next = || reads.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+    while let Some(read) = next() {
+        read(&mut connection);
     }
 }

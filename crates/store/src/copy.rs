@@ -57,7 +57,7 @@ pub enum CopyError {
         /// Which payload.
         payload: BlobId,
     },
-    /// Another process used the store meanwhile.
+    /// A replica used the store meanwhile.
     #[error("store {from} was used while it was copied; stop all servers that use it, and try again")]
     Moved {
         /// Which store.
@@ -151,7 +151,9 @@ fn payloads_of(scheduler: &Scheduler) -> Vec<Item> {
             items.push(Item::Tries(tries_blob(task.id)));
         }
     }
-    items.extend(scheduler.dead_letters().filter_map(|letter| letter.spec.payload).map(Item::Payload));
+    items.extend(
+        scheduler.dead_letters().filter_map(|dead_letter| dead_letter.spec.payload).map(Item::Payload),
+    );
     items
 }
 

@@ -149,7 +149,7 @@ impl Log {
     pub async fn restore(&self, seed: u64) -> Result<(Head, Scheduler), StoreError> {
         for _ in 1..RESTORE_TRIES {
             match self.try_restore(seed).await {
-                // Another process may have trimmed or replaced the log between reading the snapshot and reading the log.
+                // Another replica may have trimmed or replaced the log between reading the snapshot and reading the log.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 done => return done,
             }

@@ -39,7 +39,7 @@ struct Kept {
 struct Logged {
     batch: BatchId,
     record: Bytes,
-    baton: Option<Author>,
+    append_turn: Option<Author>,
 }
 
 impl MemoryStore {
@@ -94,14 +94,14 @@ impl Store for MemoryStore {
         answer(head)
     }
 
-    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
-        self.kept().request_baton(author);
+    fn request_append_turn(&self, author: Author) -> Answer<'_, ()> {
+        self.kept().request_append_turn(author);
         answer(Ok(()))
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {
         let kept = self.kept();
-        Some((kept.head.version, kept.log.back().and_then(|there| there.baton)))
+        Some((kept.head.version, kept.log.back().and_then(|there| there.append_turn)))
     }
 
     fn publish(&self, text: Arc<str>) -> Answer<'_, ()> {
@@ -196,17 +196,17 @@ impl Kept {
             return match self.logged(head.version) {
                 Some(there) if there.batch == append.batch => Ok(head),
                 _ => {
-                    self.request_baton(append.batch.author());
+                    self.request_append_turn(append.batch.author());
                     Err(StoreError::Conflict { expected: append.expected, current: self.head })
                 }
             };
         }
         self.line.retain(|author| *author != append.batch.author());
-        let baton = self.line.pop_front();
+        let append_turn = self.line.pop_front();
         if append.requeue {
-            self.request_baton(append.batch.author());
+            self.request_append_turn(append.batch.author());
         }
-        self.log.push_back(Logged { batch: append.batch, record: append.record, baton });
+        self.log.push_back(Logged { batch: append.batch, record: append.record, append_turn });
         self.blobs.extend(append.blobs.iter().cloned());
         append.dropped.iter().for_each(|id| drop(self.blobs.remove(id)));
         for (place, finished) in places.zip(append.finished.iter().cloned()) {
@@ -219,7 +219,7 @@ impl Kept {
         Ok(head)
     }
 
-    fn request_baton(&mut self, author: Author) {
+    fn request_append_turn(&mut self, author: Author) {
         if author != Author(0) && !self.line.contains(&author) {
             self.line.push_back(author);
         }

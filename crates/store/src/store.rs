@@ -30,8 +30,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 ///
 /// # Callers
 ///
-/// One loop per process takes a batch of commands, decides them all, appends all events, and only then publishes and
-/// answers. Several processes may share a store: their loops race for each version, and exactly one wins.
+/// One loop per replica takes a batch of commands, decides them all, appends all events, and only then publishes and
+/// answers. Several replicas may share a store: their loops race for each version, and exactly one wins.
 ///
 /// # Errors
 ///
@@ -48,12 +48,12 @@ pub trait Store: Send + Sync + 'static {
     /// What an `Ok` from [`append`](Store::append) means.
     fn durability(&self) -> Durability;
 
-    /// The time by the backend's clock, for all processes that share the store. `None`: this process's clock counts.
+    /// The time by the backend's clock, for all replicas that share the store. `None`: this replica's clock counts.
     fn time(&self) -> Answer<'_, Option<Timestamp>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Whether other processes may use it at the same time. Otherwise everything that ran when it was opened is dead.
+    /// Whether other replicas may use it at the same time. Otherwise everything that ran when it was opened is dead.
     fn is_shared(&self) -> bool {
         false
     }
@@ -70,34 +70,34 @@ pub trait Store: Send + Sync + 'static {
     /// is always right, and succeeds if the batch is there already.
     fn append(&self, append: Append) -> Answer<'_, Head>;
 
-    /// Puts an author in line for the baton: the right to append next, so that processes append in turn instead of
-    /// racing. The baton is advisory: an append without it is checked like any other.
+    /// Puts an author in line for the append turn: the right to append next, so that replicas append in turn instead of
+    /// racing. The append turn is advisory: an append without it is checked like any other.
     ///
-    /// An author stands in line once. An append takes its author out of the line, and the batch passes the baton to the
-    /// first author who is left. An author that loses a race is put in line; one that sets [`Append::requeue`] goes to
-    /// the end of the line. A store without a line does nothing, and all authors race.
-    fn request_baton(&self, _author: Author) -> Answer<'_, ()> {
+    /// An author stands in line once. An append takes its author out of the line, and the batch passes the append turn to
+    /// the first author who is left. An author that loses a race is put in line; one that sets [`Append::requeue`] goes
+    /// to the end of the line. A store without a line does nothing, and all authors race.
+    fn request_append_turn(&self, _author: Author) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The newest batch that this process knows of without asking, and to whom that batch passed the baton.
+    /// The newest batch that this replica knows of without asking, and to whom that batch passed the append turn.
     fn newest(&self) -> Option<(Version, Option<Author>)> {
         None
     }
 
-    /// Sends a text of at most [`PUBLISHED_BYTES_MAX`] bytes to all processes that [subscribe](Store::subscribe) at this
+    /// Sends a text of at most [`PUBLISHED_BYTES_MAX`] bytes to all replicas that [subscribe](Store::subscribe) at this
     /// moment. It is not kept, and may reach none of them.
     fn publish(&self, _text: Arc<str>) -> Answer<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// What any process publishes from now on, this one included, until the connection breaks. A slow subscriber misses
-    /// some. `None`: no other process can share the store.
+    /// What any replica publishes from now on, this one included, until the connection breaks. A slow subscriber misses
+    /// some. `None`: no other replica can share the store.
     fn subscribe(&self) -> Answer<'_, Option<mpsc::Receiver<Arc<str>>>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Forgets the batches that this process keeps at hand, so that the backend is asked again. For a caller that starts
+    /// Forgets the batches that this replica keeps at hand, so that the backend is asked again. For a caller that starts
     /// over, or has noticed that the log is another one.
     fn forget_log(&self) {}
 
@@ -123,7 +123,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Forgets the batches up to a version, but none that the snapshot does not hold.
     ///
-    /// Leave some before the snapshot: other processes read them to catch up, and an append can only be recognised as a
+    /// Leave some before the snapshot: other replicas read them to catch up, and an append can only be recognised as a
     /// repetition while its batch is there.
     fn trim(&self, through: Version) -> Answer<'_, ()>;
 

@@ -72,8 +72,8 @@ impl FaultyStore {
         self.gate.add_permits(1);
     }
 
-    /// How often the baton was asked for.
-    pub fn batons_wanted(&self) -> u64 {
+    /// How often the append turn was asked for.
+    pub fn append_turns_wanted(&self) -> u64 {
         self.wants.load(Ordering::SeqCst)
     }
 
@@ -158,9 +158,9 @@ impl Store for FaultyStore {
         }))
     }
 
-    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
+    fn request_append_turn(&self, author: Author) -> Answer<'_, ()> {
         self.wants.fetch_add(1, Ordering::SeqCst);
-        self.unless_away(self.inner.request_baton(author))
+        self.unless_away(self.inner.request_append_turn(author))
     }
 
     fn publish(&self, text: Arc<str>) -> Answer<'_, ()> {

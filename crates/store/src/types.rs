@@ -15,14 +15,14 @@ pub struct Version(pub u64);
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u128);
 
-/// A process that makes batches: the upper half of their ids, which the process chooses at random. 0 is no process.
+/// A replica that makes batches: the upper half of their ids, which the replica chooses at random. 0 is no replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Author(pub u64);
 
 /// Where a log ends: its version and the batch that brought it there.
 ///
 /// The batch is part of it because a backend may lose its last writes at a failover and reach the same version again
-/// with others. A process that has applied the lost ones must notice.
+/// with others. A replica that has applied the lost ones must notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Head {
     /// How far.
@@ -49,8 +49,8 @@ pub struct Append {
     pub dropped: Arc<[BlobId]>,
     /// Tasks that ended with this batch, in that order.
     pub finished: Arc<[StoredFinished]>,
-    /// Its author has more to append, and goes to the end of the line for the baton: see
-    /// [`Store::request_baton`](crate::Store::request_baton).
+    /// Its author has more to append, and goes to the end of the line for the append turn: see
+    /// [`Store::request_append_turn`](crate::Store::request_append_turn).
     pub requeue: bool,
 }
 

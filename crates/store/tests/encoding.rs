@@ -142,7 +142,7 @@ fn every_format_of_batches_can_be_read() {
 }
 
 /// Something of everything: work that waits, runs, is delayed and has failed; settings; a pause; a key; a
-/// conversation with messages that wait and some that were dropped.
+/// session with messages that wait and some that were dropped.
 fn busy() -> Scheduler {
     let mut scheduler = Scheduler::new(0);
     let mut events = Vec::new();

@@ -8,7 +8,7 @@ use laneway_store::{Answer, MemoryStore, Record, Store};
 struct Memory(MemoryStore);
 
 impl Site for Memory {
-    fn has_baton(&self) -> bool {
+    fn has_append_turn(&self) -> bool {
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{End, Event, LaneName, SessionChange, StopReason, TaskId, TaskSpec};
+use laneway_core::{End, Event, LaneName, SessionDelta, StopReason, TaskId, TaskSpec};
 use laneway_store::Batch;
 
 use crate::trace::{Arrival, AttemptEnd, RecordedAttempt, TaskOutcome};
@@ -87,7 +87,7 @@ impl Recorder {
             Event::Configured { .. } | Event::MessagesConfigured { .. } => self.not_replayed.settings += 1,
             Event::Reprioritised { .. } => self.not_replayed.priorities += 1,
             Event::Session(event) => {
-                let is_turn = matches!(event.change, SessionChange::TurnBegan { .. });
+                let is_turn = matches!(event.change, SessionDelta::TurnBegan { .. });
                 self.not_replayed.turns += u64::from(is_turn);
             }
             _ => {}

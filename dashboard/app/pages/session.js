@@ -62,7 +62,7 @@ function Line({ name: key, messages, after }) {
 }
 
 /** Messages whose turns failed too often: no turn has answered them. */
-function Aside({ name: key, messages, after }) {
+function Parked({ name: key, messages, after }) {
   if (messages.length === 0) return null;
   const of = (message) => `${path(key)}/messages/${part(message.id)}`;
   const again = (message) => ({ title: "Send the message again?", action: "Send again", what: ["It becomes a new message that says the same, and is queued as if it came now.", `“${message.text.slice(0, 200)}”`] });
@@ -181,7 +181,7 @@ export function Session({ name }) {
       <section class="card" aria-label="The turn that runs"><h2>Now</h2><${Now} session=${session} turns=${turns} after=${refresh} /></section>
       <section class="card" aria-label="Messages that wait"><h2>Waiting messages</h2><${Line} name=${name} messages=${messages} after=${refresh} />
         <${Box} session=${session} name=${name} usual=${past[0]?.payload?.agent} after=${refresh} /></section>
-      <${Aside} name=${name} messages=${session?.set_aside ?? []} after=${refresh} />
+      <${Parked} name=${name} messages=${session?.set_aside ?? []} after=${refresh} />
       <${Turns} turns=${past} name=${name} />
     </div><div>
       <section class="card" aria-label="Settings"><h2>How messages are queued</h2><${Settings} name=${name} values=${session?.settings ?? stats.settings ?? {}} after=${refresh} /></section>

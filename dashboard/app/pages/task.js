@@ -132,10 +132,10 @@ function Actions({ task, isDead, after }) {
 
 async function whole(id, signal) {
   const task = await ask("GET", `api/tasks/${part(id)}`, { signal });
-  const letters = DEAD.includes(task.status) ? await ask("GET", "api/dead-letters?limit=500", { signal }) : { items: [] };
+  const deadLetters = DEAD.includes(task.status) ? await ask("GET", "api/dead-letters?limit=500", { signal }) : { items: [] };
   const children = await ask("GET", withQuery("api/tasks", { parent: id, limit: CHILDREN_SHOWN }), { signal });
-  const letter = letters.items.find((one) => one.id === task.id);
-  return { task, letter, children };
+  const deadLetter = deadLetters.items.find((one) => one.id === task.id);
+  return { task, deadLetter, children };
 }
 
 export function Task({ id }) {
@@ -144,8 +144,8 @@ export function Task({ id }) {
   const isLive = data ? !isOver(data.task.status) : false;
   const { text, events } = useStory(id, isLive);
   if (!data) return html`<${Title}>Task<//>${error ? html`<${Trouble} error=${error} />` : html`<${Waiting} />`}`;
-  const { task, letter, children } = data;
-  return html`<${Title} actions=${html`<${Actions} task=${task} isDead=${Boolean(letter)} after=${refresh} />`}>
+  const { task, deadLetter, children } = data;
+  return html`<${Title} actions=${html`<${Actions} task=${task} isDead=${Boolean(deadLetter)} after=${refresh} />`}>
       <span class="name">${task.kind}</span> <${State} status=${task.status} /><//>
     <p class="id selectable">${task.id}</p>
     <${Trouble} error=${error} />
@@ -157,8 +157,8 @@ export function Task({ id }) {
           <pre class="stream" tabindex="0">${text || "Nothing yet."}</pre></section>`}
         <section class="card" aria-label="Data"><h2>Data</h2>
           ${task.error && html`<pre class="error">${task.error}</pre>`}
-          <${Folded} name="Payload" value=${task.payload ?? letter?.payload} /><${Folded} name="Result" value=${task.result} />
-          ${task.payload === undefined && !letter && html`<p class="faint small">The payload is not remembered: the task ended without a run, or it is too long.</p>`}
+          <${Folded} name="Payload" value=${task.payload ?? deadLetter?.payload} /><${Folded} name="Result" value=${task.result} />
+          ${task.payload === undefined && !deadLetter && html`<p class="faint small">The payload is not remembered: the task ended without a run, or it is too long.</p>`}
         </section>
       </div>
       <section class="card" aria-label="Facts"><h2>Facts</h2><${Facts} of=${[

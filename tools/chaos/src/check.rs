@@ -223,7 +223,7 @@ impl Checker {
             let seen = self.seen.get(&replica).copied().unwrap_or_default();
             let silent = self.now.active_ms - seen.active_ms;
             let extended = (self.now.outages - seen.outages) * LEASE_MS.max(REPLICA_LEASE_MS);
-            // What runs has a lease; the last renewal may be as late as the last sign of life.
+            // What runs has a lease; the last renewal may be as late as the last heartbeat.
             let lease = if task.running.is_some() { LEASE_MS } else { 0 };
             if silent > REPLICA_LEASE_MS + LATE_MS + lease + extended {
                 ghosts.push(format!("{id} is there for a replica that has been silent for {silent} ms"));

@@ -24,7 +24,7 @@ pub use backend::{BackendKind, be_replica};
 pub use check::{Findings, check};
 pub use run::{ChaosSummary, run};
 
-/// For how long a run without a sign of life counts as alive.
+/// For how long a run without a heartbeat counts as alive.
 pub const LEASE_MS: u64 = 2000;
 /// For how long a silent replica counts as alive.
 pub const REPLICA_LEASE_MS: u64 = 2000;

@@ -33,7 +33,7 @@ pub use report::shrink::shrink;
 pub use report::summary::{Summary, explain};
 pub use run::{History, Wanted, run};
 
-/// For how long a run or a replica without a sign of life counts as alive.
+/// For how long a run or a replica without a heartbeat counts as alive.
 pub const LEASE_MS: u64 = 2000;
 /// How many conversations of each sort there are.
 pub const SESSIONS: u64 = 3;

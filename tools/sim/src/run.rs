@@ -45,8 +45,8 @@ pub struct History {
     pub batches: u64,
     /// For how long work of a dead replica was left, in milliseconds; also where another machine had a fault.
     pub left_ms: (u64, u64),
-    /// How often the baton was passed to a replica, and how often to one that had died.
-    pub batons: (u64, u64),
+    /// How often the append turn was passed to a replica, and how often to one that had died.
+    pub append_turns: (u64, u64),
 }
 
 /// Runs a history.
@@ -273,6 +273,6 @@ async fn end(sim: &Sim) -> History {
         millis,
         batches: world.checker.head.version.0,
         left_ms: world.left_ms,
-        batons: world.batons,
+        append_turns: world.append_turns,
     }
 }

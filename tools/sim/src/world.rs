@@ -54,8 +54,8 @@ pub(crate) struct World {
     pub(crate) deaths: BTreeMap<u64, u64>,
     /// For how long something of them was left: where all others were well, and where not.
     pub(crate) left_ms: (u64, u64),
-    /// How often the baton was passed to a replica, and how often to one that had died.
-    pub(crate) batons: (u64, u64),
+    /// How often the append turn was passed to a replica, and how often to one that had died.
+    pub(crate) append_turns: (u64, u64),
     /// Until when a replica that shuts down may have left work for the others.
     pub(crate) leaving_until: u64,
     pub(crate) counts: BTreeMap<Kind, u64>,
@@ -115,7 +115,7 @@ impl Sim {
             fault_end: 0,
             deaths: BTreeMap::new(),
             left_ms: (0, 0),
-            batons: (0, 0),
+            append_turns: (0, 0),
             leaving_until: 0,
             counts: BTreeMap::new(),
             violations: Vec::new(),

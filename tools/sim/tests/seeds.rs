@@ -4,13 +4,16 @@ use laneway_sim::{Plan, Wanted, run};
 
 #[test]
 fn a_hundred_seeds_hold_every_promise() {
-    let mut batons = (0, 0);
+    let mut append_turns = (0, 0);
     for seed in 0..100 {
         let outcome = run(&Plan::of_seed(seed), Wanted::default());
         assert_eq!(outcome.violations, Vec::<String>::new(), "seed {seed}");
-        batons = (batons.0 + outcome.batons.0, batons.1 + outcome.batons.1);
+        append_turns = (append_turns.0 + outcome.append_turns.0, append_turns.1 + outcome.append_turns.1);
     }
-    assert!(batons.0 > 100 && batons.1 > 0, "replicas contend, and some die with the baton: {batons:?}");
+    assert!(
+        append_turns.0 > 100 && append_turns.1 > 0,
+        "replicas contend, and some die with the append turn: {append_turns:?}"
+    );
 }
 
 #[test]

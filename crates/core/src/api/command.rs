@@ -86,7 +86,7 @@ pub enum Command {
         /// How long the worker may go unheard; default: the home lane's lease.
         lease: Option<Millis>,
     },
-    /// A sign of life: renews the lease.
+    /// A heartbeat: renews the lease.
     Heartbeat {
         /// Which task.
         task: TaskId,
@@ -115,7 +115,7 @@ pub enum Command {
         to: Fence,
     },
     /// Restore the end of a task, where the log has lost the end or the whole task. Refused while the task runs.
-    Recount {
+    RestoreOutcome {
         /// Which task.
         task: TaskId,
         /// What it was, for a log that has lost the whole task.
@@ -151,14 +151,14 @@ pub enum Command {
     /// Run a dead letter again, as a new task.
     Redrive {
         /// The task that died.
-        letter: TaskId,
+        dead_letter: TaskId,
         /// The new task's id.
         task: TaskId,
     },
     /// Throw a dead letter away.
     Discard {
         /// The task that died.
-        letter: TaskId,
+        dead_letter: TaskId,
     },
     /// Something about sessions and their messages.
     Session(Box<SessionCommand>),
@@ -169,7 +169,7 @@ pub enum Command {
 /// The tool calls of one model turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolBatch {
-    /// The conversation; call number n runs in its lane `session:<key>/<lane of the tool>`.
+    /// The session; call number n runs in its lane `session:<key>/<lane of the tool>`.
     pub session: Arc<str>,
     /// The calls, in the order in which the model made them.
     pub calls: Vec<ToolCall>,

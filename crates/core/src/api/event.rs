@@ -95,9 +95,9 @@ pub enum Event {
         attempt: u32,
         /// Its fence, larger than any before.
         fence: Fence,
-        /// When the lease lapses without a sign of life.
+        /// When the lease lapses without a heartbeat.
         lease_until: Timestamp,
-        /// How long a sign of life renews it.
+        /// How long a heartbeat renews it.
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
@@ -106,7 +106,7 @@ pub enum Event {
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,
     },
-    /// A sign of life.
+    /// A heartbeat.
     Renewed {
         /// Which task.
         task: TaskId,
@@ -160,12 +160,13 @@ pub enum Event {
         /// How many attempts there were.
         attempts: u32,
     },
-    /// A dead letter is gone.
-    LetterGone {
+    /// A dead letter was removed.
+    #[serde(alias = "LetterGone")]
+    DeadLetterRemoved {
         /// The task that had died.
-        letter: TaskId,
+        dead_letter: TaskId,
         /// Why.
-        why: LetterGone,
+        why: DeadLetterRemoval,
     },
     /// Nothing is granted in this lane until it is resumed.
     Paused {
@@ -290,9 +291,9 @@ pub enum StopReason {
     Cancelled(CancelReason),
 }
 
-/// Why a dead letter is gone.
+/// Why a dead letter was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LetterGone {
+pub enum DeadLetterRemoval {
     /// It was the oldest, and there was no room.
     Overflow,
     /// It runs again, as this task.

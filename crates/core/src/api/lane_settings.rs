@@ -260,7 +260,7 @@ impl Family {
             "external" => return Family::External,
             _ => {}
         }
-        if name.is_session() {
+        if name.is_session_family() {
             return match text.split_once('/') {
                 None => Family::Session,
                 Some((_, "control")) => Family::ToolControl,

@@ -107,12 +107,12 @@ impl LaneName {
         MAIN.clone()
     }
 
-    /// The lane of one sort of tool calls of the conversation `key`.
+    /// The lane of one sort of tool calls of the session `key`.
     pub fn tool(key: &str, lane: crate::ToolLane) -> Result<LaneName, NameError> {
         LaneName::new(format!("{}/{}", LaneName::session(key)?, lane.as_str()))
     }
 
-    /// The lane of the conversation `key`, which may be any text: what a lane's name may not hold is
+    /// The lane of the session `key`, which may be any text: what a lane's name may not hold is
     /// percent-encoded, and so is `/`, so that a key can never reach into another session's lanes.
     pub fn session(key: &str) -> Result<LaneName, NameError> {
         let mut text = String::from("session:");
@@ -130,9 +130,9 @@ impl LaneName {
         LaneName::new(text)
     }
 
-    /// The key of the conversation whose own lane this is.
+    /// The key of the session whose own lane this is.
     pub fn session_key(&self) -> Option<String> {
-        let encoded = self.0.strip_prefix("session:").filter(|_| self.is_conversation())?;
+        let encoded = self.0.strip_prefix("session:").filter(|_| self.is_session())?;
         let mut bytes = Vec::with_capacity(encoded.len());
         let mut rest = encoded.as_bytes();
         while let Some((first, after)) = rest.split_first() {
@@ -151,14 +151,14 @@ impl LaneName {
         String::from_utf8(bytes).ok()
     }
 
-    /// Whether this is a lane of one conversation (its own or one of its tool lanes).
-    pub fn is_session(&self) -> bool {
+    /// Whether this is a lane of one session: its own or one of its tool lanes.
+    pub fn is_session_family(&self) -> bool {
         self.0.starts_with("session:")
     }
 
-    /// Whether this is a conversation's own lane, in which one turn runs at a time.
-    pub fn is_conversation(&self) -> bool {
-        self.is_session() && !self.0.contains('/')
+    /// Whether this is a session's own lane, in which one turn runs at a time.
+    pub fn is_session(&self) -> bool {
+        self.is_session_family() && !self.0.contains('/')
     }
 
     /// The text.
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(LaneName::session("alice/query").unwrap().as_str(), "session:alice%2Fquery");
         assert_eq!(LaneName::session("100%").unwrap().as_str(), "session:100%25");
         assert_eq!(LaneName::session(" a b ").unwrap().as_str(), "session:%20a b%20");
-        assert!(LaneName::session("a*\n").unwrap().is_conversation());
+        assert!(LaneName::session("a*\n").unwrap().is_session());
         for key in ["alice/query", "100%", " a b ", "é%zz", ""] {
             assert_eq!(LaneName::session(key).unwrap().session_key().as_deref(), Some(key));
         }

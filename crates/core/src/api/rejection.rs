@@ -72,9 +72,9 @@ pub enum Rejection {
         task: TaskId,
     },
     /// No dead letter has this id.
-    NoSuchLetter {
+    NoSuchDeadLetter {
         /// The id.
-        letter: TaskId,
+        dead_letter: TaskId,
     },
     /// `now` lies before the last step.
     ClockWentBack {
@@ -196,7 +196,7 @@ impl Rejection {
             Rejection::LaneDraining { .. } => "DRAINING",
             Rejection::DeadlineUnmeetable { .. } => "DEADLINE_UNMEETABLE",
             Rejection::NotLive { .. }
-            | Rejection::NoSuchLetter { .. }
+            | Rejection::NoSuchDeadLetter { .. }
             | Rejection::SessionIdle { .. }
             | Rejection::TurnOver { .. }
             | Rejection::NoSuchMessage { .. } => "NOT_FOUND",
@@ -259,7 +259,7 @@ impl fmt::Display for Rejection {
             Rejection::KeyConflict { task } => {
                 write!(f, "the key was used for another request, task {task}")
             }
-            Rejection::NoSuchLetter { letter } => write!(f, "there is no dead letter {letter}"),
+            Rejection::NoSuchDeadLetter { dead_letter } => write!(f, "there is no dead letter {dead_letter}"),
             Rejection::ClockWentBack { now, last } => {
                 write!(f, "the clock went back: it is {now}, but the last step was at {last}")
             }

@@ -20,14 +20,14 @@ pub enum SessionCommand {
     ConfigureMessages(Box<MessageSettings>),
     /// Replace the settings by which messages of one session are queued.
     Configure {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
         /// The new settings.
         queue: QueueOverrides,
     },
     /// Change some settings by which messages of one session are queued. The others stay.
     Amend {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
         /// What changes.
         queue: QueueOverrides,
@@ -49,27 +49,26 @@ pub enum SessionCommand {
         /// Which one.
         message: MessageId,
     },
-    /// Send a message that was set aside once more, as a new one. Answers
-    /// [`Reply::Message`](crate::Reply::Message).
+    /// Send a parked message once more, as a new one. Answers [`Reply::Message`](crate::Reply::Message).
     Resend {
-        /// The one that was set aside.
+        /// Which one.
         message: MessageId,
         /// The new one's id, never used before.
         again: MessageId,
     },
     /// Cancel the messages of a session that wait, alone or in turns that have not started.
     Clear {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// Cancel the turn that is under way; what waits goes on.
     Interrupt {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// Cancel the turn and everything that waits.
     Stop {
-        /// The conversation's key.
+        /// The session's key.
         session: Arc<str>,
     },
     /// A running turn says whether it takes steering from now on.
@@ -113,12 +112,12 @@ pub struct SessionEvent {
     /// The session's lane.
     pub session: LaneName,
     /// What.
-    pub change: SessionChange,
+    pub change: SessionDelta,
 }
 
 /// What can happen in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SessionChange {
+pub enum SessionDelta {
     /// A message was accepted: from now on the sender sees typing.
     Accepted {
         /// The message.

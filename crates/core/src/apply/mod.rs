@@ -36,7 +36,7 @@ impl Scheduler {
             Event::Paused { lane } | Event::Resumed { lane } | Event::Draining { lane } => {
                 self.on_gate(lane, event);
             }
-            Event::LetterGone { letter, .. } => self.on_dead_letter_gone(*letter),
+            Event::DeadLetterRemoved { dead_letter, .. } => self.on_dead_letter_removed(*dead_letter),
             Event::Drained { lane } => self.with_lane(lane, |lane| lane.drained = true),
             Event::Pressure { lane, .. } => self.with_lane(lane, |lane| lane.under_pressure = true),
             Event::Idle { lane } => self.with_lane(lane, |lane| lane.under_pressure = false),
@@ -137,8 +137,8 @@ impl Scheduler {
         self.state.lane_config.configure(blocks);
         self.state.lanes.reclassify(&mut self.state.lane_config);
         let lane_config = &mut self.state.lane_config;
-        self.state.dead_letters.reclassify(|letter| {
-            lane_config.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()))
+        self.state.dead_letters.reclassify(|dead_letter| {
+            lane_config.class_of(dead_letter.spec.lanes.first().unwrap_or(&LaneName::main()))
         });
         self.state.lane_config.recount_dead_letters(self.state.dead_letters.classes());
         self.state.lane_config.sweep();
@@ -258,19 +258,19 @@ impl Scheduler {
 
     fn on_dead_lettered(&mut self, idx: TaskIdx, error: &Arc<str>, attempts: u32) {
         let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).first_lane()].class;
-        let letter = DeadLetter {
+        let dead_letter = DeadLetter {
             task: self.state.tasks[idx].id,
             spec: self.spec_of(idx),
             error: Arc::clone(error),
             attempts,
             at: self.state.now,
         };
-        self.state.dead_letters.insert(letter, class);
+        self.state.dead_letters.insert(dead_letter, class);
         self.state.lane_config.class_mut(class).dead_letters += 1;
     }
 
-    fn on_dead_letter_gone(&mut self, letter: TaskId) {
-        if let Some(class) = self.state.dead_letters.remove(letter) {
+    fn on_dead_letter_removed(&mut self, dead_letter: TaskId) {
+        if let Some(class) = self.state.dead_letters.remove(dead_letter) {
             self.state.lane_config.class_mut(class).dead_letters -= 1;
         }
     }

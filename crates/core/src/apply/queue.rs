@@ -43,11 +43,11 @@ impl Scheduler {
     }
 
     /// Changes the roll of a task's home lane: its waiting tasks in order, for their positions. The lanes of a
-    /// conversation have none; their lines are short.
+    /// session have none; their lines are short.
     fn update_waiting_list(&mut self, route: RouteIdx, change: impl FnOnce(&mut RankedList<ArrivalRank>)) {
         let home = self.state.lanes.route(route).first_lane();
         let lane = &mut self.state.lanes[home];
-        if !lane.is_session() {
+        if !lane.is_session_family() {
             let waiting_list = lane.waiting_list.get_or_insert_default();
             change(waiting_list);
             if waiting_list.is_empty() {
@@ -58,7 +58,7 @@ impl Scheduler {
 
     /// How many tasks with this home lane stand before `rank`, by level and arrival.
     pub(crate) fn position_in(&self, home: LaneIdx, rank: ArrivalRank) -> usize {
-        if !self.state.lanes[home].is_session() {
+        if !self.state.lanes[home].is_session_family() {
             return self.state.lanes[home].waiting_list.as_ref().map_or(0, |list| list.position(rank));
         }
         let needs = [LaneNeed::Slot(home), LaneNeed::Gate(home)];
@@ -78,7 +78,7 @@ impl Scheduler {
     }
 
     /// The node of the line where a task belongs: down its lanes, the most widely shared first, and before the
-    /// lanes of conversations down its fair key. A key that is a conversation's own shares that one's step.
+    /// lanes of sessions down its fair key. A key that is a session's own shares that one's step.
     fn leaf_for(&mut self, idx: TaskIdx, key: FairKeyIdx) -> NodeIdx {
         let task = &self.state.tasks[idx];
         let parent = self.parent_of(idx);
@@ -94,7 +94,7 @@ impl Scheduler {
                 None => (LaneNeed::Slot(*lane), !this.open),
             };
             let mut own_key = None;
-            if this.is_session()
+            if this.is_session_family()
                 && let Some(key) = key.take()
             {
                 if this.name == fair.name {

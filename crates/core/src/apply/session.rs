@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::event::End;
 use crate::api::ids::{Fence, TaskId};
-use crate::api::session_command::{SessionChange, SessionEvent, Way};
+use crate::api::session_command::{SessionDelta, SessionEvent, Way};
 use crate::api::time::Timestamp;
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{Address, Dropped, Message, MessageEnd, MessageId};
@@ -30,23 +30,23 @@ impl Scheduler {
     pub(crate) fn on_session(&mut self, event: &SessionEvent) {
         let idx = self.state.sessions.enter(&event.session);
         match &event.change {
-            SessionChange::Accepted { message, way } => self.on_accepted(idx, message, *way),
-            SessionChange::TurnBegan { turn, messages, summary } => {
+            SessionDelta::Accepted { message, way } => self.on_accepted(idx, message, *way),
+            SessionDelta::TurnBegan { turn, messages, summary } => {
                 self.on_turn_began(idx, *turn, messages, summary.as_ref());
             }
-            SessionChange::SteeringSet { turn, fence, open } => {
+            SessionDelta::SteeringSet { turn, fence, open } => {
                 let turn = self.turn_entry(idx, *turn);
                 turn.extras.steering = open.then_some(*fence);
             }
-            SessionChange::Taken { turn, fence, messages } => self.on_taken(idx, *turn, *fence, messages),
-            SessionChange::Returned { turn, messages } => self.on_returned(idx, *turn, messages),
-            SessionChange::Retrying { .. } => self.on_turn_retrying(idx, &event.change),
-            SessionChange::Ended { message, end } => self.on_message_ended(idx, *message, end),
-            SessionChange::TurnOver { turn } => {
+            SessionDelta::Taken { turn, fence, messages } => self.on_taken(idx, *turn, *fence, messages),
+            SessionDelta::Returned { turn, messages } => self.on_returned(idx, *turn, messages),
+            SessionDelta::Retrying { .. } => self.on_turn_retrying(idx, &event.change),
+            SessionDelta::Ended { message, end } => self.on_message_ended(idx, *message, end),
+            SessionDelta::TurnOver { turn } => {
                 self.state.sessions[idx].turns.retain(|other| other.task != *turn);
             }
-            SessionChange::Configured { queue } => self.state.sessions[idx].extras.queue = *queue,
-            SessionChange::Moved { message, before } => {
+            SessionDelta::Configured { queue } => self.state.sessions[idx].extras.queue = *queue,
+            SessionDelta::Moved { message, before } => {
                 let session = &mut self.state.sessions[idx];
                 if let Some(mut moved) = session.place_of(*message).and_then(|at| session.waiting.remove(at))
                 {
@@ -55,24 +55,24 @@ impl Scheduler {
                     session.waiting.insert(before.unwrap_or(session.waiting.len()), moved);
                 }
             }
-            SessionChange::Hastened { message } => {
+            SessionDelta::Hastened { message } => {
                 let session = &mut self.state.sessions[idx];
                 if let Some(mut next) = session.place_of(*message).and_then(|at| session.waiting.remove(at)) {
                     (next.hastened, next.moved) = (true, true);
                     session.waiting.push_front(next);
                 }
             }
-            SessionChange::SummaryDropped => self.state.sessions[idx].extras.overflows.clear(),
-            SessionChange::Renewed => self.state.sessions[idx].extras.fresh = true,
-            SessionChange::Answered { message, message_id, place, reply } => {
+            SessionDelta::SummaryDropped => self.state.sessions[idx].extras.overflows.clear(),
+            SessionDelta::Renewed => self.state.sessions[idx].extras.fresh = true,
+            SessionDelta::Answered { message, message_id, place, reply } => {
                 let until = self.state.now + DEDUPE_WINDOW;
                 let (message_id, place) = (Arc::clone(message_id), place.clone());
                 let reply = Some(Arc::clone(reply));
                 self.remember_seen(idx, Seen { message_id, place, message: *message, until, reply });
             }
-            SessionChange::TakenUp { message, .. } => self.state.sessions.receipts.take_up(*message),
+            SessionDelta::TakenUp { message, .. } => self.state.sessions.receipts.take_up(*message),
         }
-        let is_plain = matches!(event.change, SessionChange::Accepted { way: Way::Line, .. });
+        let is_plain = matches!(event.change, SessionDelta::Accepted { way: Way::Line, .. });
         if is_plain && self.is_busy(idx) {
             // One more in the line of a busy session: nothing follows.
             return;
@@ -172,8 +172,8 @@ impl Scheduler {
         }
     }
 
-    fn on_turn_retrying(&mut self, idx: SessionIdx, change: &SessionChange) {
-        let SessionChange::Retrying { turn, at, alone, redelivered } = change else { return };
+    fn on_turn_retrying(&mut self, idx: SessionIdx, change: &SessionDelta) {
+        let SessionDelta::Retrying { turn, at, alone, redelivered } = change else { return };
         let session = &mut self.state.sessions[idx];
         let Some(turn) = session.turn_mut(*turn) else { return };
         let steered = turn.extras.steered.extract_if(.., |steered| !steered.is_copy);
@@ -220,9 +220,9 @@ impl Scheduler {
             };
             self.remember_seen(idx, seen);
         }
-        if matches!(end, MessageEnd::SetAside { .. }) {
+        if matches!(end, MessageEnd::Parked { .. }) {
             let lane = self.state.sessions[idx].lane.clone();
-            self.state.sessions.receipts.set_aside(&lane, message);
+            self.state.sessions.receipts.park(&lane, message);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::command::{Reply, Selector};
-use crate::api::event::{CancelReason, End, Event, LetterGone};
+use crate::api::event::{CancelReason, DeadLetterRemoval, End, Event};
 use crate::api::ids::TaskId;
 use crate::api::lane_settings::{Block, PRIORITY_MAX};
 use crate::api::name::{LaneName, Pattern};
@@ -135,17 +135,18 @@ impl Step<'_> {
         Reply::Done
     }
 
-    pub(crate) fn redrive(&mut self, letter: TaskId, task: TaskId) -> Result<Reply, Rejection> {
-        let dead = self.state.dead_letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
+    pub(crate) fn redrive(&mut self, dead_letter: TaskId, task: TaskId) -> Result<Reply, Rejection> {
+        let dead =
+            self.state.dead_letters.get(dead_letter).ok_or(Rejection::NoSuchDeadLetter { dead_letter })?;
         let spec = Box::new(dead.spec.clone());
         let reply = self.submit(task, spec)?;
-        self.emit(Event::LetterGone { letter, why: LetterGone::Redriven(task) });
+        self.emit(Event::DeadLetterRemoved { dead_letter, why: DeadLetterRemoval::Redriven(task) });
         Ok(reply)
     }
 
-    pub(crate) fn discard(&mut self, letter: TaskId) -> Result<Reply, Rejection> {
-        self.state.dead_letters.get(letter).ok_or(Rejection::NoSuchLetter { letter })?;
-        self.emit(Event::LetterGone { letter, why: LetterGone::Discarded });
+    pub(crate) fn discard(&mut self, dead_letter: TaskId) -> Result<Reply, Rejection> {
+        self.state.dead_letters.get(dead_letter).ok_or(Rejection::NoSuchDeadLetter { dead_letter })?;
+        self.emit(Event::DeadLetterRemoved { dead_letter, why: DeadLetterRemoval::Discarded });
         Ok(Reply::Done)
     }
 }

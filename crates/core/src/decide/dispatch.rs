@@ -126,7 +126,7 @@ impl Step<'_> {
 
     /// Keeps slots free for a task that was passed over too often, if none of its lanes is reserved already.
     ///
-    /// A busy conversation alone does not starve its tasks. A task might wait for ever only if later tasks took slots
+    /// A busy session alone does not starve its tasks. A task might wait for ever only if later tasks took slots
     /// of a lane that held it up.
     fn reserve_for(&mut self, idx: TaskIdx) {
         let Some(task) = self.state.tasks.get(idx) else { return };

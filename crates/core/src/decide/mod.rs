@@ -54,14 +54,14 @@ impl Step<'_> {
                 }
                 Ok(Reply::Done)
             }
-            Command::Recount { task, spec, end } => self.recount(task, spec, end),
+            Command::RestoreOutcome { task, spec, end } => self.restore_outcome(task, spec, end),
             Command::Unbind { home } => Ok(self.unbind(home)),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.resume(lane)),
             Command::Drain { lane } => Ok(self.drain(lane)),
-            Command::Redrive { letter, task } => self.redrive(letter, task),
-            Command::Discard { letter } => self.discard(letter),
+            Command::Redrive { dead_letter, task } => self.redrive(dead_letter, task),
+            Command::Discard { dead_letter } => self.discard(dead_letter),
             Command::Session(command) => self.decide_session(*command),
         }
     }

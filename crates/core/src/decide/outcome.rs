@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::command::{Outcome, Reply};
-use crate::api::event::{CancelReason, End, Event, LetterGone, StopReason};
+use crate::api::event::{CancelReason, DeadLetterRemoval, End, Event, StopReason};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::rejection::Rejection;
@@ -51,7 +51,7 @@ impl Step<'_> {
                 self.fail(idx, Arc::clone(&error), retryable, End::Failed { error });
             }
             Outcome::Stopped => {
-                let error: Arc<str> = "the run stopped without an outcome".into();
+                let error: Arc<str> = "the attempt stopped without an outcome".into();
                 self.fail(idx, Arc::clone(&error), true, End::Failed { error });
             }
         }
@@ -96,7 +96,7 @@ impl Step<'_> {
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
         if task.claimer().is_some() {
-            let error: Arc<str> = "its holder gave no sign of life".into();
+            let error: Arc<str> = "its owner sent no heartbeat".into();
             self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         } else if task.handler != Handler::External {
             self.fail(idx, "the lease lapsed".into(), true, End::Lost);
@@ -131,7 +131,7 @@ impl Step<'_> {
         let (task, attempts) = (self.state.tasks[idx].id, self.state.tasks[idx].attempts);
         let class = self.state.lanes[self.state.lanes.route(self.state.tasks[idx].route).first_lane()].class;
         let most = self.state.lane_config.class(class).settings.dead_letters_max;
-        // What failed of a conversation is its messages: they are tried again, or set aside.
+        // What failed of a session is its messages: they are tried again, or parked.
         if most == 0 || self.is_message_turn(idx) {
             return;
         }
@@ -139,12 +139,12 @@ impl Step<'_> {
         self.emit(Event::DeadLettered { task, error, attempts });
     }
 
-    /// Drops the oldest letters of a class until it has at most `most`.
+    /// Drops the oldest dead letters of a class until it has at most `most`.
     pub(crate) fn drop_dead_letters(&mut self, class: ClassIdx, most: u32) {
         while self.state.lane_config.class(class).dead_letters > most
-            && let Some(letter) = self.state.dead_letters.oldest(class)
+            && let Some(dead_letter) = self.state.dead_letters.oldest(class)
         {
-            self.emit(Event::LetterGone { letter, why: LetterGone::Overflow });
+            self.emit(Event::DeadLetterRemoved { dead_letter, why: DeadLetterRemoval::Overflow });
         }
     }
 

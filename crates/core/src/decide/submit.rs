@@ -244,7 +244,7 @@ impl Scheduler {
         self.ask(named, |settings| settings.max_queued)
     }
 
-    /// Checks that the parent runs, the chain is not too deep, and no task waits for its own conversation.
+    /// Checks that the parent runs, the chain is not too deep, and no task waits for its own session.
     fn check_chain(&self, spec: &TaskSpec) -> Result<(), Rejection> {
         let Some(parent) = spec.parent else { return Ok(()) };
         // A stopping task cannot wait for a new child, because no later stop would reach that child.
@@ -266,7 +266,7 @@ impl Scheduler {
         for ancestor in self.ancestors(Some(idx)) {
             for lane in &*self.state.lanes.route(self.state.tasks[ancestor].route).lanes {
                 let name = &self.state.lanes[*lane].name;
-                if name.is_conversation() && spec.lanes.contains(name) {
+                if name.is_session() && spec.lanes.contains(name) {
                     let holder = self.state.tasks[ancestor].id;
                     return Err(Rejection::WouldDeadlock { lane: name.clone(), holder });
                 }

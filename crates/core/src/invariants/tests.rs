@@ -33,7 +33,7 @@ fn submit(scheduler: &mut Scheduler, task: u128, lane: &str, ask: impl FnOnce(&m
     step(scheduler, Command::Submit { task: TaskId(task), spec: Box::new(spec) });
 }
 
-/// Something of everything: 1 runs, 2 waits behind it, 3 will be retried, 4 died, and a conversation has a turn and a message.
+/// Something of everything: 1 runs, 2 waits behind it, 3 will be retried, 4 died, and a session has a turn and a message.
 fn lively() -> Scheduler {
     let mut scheduler = Scheduler::new(1);
     let fail = |task: u128, fence: u64| Command::Finish {

@@ -50,9 +50,9 @@ pub enum Blocker {
         /// Until when.
         until: Timestamp,
     },
-    /// Its conversation has a turn that runs.
+    /// Its session has a turn that runs.
     SessionBusy {
-        /// The conversation's lane.
+        /// The session's lane.
         lane: LaneName,
         /// The turn.
         turn: TaskId,
@@ -135,7 +135,7 @@ impl Scheduler {
         if lane.running >= slots {
             let mut holders = self.holders_of(idx);
             match holders.first().copied() {
-                Some((turn, since)) if slots == 1 && lane.name.is_conversation() => {
+                Some((turn, since)) if slots == 1 && lane.name.is_session() => {
                     blockers.push(Blocker::SessionBusy { lane: name(), turn, since });
                 }
                 _ => {

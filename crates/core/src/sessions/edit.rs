@@ -7,7 +7,7 @@ use crate::api::event::{CancelReason, Event};
 use crate::api::ids::TaskId;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{SessionChange, SessionCommand, SessionEvent, Sweep};
+use crate::api::session_command::{SessionCommand, SessionDelta, SessionEvent, Sweep};
 use crate::scheduler::Scheduler;
 use crate::sessions::directive::{Directive, beyond, cleared, renewed, set, shown, stopped};
 use crate::sessions::message::{BadMessage, Incoming, MessageEnd, MessageId};
@@ -72,11 +72,11 @@ impl Step<'_> {
 
     fn set_queue(&mut self, lane: &LaneName, queue: QueueOverrides) {
         if queue != self.overrides_of(lane) {
-            self.in_session(lane, SessionChange::Configured { queue });
+            self.in_session(lane, SessionDelta::Configured { queue });
         }
     }
 
-    pub(crate) fn in_session(&mut self, lane: &LaneName, change: SessionChange) {
+    pub(crate) fn in_session(&mut self, lane: &LaneName, change: SessionDelta) {
         self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
     }
 
@@ -128,7 +128,7 @@ impl Step<'_> {
         let is_fresh =
             self.state.sessions.find(lane).is_some_and(|session| self.state.sessions[session].extras.fresh);
         if !is_fresh {
-            self.in_session(lane, SessionChange::Renewed);
+            self.in_session(lane, SessionDelta::Renewed);
         }
     }
 
@@ -158,13 +158,13 @@ impl Step<'_> {
         {
             return Err(Rejection::BadMessage(BadMessage::Before));
         }
-        self.session_changed(session, SessionChange::Moved { message, before });
+        self.session_changed(session, SessionDelta::Moved { message, before });
         Ok(Reply::Done)
     }
 
     fn send_now(&mut self, message: MessageId) -> Result<Reply, Rejection> {
         let session = self.waiting_message(message)?;
-        self.session_changed(session, SessionChange::Hastened { message });
+        self.session_changed(session, SessionDelta::Hastened { message });
         Ok(Reply::Done)
     }
 
@@ -219,7 +219,7 @@ impl Step<'_> {
         let Some(session) = self.state.sessions.get(idx) else { return 0 };
         let waiting: Vec<MessageId> = session.waiting.iter().map(|message| message.id).collect();
         if !session.extras.overflows.is_empty() {
-            self.session_changed(idx, SessionChange::SummaryDropped);
+            self.session_changed(idx, SessionDelta::SummaryDropped);
         }
         for message in &waiting {
             self.end_message(idx, *message, MessageEnd::Cancelled { reason });

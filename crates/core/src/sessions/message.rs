@@ -132,7 +132,7 @@ pub enum Otherwise {
 pub struct Incoming {
     /// An id that was never used before.
     pub id: MessageId,
-    /// The conversation's key; its lane is `session:<key>`.
+    /// The session's key; its lane is `session:<key>`.
     pub session: Arc<str>,
     /// Who should answer.
     pub agent: Agent,
@@ -322,7 +322,8 @@ pub enum MessageEnd {
         reason: CancelReason,
     },
     /// It was parked, because its turns failed too often and held up other messages.
-    SetAside {
+    #[serde(alias = "SetAside")]
+    Parked {
         /// What went wrong last.
         error: Arc<str>,
         /// How many turns failed.
@@ -417,12 +418,12 @@ pub enum BadMessage {
     Agent(NameError),
     /// A value beyond what is allowed.
     Queue(crate::sessions::queue_mode::BeyondPolicy),
-    /// The task names no conversation, so that no message can be meant for it.
-    NoConversation,
+    /// The task names no session, so that no message can be meant for it.
+    NoSession,
     /// The message to move before does not wait in the same session.
     Before,
     /// The message to send again has not ended: it waits, or is in a turn.
-    NotAside,
+    NotParked,
 }
 
 impl fmt::Display for BadMessage {
@@ -437,9 +438,9 @@ impl fmt::Display for BadMessage {
             BadMessage::Session(error) => write!(f, "the session's key makes no lane: {error}"),
             BadMessage::Agent(error) => write!(f, "the agent's name makes no lane: {error}"),
             BadMessage::Queue(beyond) => beyond.fmt(f),
-            BadMessage::NoConversation => write!(f, "the task names no conversation"),
+            BadMessage::NoSession => write!(f, "the task names no session"),
             BadMessage::Before => write!(f, "the message to move before waits in no such session"),
-            BadMessage::NotAside => write!(f, "the message was not set aside: it waits or is in a turn"),
+            BadMessage::NotParked => write!(f, "the message is not parked: it waits or is in a turn"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that were set aside: sent once more, or thrown away.
+//! Parked messages: sent once more, or thrown away.
 //!
 //! An end never changes, so that what is sent once more is a new message that says the same.
 
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use crate::api::command::Reply;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{SendOutcome, SessionChange};
+use crate::api::session_command::{SendOutcome, SessionDelta};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{Agent, BadMessage, Incoming, Message, MessageId};
 use crate::step::Step;
 
 impl Step<'_> {
-    /// Sends a message that was set aside once more, as it would be sent now. Refused or dropped, it stays where
-    /// it is; it goes when it was accepted, or when its sender has sent it again himself.
+    /// Sends a parked message once more, as it would be sent now. Refused or dropped, it stays where it is; it goes when
+    /// it was accepted, or when its sender has sent it again himself.
     pub(crate) fn resend(&mut self, message: MessageId, again: MessageId) -> Result<Reply, Rejection> {
-        let Some((lane, kept)) = self.one_aside(message) else { return Err(self.not_aside(message)) };
+        let Some((lane, kept)) = self.parked_message(message) else { return Err(self.not_parked(message)) };
         let incoming = once_more(&lane, &kept, again);
         self.check_new(&incoming)?;
         let reply = match self.same_message(&lane, &incoming) {
@@ -32,29 +32,29 @@ impl Step<'_> {
             _ => None,
         };
         if says_so.is_some() {
-            self.in_session(&lane, SessionChange::TakenUp { message, again: says_so });
+            self.in_session(&lane, SessionDelta::TakenUp { message, again: says_so });
         }
         Ok(reply)
     }
 
-    /// Throws away a message that was set aside.
+    /// Throws away a parked message.
     pub(crate) fn throw_away(&mut self, message: MessageId) -> Result<Reply, Rejection> {
-        let Some((lane, _)) = self.one_aside(message) else {
+        let Some((lane, _)) = self.parked_message(message) else {
             return Err(Rejection::NoSuchMessage { message });
         };
-        self.in_session(&lane, SessionChange::TakenUp { message, again: None });
+        self.in_session(&lane, SessionDelta::TakenUp { message, again: None });
         Ok(Reply::Cancelled(1))
     }
 }
 
 impl Scheduler {
-    fn one_aside(&self, message: MessageId) -> Option<(LaneName, Message)> {
-        self.messages_set_aside().find(|(_, kept)| kept.id == message).cloned()
+    fn parked_message(&self, message: MessageId) -> Option<(LaneName, Message)> {
+        self.parked_messages().find(|(_, kept)| kept.id == message).cloned()
     }
 
-    fn not_aside(&self, message: MessageId) -> Rejection {
+    fn not_parked(&self, message: MessageId) -> Rejection {
         match self.state.sessions.session_with(message) {
-            Some(_) => Rejection::BadMessage(BadMessage::NotAside),
+            Some(_) => Rejection::BadMessage(BadMessage::NotParked),
             None => Rejection::NoSuchMessage { message },
         }
     }

@@ -10,8 +10,8 @@ use crate::sessions::message::{Message, MessageEnd, MessageId};
 
 /// How many ends of messages are remembered; the oldest go first.
 pub const RECEIPTS_MAX: usize = 10_000;
-/// How many messages that were set aside are kept; the oldest go first.
-pub const SET_ASIDE_MAX: usize = 1000;
+/// How many parked messages are kept; the oldest go first.
+pub const PARKED_MAX: usize = 1000;
 
 /// The last messages that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) struct Receipts {
     /// The oldest first.
     order: VecDeque<MessageId>,
     /// Messages that failed too often, whole, the oldest first.
-    set_aside: VecDeque<(LaneName, Message)>,
+    parked: VecDeque<(LaneName, Message)>,
 }
 
 impl Receipts {
@@ -39,20 +39,20 @@ impl Receipts {
         }
     }
 
-    pub(crate) fn set_aside(&mut self, session: &LaneName, message: Message) {
-        if self.set_aside.len() == SET_ASIDE_MAX {
-            self.set_aside.pop_front();
+    pub(crate) fn park(&mut self, session: &LaneName, message: Message) {
+        if self.parked.len() == PARKED_MAX {
+            self.parked.pop_front();
         }
-        self.set_aside.push_back((session.clone(), message));
+        self.parked.push_back((session.clone(), message));
     }
 
-    /// A message that was set aside is not kept any longer.
+    /// A parked message is no longer kept.
     pub(crate) fn take_up(&mut self, message: MessageId) {
-        self.set_aside.retain(|(_, kept)| kept.id != message);
+        self.parked.retain(|(_, kept)| kept.id != message);
     }
 
-    pub(crate) fn aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
-        self.set_aside.iter()
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &(LaneName, Message)> {
+        self.parked.iter()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::api::ids::TaskId;
 use crate::api::lane_settings::PRIORITY_MAX;
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{MessageReply, SendOutcome, SessionChange, SessionEvent, Sweep, Way};
+use crate::api::session_command::{MessageReply, SendOutcome, SessionDelta, SessionEvent, Sweep, Way};
 use crate::scheduler::Scheduler;
 use crate::sessions::directive::{Directive, Reading, beyond, read_directive};
 use crate::sessions::message::{
@@ -68,7 +68,7 @@ impl Step<'_> {
         let message = incoming.id;
         if let Some(message_id) = &incoming.message_id {
             let (message_id, place) = (Arc::clone(message_id), incoming.place.clone());
-            let change = SessionChange::Answered { message, message_id, place, reply: reply.as_str().into() };
+            let change = SessionDelta::Answered { message, message_id, place, reply: reply.as_str().into() };
             self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
         }
         told(message, SendOutcome::Directive, reply)
@@ -112,7 +112,7 @@ impl Step<'_> {
     }
 
     fn drop_newcomer(&mut self, lane: &LaneName, message: MessageId, rule: Dropped) -> Reply {
-        let change = SessionChange::Ended { message, end: MessageEnd::Dropped { rule } };
+        let change = SessionDelta::Ended { message, end: MessageEnd::Dropped { rule } };
         self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
         answer(message, SendOutcome::Dropped(rule))
     }
@@ -177,7 +177,7 @@ impl Step<'_> {
     ) -> Option<SessionIdx> {
         let accepted = self.state.sessions.find(lane).map_or(0, |idx| self.state.sessions[idx].accepted);
         let message = kept(incoming, self.state.now, accepted + 1);
-        let change = SessionChange::Accepted { message, way };
+        let change = SessionDelta::Accepted { message, way };
         self.emit(Event::Session(Box::new(SessionEvent { session: lane.clone(), change })));
         self.state.sessions.find(lane)
     }

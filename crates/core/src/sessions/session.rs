@@ -20,7 +20,7 @@ pub(crate) const SEEN_MAX: usize = 1000;
 /// To how many different addresses a session remembers what was dropped; beyond that lines are lost.
 pub(crate) const OVERFLOWS_MAX: usize = 64;
 
-/// A conversation with messages, turns or settings of its own. One with nothing of these is forgotten.
+/// A session with messages, turns or settings of its own. One with nothing of these is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) lane: LaneName,

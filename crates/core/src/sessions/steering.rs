@@ -5,7 +5,7 @@ use crate::api::event::{CancelReason, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::name::LaneName;
 use crate::api::rejection::Rejection;
-use crate::api::session_command::{SendOutcome, SessionChange, SessionEvent, TurnMessage, Way};
+use crate::api::session_command::{SendOutcome, SessionDelta, SessionEvent, TurnMessage, Way};
 use crate::scheduler::Scheduler;
 use crate::sessions::message::{BadMessage, Incoming, MessageId};
 use crate::sessions::queue_mode::Mode;
@@ -43,7 +43,7 @@ impl Step<'_> {
             let task = &self.state.tasks[*child];
             let home = self.state.lanes.route(task.route).first_lane();
             let is_call =
-                self.state.lanes[home].name.is_session() && !self.state.lanes[home].name.is_conversation();
+                self.state.lanes[home].name.is_session_family() && !self.state.lanes[home].name.is_session();
             is_call && task.attempts == 0 && !matches!(task.phase, Phase::Running(_))
         };
         let mut calls: Vec<TaskIdx> =
@@ -61,8 +61,8 @@ impl Step<'_> {
         fence: Fence,
         open: bool,
     ) -> Result<Reply, Rejection> {
-        let Some(session) = self.conversation(turn, fence)? else {
-            let refused = Err(Rejection::BadMessage(BadMessage::NoConversation));
+        let Some(session) = self.session_of_turn(turn, fence)? else {
+            let refused = Err(Rejection::BadMessage(BadMessage::NoSession));
             return if open { refused } else { Ok(Reply::Done) };
         };
         let known = self.state.sessions.find(&session).and_then(|idx| self.state.sessions[idx].turn(turn));
@@ -73,10 +73,10 @@ impl Step<'_> {
         let pending: Vec<MessageId> = known
             .filter(|_| !open)
             .map_or(vec![], |turn| turn.extras.pending.iter().map(|steered| steered.message.id).collect());
-        let set = SessionChange::SteeringSet { turn, fence, open };
+        let set = SessionDelta::SteeringSet { turn, fence, open };
         self.emit(Event::Session(Box::new(SessionEvent { session: session.clone(), change: set })));
         if !pending.is_empty() {
-            let change = SessionChange::Returned { turn, messages: pending };
+            let change = SessionDelta::Returned { turn, messages: pending };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })));
         }
         Ok(Reply::Done)
@@ -89,9 +89,9 @@ impl Step<'_> {
         takes_steering: bool,
         taken: Option<&[MessageId]>,
     ) -> Result<Reply, Rejection> {
-        let has_conversation = self.conversation(turn, fence)?.is_some();
-        if takes_steering && !has_conversation {
-            return Err(Rejection::BadMessage(BadMessage::NoConversation));
+        let has_session = self.session_of_turn(turn, fence)?.is_some();
+        if takes_steering && !has_session {
+            return Err(Rejection::BadMessage(BadMessage::NoSession));
         }
         let (until, stopping) = self.renew_lease(turn, fence)?;
         // Messages are taken before steering closes, which returns the others to the line.
@@ -124,13 +124,13 @@ impl Step<'_> {
         fence: Fence,
         only: Option<&[MessageId]>,
     ) -> Result<Vec<TurnMessage>, Rejection> {
-        let Some(session) = self.conversation(turn, fence)? else { return Ok(vec![]) };
+        let Some(session) = self.session_of_turn(turn, fence)? else { return Ok(vec![]) };
         let mut taken = self.news_for(&session, turn, fence);
         // A message that was taken before, or went back to the line, is not on offer.
         taken.retain(|message| only.is_none_or(|only| only.contains(&message.id)));
         if !taken.is_empty() {
             let messages = taken.iter().map(|message| message.id).collect();
-            let change = SessionChange::Taken { turn, fence, messages };
+            let change = SessionDelta::Taken { turn, fence, messages };
             self.emit(Event::Session(Box::new(SessionEvent { session, change })));
         }
         Ok(taken)
@@ -157,28 +157,28 @@ impl Scheduler {
         (is_meant && fits).then_some(takes.task)
     }
 
-    /// The conversation of a running attempt, if its task is a turn of one.
-    fn conversation(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
+    /// The session of a running attempt, if its task is a turn of one.
+    fn session_of_turn(&self, turn: TaskId, fence: Fence) -> Result<Option<LaneName>, Rejection> {
         let (session, _) = self.fenced(turn, fence)?;
-        Ok(self.conversation_of(session).map(|lane| self.state.lanes[lane].name.clone()))
+        Ok(self.session_lane_of(session).map(|lane| self.state.lanes[lane].name.clone()))
     }
 
-    /// The lane of the conversation that a task is a turn of.
-    pub(crate) fn conversation_of(&self, task: TaskIdx) -> Option<LaneIdx> {
+    /// The lane of the session that a task is a turn of.
+    pub(crate) fn session_lane_of(&self, task: TaskIdx) -> Option<LaneIdx> {
         let lanes = &self.state.lanes.route(self.state.tasks[task].route).lanes;
-        lanes.iter().copied().find(|lane| self.state.lanes[*lane].name.is_conversation())
+        lanes.iter().copied().find(|lane| self.state.lanes[*lane].name.is_session())
     }
 
     /// The messages that a running attempt of a turn could take now. They stay on offer until
     /// [`TakeSteering`](crate::SessionCommand::TakeSteering) names them, so a lost answer loses no message.
     pub fn offered_steering(&self, turn: TaskId, fence: Fence) -> Vec<TurnMessage> {
-        let session = self.conversation(turn, fence).ok().flatten();
+        let session = self.session_of_turn(turn, fence).ok().flatten();
         session.map_or(vec![], |session| self.news_for(&session, turn, fence))
     }
 
     /// The messages that a running attempt of a turn has taken.
     pub fn taken_steering(&self, turn: TaskId, fence: Fence) -> Vec<MessageId> {
-        let session = self.conversation(turn, fence).ok().flatten();
+        let session = self.session_of_turn(turn, fence).ok().flatten();
         let idx = session.and_then(|session| self.state.sessions.find(&session));
         let known = idx.and_then(|idx| self.state.sessions[idx].turn(turn));
         let steered = known.into_iter().flat_map(|turn| &turn.extras.steered);

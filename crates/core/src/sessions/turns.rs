@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::api::event::{End, Event};
 use crate::api::ids::{Fence, TaskId};
 use crate::api::name::LaneName;
-use crate::api::session_command::{SessionChange, SessionEvent};
+use crate::api::session_command::{SessionDelta, SessionEvent};
 use crate::api::task_spec::TaskSpec;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
@@ -74,7 +74,7 @@ impl Step<'_> {
         {}
     }
 
-    pub(crate) fn session_changed(&mut self, idx: SessionIdx, change: SessionChange) {
+    pub(crate) fn session_changed(&mut self, idx: SessionIdx, change: SessionDelta) {
         let session = self.state.sessions[idx].lane.clone();
         self.emit(Event::Session(Box::new(SessionEvent { session, change })));
     }
@@ -111,7 +111,7 @@ impl Step<'_> {
     }
 
     pub(crate) fn end_message(&mut self, session: SessionIdx, message: MessageId, end: MessageEnd) {
-        self.session_changed(session, SessionChange::Ended { message, end });
+        self.session_changed(session, SessionDelta::Ended { message, end });
     }
 
     /// Submits the next turn of a session.
@@ -131,7 +131,7 @@ impl Step<'_> {
         let spec = self.turn_spec(&address, asker, &session.lane);
         let submitted = self.accept_unasked(turn, Box::new(spec));
         self.emit(submitted);
-        self.session_changed(idx, SessionChange::TurnBegan { turn, messages, summary });
+        self.session_changed(idx, SessionDelta::TurnBegan { turn, messages, summary });
         Some(turn)
     }
 
@@ -169,10 +169,10 @@ impl Step<'_> {
         };
         back.retain(is_there);
         if !back.is_empty() {
-            self.session_changed(idx, SessionChange::Returned { turn: task, messages: back });
+            self.session_changed(idx, SessionDelta::Returned { turn: task, messages: back });
         }
         if self.state.sessions.get(idx).is_some_and(|session| session.turn(task).is_some()) {
-            self.session_changed(idx, SessionChange::TurnOver { turn: task });
+            self.session_changed(idx, SessionDelta::TurnOver { turn: task });
         }
     }
 
@@ -195,14 +195,14 @@ impl Step<'_> {
         match back_off.or(last_try).filter(|_| may_retry) {
             Some(pause) => {
                 let at = self.state.now + pause;
-                let retrying = SessionChange::Retrying { turn: task, at, alone, redelivered: is_lost };
+                let retrying = SessionDelta::Retrying { turn: task, at, alone, redelivered: is_lost };
                 self.session_changed(session, retrying);
             }
             None => {
                 let error = in_words(end);
                 for (message, tries) in own {
                     let tries = tries.saturating_add(1);
-                    let end = MessageEnd::SetAside { error: Arc::clone(&error), tries };
+                    let end = MessageEnd::Parked { error: Arc::clone(&error), tries };
                     self.end_message(session, message, end);
                 }
             }
@@ -216,7 +216,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(task)?;
+        let lane = self.session_lane_of(task)?;
         let session = self.state.sessions.find(&self.state.lanes[lane].name)?;
         Some((session, self.state.tasks[task].attempt().map(|attempt| attempt.fence)))
     }
@@ -233,7 +233,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = lanes.iter().find(|lane| lane.is_conversation())?;
+        let lane = lanes.iter().find(|lane| lane.is_session())?;
         let idx = self.state.sessions.find(lane)?;
         let session = &self.state.sessions[idx];
         (!session.waiting.is_empty() && session.held_until() <= self.state.now).then_some(idx)

@@ -19,7 +19,7 @@ use crate::sessions::turn_text::{Overflow, Part, turn_text};
 /// A session, to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionView {
-    /// The conversation's key.
+    /// The session's key.
     pub key: String,
     /// Its lane.
     pub lane: LaneName,
@@ -39,13 +39,13 @@ pub struct SessionView {
     pub dropped: u64,
     /// Nothing is tried again before, if that lies ahead.
     pub retry_at: Option<Timestamp>,
-    /// The messages that were set aside and can be sent again, the oldest first.
-    pub aside: Vec<SetAside>,
+    /// The parked messages, the oldest first.
+    pub parked: Vec<ParkedMessage>,
 }
 
-/// A message that was set aside, to look at.
+/// A parked message, to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct ParkedMessage {
     /// The message, whole.
     pub message: Message,
     /// What went wrong last, as long as that is remembered.
@@ -72,7 +72,7 @@ pub struct TurnView {
 /// What a turn is about: what its agent is prompted with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnContent {
-    /// The conversation's key.
+    /// The session's key.
     pub session: String,
     /// Everything that is said, as one text.
     pub text: String,
@@ -84,7 +84,7 @@ pub struct TurnContent {
     pub dropped: u64,
     /// Something of this was in a turn that was lost, which may have done something already.
     pub redelivered: bool,
-    /// The conversation starts afresh.
+    /// The session starts afresh.
     pub fresh: bool,
 }
 
@@ -92,11 +92,11 @@ impl Scheduler {
     /// A session of which there is something to remember, or in which a turn is live.
     pub fn session(&self, key: &str) -> Option<SessionView> {
         let lane = LaneName::session(key).ok()?;
-        let here = self.messages_set_aside().filter(|(aside, _)| *aside == lane);
-        let aside: Vec<SetAside> = here.map(|(_, message)| self.aside_view(message)).collect();
+        let here = self.parked_messages().filter(|(session, _)| *session == lane);
+        let parked: Vec<ParkedMessage> = here.map(|(_, message)| self.parked_view(message)).collect();
         match self.state.sessions.find(&lane) {
-            Some(session) => Some(self.session_view(&self.state.sessions[session], aside)),
-            None if self.is_lane_busy(&lane) || !aside.is_empty() => Some(self.empty_view(lane, aside)),
+            Some(session) => Some(self.session_view(&self.state.sessions[session], parked)),
+            None if self.is_lane_busy(&lane) || !parked.is_empty() => Some(self.empty_view(lane, parked)),
             None => None,
         }
     }
@@ -110,19 +110,19 @@ impl Scheduler {
     }
 
     /// All sessions of which there is something to remember, in the order in which they came to be; then those of
-    /// which nothing is left but messages that were set aside.
+    /// which nothing is left but parked messages.
     pub fn sessions(&self) -> Vec<SessionView> {
-        let mut aside: BTreeMap<&LaneName, Vec<SetAside>> = BTreeMap::new();
-        for (lane, message) in self.messages_set_aside() {
-            aside.entry(lane).or_default().push(self.aside_view(message));
+        let mut parked: BTreeMap<&LaneName, Vec<ParkedMessage>> = BTreeMap::new();
+        for (lane, message) in self.parked_messages() {
+            parked.entry(lane).or_default().push(self.parked_view(message));
         }
         let mut sessions: Vec<&Session> = self.state.sessions.iter().map(|(_, session)| session).collect();
         sessions.sort_unstable_by_key(|session| session.birth);
         let mut views: Vec<SessionView> = sessions
             .into_iter()
-            .map(|session| self.session_view(session, aside.remove(&session.lane).unwrap_or_default()))
+            .map(|session| self.session_view(session, parked.remove(&session.lane).unwrap_or_default()))
             .collect();
-        views.extend(aside.into_iter().map(|(lane, aside)| self.empty_view(lane.clone(), aside)));
+        views.extend(parked.into_iter().map(|(lane, parked)| self.empty_view(lane.clone(), parked)));
         views
     }
 
@@ -147,11 +147,11 @@ impl Scheduler {
         Some(MessageStatus::Ended { end: end.clone(), at })
     }
 
-    /// The session in which a message is that has not ended, or was set aside.
+    /// The session in which a message is that has not ended, or is parked.
     pub fn session_of(&self, id: MessageId) -> Option<String> {
         match self.state.sessions.session_with(id) {
             Some(session) => self.state.sessions[session].lane.session_key(),
-            None => self.messages_set_aside().find(|(_, message)| message.id == id)?.0.session_key(),
+            None => self.parked_messages().find(|(_, message)| message.id == id)?.0.session_key(),
         }
     }
 
@@ -161,9 +161,9 @@ impl Scheduler {
         self.state.sessions[session].messages().find(|message| message.id == id)
     }
 
-    /// The messages that were set aside, the oldest first, with their sessions' lanes.
-    pub fn messages_set_aside(&self) -> impl Iterator<Item = &(LaneName, Message)> {
-        self.state.sessions.receipts.aside()
+    /// The parked messages, the oldest first, with their sessions' lanes.
+    pub fn parked_messages(&self) -> impl Iterator<Item = &(LaneName, Message)> {
+        self.state.sessions.receipts.parked()
     }
 
     /// What a live turn is about, if it was made of messages.
@@ -171,7 +171,7 @@ impl Scheduler {
         if self.state.sessions.is_empty() {
             return None;
         }
-        let lane = self.conversation_of(self.state.tasks.find(task)?)?;
+        let lane = self.session_lane_of(self.state.tasks.find(task)?)?;
         let session = &self.state.sessions[self.state.sessions.find(&self.state.lanes[lane].name)?];
         let turn = session.turn(task).filter(|turn| !turn.is_direct)?;
         content(session, turn, self.cap_of(turn, session))
@@ -185,15 +185,15 @@ impl Scheduler {
         queue.cap.value as usize
     }
 
-    fn aside_view(&self, message: &Message) -> SetAside {
+    fn parked_view(&self, message: &Message) -> ParkedMessage {
         let error = match self.state.sessions.end_of(message.id) {
-            Some((MessageEnd::SetAside { error, .. }, _)) => Some(Arc::clone(error)),
+            Some((MessageEnd::Parked { error, .. }, _)) => Some(Arc::clone(error)),
             _ => None,
         };
-        SetAside { message: message.clone(), error }
+        ParkedMessage { message: message.clone(), error }
     }
 
-    fn session_view(&self, session: &Session, aside: Vec<SetAside>) -> SessionView {
+    fn session_view(&self, session: &Session, parked: Vec<ParkedMessage>) -> SessionView {
         let busy = self.is_lane_busy(&session.lane);
         let queue =
             self.state.sessions.settings.effective(&QueueOverrides::default(), &session.extras.queue, None);
@@ -208,11 +208,11 @@ impl Scheduler {
             waiting: session.waiting.iter().cloned().collect(),
             dropped: session.extras.overflows.iter().map(|dropping| dropping.dropped).sum(),
             retry_at: Some(session.held_until()).filter(|at| *at > self.state.now),
-            aside,
+            parked,
         }
     }
 
-    fn empty_view(&self, lane: LaneName, aside: Vec<SetAside>) -> SessionView {
+    fn empty_view(&self, lane: LaneName, parked: Vec<ParkedMessage>) -> SessionView {
         let nothing = QueueOverrides::default();
         let busy = self.is_lane_busy(&lane);
         SessionView {
@@ -226,7 +226,7 @@ impl Scheduler {
             waiting: vec![],
             dropped: 0,
             retry_at: None,
-            aside,
+            parked,
         }
     }
 

@@ -35,39 +35,39 @@ pub(crate) struct DeadLetters {
 
 impl DeadLetters {
     pub(crate) fn get(&self, task: TaskId) -> Option<&DeadLetter> {
-        self.by_age.get(self.by_task.get(&task)?).map(|(letter, _)| letter)
+        self.by_age.get(self.by_task.get(&task)?).map(|(dead_letter, _)| dead_letter)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &DeadLetter> {
-        self.by_age.values().map(|(letter, _)| letter)
+        self.by_age.values().map(|(dead_letter, _)| dead_letter)
     }
 
-    /// The oldest letter of a class.
+    /// The oldest dead letter of a class.
     pub(crate) fn oldest(&self, class: ClassIdx) -> Option<TaskId> {
-        self.by_age.values().find(|(_, other)| *other == class).map(|(letter, _)| letter.task)
+        self.by_age.values().find(|(_, other)| *other == class).map(|(dead_letter, _)| dead_letter.task)
     }
 
-    pub(crate) fn insert(&mut self, letter: DeadLetter, class: ClassIdx) {
-        self.by_task.insert(letter.task, self.next);
-        self.by_age.insert(self.next, (letter, class));
+    pub(crate) fn insert(&mut self, dead_letter: DeadLetter, class: ClassIdx) {
+        self.by_task.insert(dead_letter.task, self.next);
+        self.by_age.insert(self.next, (dead_letter, class));
         self.next += 1;
     }
 
-    /// Removes a letter and says which class it belonged to.
+    /// Removes a dead letter and says which class it belonged to.
     pub(crate) fn remove(&mut self, task: TaskId) -> Option<ClassIdx> {
         let age = self.by_task.remove(&task)?;
         self.by_age.remove(&age).map(|(_, class)| class)
     }
 
-    /// The class of each letter.
+    /// The class of each dead letter.
     pub(crate) fn classes(&self) -> impl Iterator<Item = ClassIdx> {
         self.by_age.values().map(|(_, class)| *class)
     }
 
-    /// Asks again which class each letter belongs to.
+    /// Asks again which class each dead letter belongs to.
     pub(crate) fn reclassify(&mut self, mut class_of: impl FnMut(&DeadLetter) -> ClassIdx) {
-        for (letter, class) in self.by_age.values_mut() {
-            *class = class_of(letter);
+        for (dead_letter, class) in self.by_age.values_mut() {
+            *class = class_of(dead_letter);
         }
     }
 }

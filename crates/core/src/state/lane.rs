@@ -31,12 +31,12 @@ impl Gate {
     pub const OPEN: Gate = Gate { paused: false, draining: false };
 }
 
-/// How narrow the lanes of a conversation are.
+/// How narrow the lanes of a session are.
 const SESSION_WIDTH: u8 = 5;
 
 /// A named limit, while something is in it or there is something to remember of it.
 ///
-/// Most lanes are a conversation's and lie in no cache when they are needed: an acceptance looks at the first line of
+/// Most lanes are a session's and lie in no cache when they are needed: an acceptance looks at the first line of
 /// it alone.
 #[repr(C, align(64))]
 pub struct LiveLane {
@@ -59,7 +59,7 @@ pub struct LiveLane {
     pub(crate) gate: Gate,
     /// Its settings have a rate limit.
     pub(crate) is_rated: bool,
-    /// How widely it is probably shared: 0 for `global`, 5 for the lanes of one conversation.
+    /// How widely it is probably shared: 0 for `global`, 5 for the lanes of one session.
     pub(crate) width: u8,
     /// Whether it can give a slot, as the line knows.
     pub(crate) open: bool,
@@ -74,7 +74,7 @@ pub struct LiveLane {
     pub(crate) run_time: RunTime,
     /// When a slot was last taken or given back.
     pub(crate) last_change: Timestamp,
-    /// The waiting tasks whose home it is, in order, unless it is a conversation's.
+    /// The waiting tasks whose home it is, in order, unless it is a session's.
     pub(crate) waiting_list: Option<Box<RankedList<ArrivalRank>>>,
     pub(crate) bucket: Bucket,
     /// Tasks that name it and will be tried again after a back-off.
@@ -174,8 +174,8 @@ impl LiveLane {
         self.quiet = LiveLane::LOUD;
     }
 
-    /// Whether it is a lane of one conversation, without a look at its name.
-    pub(crate) fn is_session(&self) -> bool {
+    /// Whether it is a lane of one session, without a look at its name.
+    pub(crate) fn is_session_family(&self) -> bool {
         self.width == SESSION_WIDTH
     }
 
@@ -230,7 +230,7 @@ fn hot_settings(settings: &Settings) -> (u32, bool) {
 fn width(name: &LaneName, lane_config: &LaneConfig) -> u8 {
     match name.as_str() {
         "global" => 0,
-        _ if name.is_session() => SESSION_WIDTH,
+        _ if name.is_session_family() => SESSION_WIDTH,
         "main" | "subagent" | "cron" | "external" => 1,
         _ if lane_config.is_declared(name) => 1,
         _ if lane_config.has_block(name) => 2,

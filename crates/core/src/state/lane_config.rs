@@ -149,11 +149,11 @@ impl LaneConfig {
     }
 
     /// Counts the dead letters of each class again, given the class of each.
-    pub(crate) fn recount_dead_letters(&mut self, letters: impl Iterator<Item = ClassIdx>) {
+    pub(crate) fn recount_dead_letters(&mut self, dead_letters: impl Iterator<Item = ClassIdx>) {
         for (_, class) in self.classes.iter_mut() {
             class.dead_letters = 0;
         }
-        for class in letters {
+        for class in dead_letters {
             self.classes[class].dead_letters += 1;
         }
     }

@@ -253,10 +253,10 @@ impl Scheduler {
         state.lanes.iter().for_each(|lane| this.restore_lane(lane));
         state.tasks.iter().for_each(|task| this.restore_task(task));
         state.tasks.iter().for_each(|task| this.restore_links(task));
-        for letter in &state.dead_letters {
+        for dead_letter in &state.dead_letters {
             let class =
-                this.state.lane_config.class_of(letter.spec.lanes.first().unwrap_or(&LaneName::main()));
-            this.state.dead_letters.insert(letter.clone(), class);
+                this.state.lane_config.class_of(dead_letter.spec.lanes.first().unwrap_or(&LaneName::main()));
+            this.state.dead_letters.insert(dead_letter.clone(), class);
             this.state.lane_config.class_mut(class).dead_letters += 1;
         }
         for (key, known) in &state.keys {

@@ -69,7 +69,7 @@ pub(crate) enum Phase {
     Running(Box<Attempt>),
 }
 
-/// One run of a task.
+/// One try at running a task.
 pub(crate) struct Attempt {
     pub(crate) fence: Fence,
     pub(crate) started: Timestamp,

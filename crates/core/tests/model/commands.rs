@@ -1,8 +1,8 @@
 //! The naive scheduler's replies to commands.
 
 use laneway_core::{
-    BadTask, CHAIN_DEPTH_MAX, CancelReason, Command, End, Event, Gate, KEY_WINDOW, LaneFull, LaneName,
-    LetterGone, Millis, Parent, Rejection, Reply, Selector, StopReason, TaskId, TaskSpec, Timestamp,
+    BadTask, CHAIN_DEPTH_MAX, CancelReason, Command, DeadLetterRemoval, End, Event, Gate, KEY_WINDOW,
+    LaneFull, LaneName, Millis, Parent, Rejection, Reply, Selector, StopReason, TaskId, TaskSpec, Timestamp,
 };
 
 use crate::naive::{Key, NEVER, Naive, Phase, Task};
@@ -56,19 +56,25 @@ impl Naive {
                 let gate = Gate { draining: true, ..self.gate(&lane) };
                 Ok(self.set_gate(lane, gate))
             }
-            Command::Redrive { letter, task } => {
+            Command::Redrive { dead_letter: letter, task } => {
                 let dead = self.dead_letters.iter().find(|dead| dead.task == letter);
-                let spec = dead.ok_or(Rejection::NoSuchLetter { letter })?.spec.clone();
+                let spec = dead.ok_or(Rejection::NoSuchDeadLetter { dead_letter: letter })?.spec.clone();
                 let reply = self.submit(task, spec)?;
                 self.dead_letters.retain(|dead| dead.task != letter);
-                self.emit(Event::LetterGone { letter, why: LetterGone::Redriven(task) });
+                self.emit(Event::DeadLetterRemoved {
+                    dead_letter: letter,
+                    why: DeadLetterRemoval::Redriven(task),
+                });
                 Ok(reply)
             }
-            Command::Discard { letter } => {
+            Command::Discard { dead_letter: letter } => {
                 let is_known = self.dead_letters.iter().any(|dead| dead.task == letter);
-                is_known.then_some(()).ok_or(Rejection::NoSuchLetter { letter })?;
+                is_known.then_some(()).ok_or(Rejection::NoSuchDeadLetter { dead_letter: letter })?;
                 self.dead_letters.retain(|dead| dead.task != letter);
-                self.emit(Event::LetterGone { letter, why: LetterGone::Discarded });
+                self.emit(Event::DeadLetterRemoved {
+                    dead_letter: letter,
+                    why: DeadLetterRemoval::Discarded,
+                });
                 Ok(Reply::Done)
             }
             _ => Ok(Reply::Done),
@@ -156,8 +162,7 @@ impl Naive {
         }
         for ancestor in self.ancestors(Naive::waiting_parent(spec.parent)) {
             let holder = &self.tasks[ancestor];
-            let session =
-                holder.lanes.iter().find(|lane| lane.is_conversation() && spec.lanes.contains(lane));
+            let session = holder.lanes.iter().find(|lane| lane.is_session() && spec.lanes.contains(lane));
             if let Some(lane) = session {
                 return Err(Rejection::WouldDeadlock { lane: lane.clone(), holder: holder.id });
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{DeadLetter, Event, LaneName, LetterGone, Pattern, TaskId, TaskSpec};
+use laneway_core::{DeadLetter, DeadLetterRemoval, Event, LaneName, Pattern, TaskId, TaskSpec};
 
 use crate::naive::Naive;
 
@@ -19,7 +19,7 @@ impl Naive {
         while self.dead_letters_of(label).len() > most as usize {
             let letter = self.dead_letters_of(label)[0];
             self.dead_letters.retain(|other| other.task != letter);
-            self.emit(Event::LetterGone { letter, why: LetterGone::Overflow });
+            self.emit(Event::DeadLetterRemoved { dead_letter: letter, why: DeadLetterRemoval::Overflow });
         }
     }
 

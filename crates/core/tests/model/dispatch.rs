@@ -31,7 +31,7 @@ impl Naive {
         let is_declared = self.blocks.iter().any(|(pattern, _)| pattern.as_str() == name.as_str());
         match name.as_str() {
             "global" => 0,
-            _ if name.is_session() => 5,
+            _ if name.is_session_family() => 5,
             "main" | "subagent" | "cron" => 1,
             _ if is_declared => 1,
             _ if is_home => 4,
@@ -301,7 +301,7 @@ impl Naive {
         let mut path: Vec<Step> = vec![];
         for lane in self.way(task) {
             let is_lent = self.lender(task.parent, &lane).is_some();
-            let mut key = if lane.is_session() { key.take() } else { None };
+            let mut key = if lane.is_session_family() { key.take() } else { None };
             let is_own = key.as_ref() == Some(&lane);
             path.extend(key.take_if(|_| !is_own).map(|key| Step { key: Some(key), ..Step::default() }));
             path.push(Step { lane: Some((lane, is_lent)), key, leaf: None });

@@ -146,7 +146,7 @@ fn count(reply: &Result<Reply, Rejection>, events: &[Event], counts: &mut Counts
             Event::Stopping { .. } => "stopping",
             Event::Joined { .. } => "joined",
             Event::DeadLettered { .. } => "dead letters",
-            Event::LetterGone { .. } => "dead letters gone",
+            Event::DeadLetterRemoved { .. } => "dead letters gone",
             Event::Ended { end: End::Expired, .. } => "expired",
             Event::Ended { end: End::WaitTimeout, .. } => "wait timeouts",
             Event::Ended { end: End::TimedOut, .. } => "timed out",

@@ -293,7 +293,7 @@ impl Naive {
                 self.fail(task, Arc::clone(&error), retryable, End::Failed { error });
             }
             Outcome::Stopped => {
-                let error: Arc<str> = "the run stopped without an outcome".into();
+                let error: Arc<str> = "the attempt stopped without an outcome".into();
                 self.fail(task, Arc::clone(&error), true, End::Failed { error });
             }
         }

@@ -324,8 +324,10 @@ impl CommandBuilder<'_> {
             Request::Gate(number, 1 | 2) => Command::Pause { lane: lane(*number) },
             Request::Gate(number, _) => Command::Resume { lane: lane(*number) },
             Request::Release(number) => Command::ForceRelease { lane: lane(*number) },
-            Request::Redrive(nth) => Command::Redrive { letter: self.nth_dead_letter(*nth), task: self.1 },
-            Request::Discard(nth) => Command::Discard { letter: self.nth_dead_letter(*nth) },
+            Request::Redrive(nth) => {
+                Command::Redrive { dead_letter: self.nth_dead_letter(*nth), task: self.1 }
+            }
+            Request::Discard(nth) => Command::Discard { dead_letter: self.nth_dead_letter(*nth) },
             Request::Tick => Command::Tick,
         }
     }

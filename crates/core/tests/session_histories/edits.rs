@@ -1,8 +1,8 @@
 //! What edits of waiting messages must do, to messages in any state.
 
 use laneway_core::{
-    Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionChange,
-    SessionCommand,
+    Command, Event, LaneName, MessageId, Rejection, Reply, Scheduler, SendOutcome, SessionCommand,
+    SessionDelta,
 };
 
 use crate::ledger::{Ledger, MessageState, in_turn};
@@ -132,7 +132,7 @@ pub(crate) fn check_taken(
     };
     let taken = events.iter().find_map(|event| match event {
         Event::Session(event) => match &event.change {
-            SessionChange::Taken { messages, .. } => Some(messages.clone()),
+            SessionDelta::Taken { messages, .. } => Some(messages.clone()),
             _ => None,
         },
         _ => None,

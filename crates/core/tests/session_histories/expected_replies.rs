@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use laneway_core::{
     Address, Directive, DropRule, Dropped, Event, Incoming, LaneName, MessageEnd, MessageId, MessageReply,
-    Mode, Otherwise, Reading, Rejection, Reply, Scheduler, SendOutcome, SessionChange, TaskId, Timestamp,
-    Way, read_directive,
+    Mode, Otherwise, Reading, Rejection, Reply, Scheduler, SendOutcome, SessionDelta, TaskId, Timestamp, Way,
+    read_directive,
 };
 
 use crate::ledger::{AnsweredDirective, Ledger, MessageState};
@@ -281,7 +281,7 @@ fn is_dropped(event: &Event, id: MessageId, by: Dropped) -> bool {
     let Event::Session(event) = event else { return false };
     matches!(
         &event.change,
-        SessionChange::Ended { message, end: MessageEnd::Dropped { rule } } if *message == id && *rule == by
+        SessionDelta::Ended { message, end: MessageEnd::Dropped { rule } } if *message == id && *rule == by
     )
 }
 
@@ -316,7 +316,7 @@ fn is_expected(expected: &Expected, reply: &MessageReply) -> bool {
 fn way_of(events: &[Event], id: MessageId) -> Option<Way> {
     events.iter().find_map(|event| match event {
         Event::Session(event) => match &event.change {
-            SessionChange::Accepted { message, way } if message.id == id => Some(*way),
+            SessionDelta::Accepted { message, way } if message.id == id => Some(*way),
             _ => None,
         },
         _ => None,

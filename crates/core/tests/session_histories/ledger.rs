@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use laneway_core::{
     Address, End, Event, Fence, Message, MessageEnd, MessageId, MessageSettings, Place, QueueOverrides,
-    SessionChange, TaskId, Timestamp, Way,
+    SessionDelta, TaskId, Timestamp, Way,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,48 +107,43 @@ impl Ledger {
         Ok(())
     }
 
-    fn read_session(
-        &mut self,
-        now: Timestamp,
-        session: String,
-        change: &SessionChange,
-    ) -> Result<(), String> {
+    fn read_session(&mut self, now: Timestamp, session: String, change: &SessionDelta) -> Result<(), String> {
         match change {
-            SessionChange::Accepted { message, way } => return self.accepted(session, message, *way),
-            SessionChange::TurnBegan { turn, messages, summary } => {
+            SessionDelta::Accepted { message, way } => return self.accepted(session, message, *way),
+            SessionDelta::TurnBegan { turn, messages, summary } => {
                 return self.began(session, *turn, messages, summary.as_ref());
             }
-            SessionChange::SteeringSet { turn, fence, open } => {
+            SessionDelta::SteeringSet { turn, fence, open } => {
                 let known = self.turns.entry(*turn).or_insert(Turn { is_direct: true, ..Turn::default() });
                 (known.session, known.steering) = (session, open.then_some(*fence));
             }
-            SessionChange::Taken { turn, messages, fence } => return self.taken(*turn, *fence, messages),
-            SessionChange::Returned { turn, messages } => return self.returned(*turn, messages),
-            SessionChange::Retrying { turn, at, alone, redelivered } => {
+            SessionDelta::Taken { turn, messages, fence } => return self.taken(*turn, *fence, messages),
+            SessionDelta::Returned { turn, messages } => return self.returned(*turn, messages),
+            SessionDelta::Retrying { turn, at, alone, redelivered } => {
                 return self.retrying(now, *turn, *at, *alone, *redelivered);
             }
-            SessionChange::Ended { message, end } => return self.ended(now, &session, *message, end),
-            SessionChange::TurnOver { turn } => {
+            SessionDelta::Ended { message, end } => return self.ended(now, &session, *message, end),
+            SessionDelta::TurnOver { turn } => {
                 self.turns.remove(turn);
                 if let Some(known) = self.messages.values().find(|known| in_turn(known, *turn)) {
                     return Err(format!("{:?} is left in a turn that is over", known.message.id));
                 }
             }
-            SessionChange::Configured { queue } => self.session(&session).queue = *queue,
-            SessionChange::Moved { message, .. } => {
+            SessionDelta::Configured { queue } => self.session(&session).queue = *queue,
+            SessionDelta::Moved { message, .. } => {
                 self.count("moved");
                 self.known(*message)?.moved = true;
             }
-            SessionChange::Hastened { message } => {
+            SessionDelta::Hastened { message } => {
                 self.count("hastened");
                 let known = self.known(*message)?;
                 (known.moved, known.hastened) = (true, true);
             }
-            SessionChange::Renewed => self.session(&session).fresh = true,
-            SessionChange::SummaryDropped => self.session(&session).unreported.clear(),
+            SessionDelta::Renewed => self.session(&session).fresh = true,
+            SessionDelta::SummaryDropped => self.session(&session).unreported.clear(),
             // `check_sent` records the answer.
-            SessionChange::Answered { .. } => {}
-            SessionChange::TakenUp { message, again } => {
+            SessionDelta::Answered { .. } => {}
+            SessionDelta::TakenUp { message, again } => {
                 self.count(if again.is_some() { "sent again" } else { "discarded" });
                 let before = self.parked.len();
                 self.parked.retain(|parked| parked != message);
@@ -337,7 +332,7 @@ impl Ledger {
             MessageEnd::Steered { .. } => "steered".to_owned(),
             MessageEnd::Dropped { rule } => format!("dropped {}", rule.as_str()),
             MessageEnd::Cancelled { .. } => "cancelled".to_owned(),
-            MessageEnd::SetAside { .. } => "parked".to_owned(),
+            MessageEnd::Parked { .. } => "parked".to_owned(),
         };
         self.count(&word);
         if !self.messages.contains_key(&id) && matches!(end, MessageEnd::Dropped { .. }) {
@@ -350,7 +345,7 @@ impl Ledger {
         known.end = Some((end.clone(), now));
         let address = Arc::clone(&known.message.address);
         match end {
-            MessageEnd::SetAside { .. } => self.parked.push(id),
+            MessageEnd::Parked { .. } => self.parked.push(id),
             MessageEnd::Dropped { rule: laneway_core::Dropped::Summarize } => {
                 let session = self.session(session);
                 match session.unreported.iter_mut().find(|unreported| unreported.address == address) {

@@ -20,7 +20,7 @@ mod rules;
 use std::collections::BTreeMap;
 
 use laneway_core::{
-    Command, Event, Fence, Outcome, Scheduler, SessionChange, SessionCommand, TaskId, Timestamp,
+    Command, Event, Fence, Outcome, Scheduler, SessionCommand, SessionDelta, TaskId, Timestamp,
 };
 
 use generator::{Action, Generator};
@@ -113,7 +113,7 @@ impl History {
         for event in &events {
             self.replica.apply(now, event);
             let is_due = match event {
-                Event::Session(event) if matches!(event.change, SessionChange::TurnBegan { .. }) => {
+                Event::Session(event) if matches!(event.change, SessionDelta::TurnBegan { .. }) => {
                     self.ledger.check_due(now, &asked, event.session.as_str())
                 }
                 _ => Ok(()),

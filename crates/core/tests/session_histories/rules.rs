@@ -145,7 +145,7 @@ impl Ledger {
             MessageEnd::Delivered { turn } => known.state == MessageState::Turn(*turn),
             MessageEnd::Steered { turn } => known.state == MessageState::Steered(*turn),
             MessageEnd::Dropped { .. } => known.state == MessageState::Waiting && known.tries == 0,
-            MessageEnd::SetAside { tries, .. } => match known.state {
+            MessageEnd::Parked { tries, .. } => match known.state {
                 MessageState::Turn(_) | MessageState::Steered(_) => {
                     let is_last = usize::from(*tries) > BACK_OFFS.len() || !self.settings.redeliver;
                     *tries == known.tries + 1 && is_last
@@ -199,7 +199,7 @@ impl Ledger {
         if !view.waiting.is_empty() && !view.typing {
             return Err(format!("{session} has work and shows no typing"));
         }
-        let parked: Vec<MessageId> = view.aside.iter().map(|parked| parked.message.id).collect();
+        let parked: Vec<MessageId> = view.parked.iter().map(|parked| parked.message.id).collect();
         let here = |id: &&MessageId| self.messages.get(id).is_some_and(|known| known.session == session);
         if !self.parked.iter().filter(here).eq(&parked) {
             return Err(format!("{session} has {parked:?} parked, the events say {:?}", self.parked));

@@ -110,7 +110,7 @@ impl Checker {
                 self.seen(*task);
                 self.dead_letters.push(*task);
             }
-            Event::LetterGone { letter, .. } => {
+            Event::DeadLetterRemoved { dead_letter: letter, .. } => {
                 assert!(self.dead_letters.contains(letter), "{letter} was no dead letter");
                 self.dead_letters.retain(|other| other != letter);
             }
@@ -333,7 +333,7 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::Redelivered { .. } => "redelivered",
         Event::Ended { .. } => "ended",
         Event::DeadLettered { .. } => "dead-lettered",
-        Event::LetterGone { .. } => "dead letter gone",
+        Event::DeadLetterRemoved { .. } => "dead letter gone",
         Event::Paused { .. } => "paused",
         Event::Resumed { .. } => "resumed",
         Event::Draining { .. } => "draining",

@@ -127,7 +127,7 @@ impl Generator {
             905..911 => Command::Drain { lane: self.lane() },
             911..917 => Command::ForceRelease { lane: self.lane() },
             917..930 => self.redrive(seen),
-            930..935 => Command::Discard { letter: self.dead_letter(seen) },
+            930..935 => Command::Discard { dead_letter: self.dead_letter(seen) },
             950..960 => self.note(),
             935..950 => Command::Leave { task: self.joined_task(seen) },
             _ if is_full => self.cancel(seen),
@@ -368,7 +368,7 @@ impl Generator {
     fn redrive(&mut self, seen: &Checker) -> Command {
         let letter = self.dead_letter(seen);
         let task = self.new_task(seen);
-        Command::Redrive { letter, task }
+        Command::Redrive { dead_letter: letter, task }
     }
 
     pub(crate) fn configure(&mut self) -> Command {

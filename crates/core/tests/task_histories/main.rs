@@ -151,7 +151,7 @@ fn name_of(rejection: &Rejection) -> &'static str {
         Rejection::WouldDeadlock { .. } => "would deadlock",
         Rejection::ChainTooDeep => "chain too deep",
         Rejection::KeyConflict { .. } => "key conflict",
-        Rejection::NoSuchLetter { .. } => "no such letter",
+        Rejection::NoSuchDeadLetter { .. } => "no such letter",
         Rejection::ClockWentBack { .. } => "clock went back",
         Rejection::BadSetting(_) => "bad setting",
         Rejection::BadTask(_) => "bad task",

@@ -34,8 +34,8 @@ impl Engine {
                     self.admit_kind(&incoming.agent.kind, home.as_ref())
                 }
                 SessionCommand::Resend { message, .. } => {
-                    let mut aside = self.scheduler.messages_set_aside();
-                    let Some((_, kept)) = aside.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
+                    let mut parked = self.scheduler.parked_messages();
+                    let Some((_, kept)) = parked.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
                     let agent = &kept.address.agent;
                     let home = LaneName::new(format!("agent:{}", agent.name)).ok();
                     self.admit_kind(&agent.kind, home.as_ref())
@@ -51,10 +51,10 @@ impl Engine {
                     false => Err(Rejection::StaleLease { task: *task, fence: *fence }.into()),
                 }
             }
-            (Command::Redrive { letter, .. }, _) => {
-                let mut dead_payloads = self.scheduler.dead_letters();
+            (Command::Redrive { dead_letter, .. }, _) => {
+                let mut dead_letters = self.scheduler.dead_letters();
                 let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
-                match dead_payloads.find(|dead| dead.task == *letter) {
+                match dead_letters.find(|dead| dead.task == *dead_letter) {
                     Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }

@@ -57,7 +57,7 @@ impl Engine {
             faults.command(&self.scheduler, &mut request.command);
         }
         let finishing = match &request.command {
-            Command::Finish { task, .. } | Command::Recount { task, .. }
+            Command::Finish { task, .. } | Command::RestoreOutcome { task, .. }
                 if request.result.is_some() || request.work.is_some() =>
             {
                 Some(*task)

@@ -293,7 +293,7 @@ impl Engine {
     }
 }
 
-/// Why to stop a run whose task ended otherwise than by its own report.
+/// Why to stop an attempt whose task ended otherwise than by its own report.
 fn stopped_by(end: &End) -> Stopped {
     match end {
         End::Cancelled { reason } => Stopped::Cancelled(*reason),

@@ -85,7 +85,7 @@ pub(crate) struct Storage {
     pub(crate) head: Head,
     pub(crate) snapshotter: Snapshotter,
     /// The payloads of dead letters.
-    pub(crate) dead_payloads: HashMap<TaskId, BlobId>,
+    pub(crate) dead_letter_payloads: HashMap<TaskId, BlobId>,
     /// The attempts of live tasks after which another followed.
     pub(crate) tries: HashMap<TaskId, Vec<Try>>,
     /// Decided as soon as the store can be reached.
@@ -109,7 +109,7 @@ impl Storage {
             journal,
             head: Head::EMPTY,
             snapshotter,
-            dead_payloads: HashMap::new(),
+            dead_letter_payloads: HashMap::new(),
             tries: HashMap::new(),
             deferred: Vec::new(),
             outage: None,
@@ -185,7 +185,7 @@ impl Engine {
         (engine, handle)
     }
 
-    /// A handle for a run; `None` at the end, when no handle is left.
+    /// A handle for an attempt; `None` at the end, when no handle is left.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.shared.upgrade().map(Handle::from_shared)
     }

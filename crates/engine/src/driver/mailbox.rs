@@ -195,8 +195,8 @@ pub(crate) enum Query {
     },
 }
 
-/// What a run or a dropped handle sends without waiting for room, since `Drop` cannot. There is at most one report of each
-/// attempt and of each handle, which bounds them.
+/// What an attempt or a dropped handle sends without waiting for room, since `Drop` cannot. There is at most one report
+/// of each attempt and of each handle, which bounds them.
 pub(crate) enum Report {
     Finish {
         task: TaskId,

@@ -36,13 +36,13 @@ impl Engine {
             }
             self.take_more(&mut inbox);
             if !inbox.reports.is_empty() || inbox.calls.iter().any(Call::may_append) || self.is_due() {
-                self.await_baton().await;
+                self.await_append_turn().await;
                 self.take_more(&mut inbox);
             }
             if self.outage_is_over().await {
                 // Hearing of others is nothing to decide about, but for what they wait for.
                 let is_asked = !inbox.is_empty() || !self.storage.deferred.is_empty();
-                if self.replica.is_none() || is_asked || self.is_due() || self.has_baton() {
+                if self.replica.is_none() || is_asked || self.is_due() || self.has_append_turn() {
                     self.decide_inbox(&mut inbox).await;
                 }
             } else {

@@ -34,7 +34,7 @@ pub(super) fn moved_group<'a>(event: &'a Event, ended: Option<&'a TaskView>) -> 
     }
 }
 
-/// The groups that this process has counted.
+/// The groups that this replica has counted.
 #[derive(Default)]
 pub(super) struct Groups(HashMap<Name, GroupCounts>);
 

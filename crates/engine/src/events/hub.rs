@@ -25,7 +25,7 @@ pub trait Observer: Send + Sync {
     /// What the program makes of its own notes in an [`Event::Noted`]: the hub publishes each as [`Update::Note`], with the
     /// task that it is about.
     fn read_notes(&self, event: &Event) -> Vec<(Option<TaskId>, serde_json::Value)>;
-    /// Something befell the store: [`Update::SetBack`], [`Update::StoreAway`] or [`Update::StoreBack`].
+    /// Something befell the store: [`Update::LogLost`], [`Update::StoreAway`] or [`Update::StoreBack`].
     fn on_store(&self, update: &Update);
 }
 
@@ -34,7 +34,7 @@ pub trait Observer: Send + Sync {
 pub struct Hub(Arc<Shared>);
 
 struct Shared {
-    /// Tells the ids of this process from those of an earlier one.
+    /// Tells the ids of this replica from those of an earlier one.
     epoch: u64,
     queue_max: usize,
     state: Mutex<State>,
@@ -153,7 +153,7 @@ impl Hub {
         self.lock().ring.has_shown_end(task, seen)
     }
 
-    /// The counts of a group that this process has counted.
+    /// The counts of a group that this replica has counted.
     pub(crate) fn group(&self, group: &Name) -> Option<GroupCounts> {
         self.lock().groups.get(group)
     }
@@ -231,7 +231,7 @@ impl Hub {
         if let Some(observer) = self.observer() {
             observer.on_store(&update);
         }
-        let is_for_all = matches!(update, Update::SetBack { .. });
+        let is_for_all = matches!(update, Update::LogLost { .. });
         let event = Arc::new(HubEvent::new(update, Arc::new([])));
         let mut state = self.lock();
         let programs = state.all().filter(|subscriber| subscriber.filter.feed == Feed::Decisions);

@@ -1,5 +1,5 @@
 //! How often something was refused. A refusal changes nothing, so no event tells of it and no log keeps it: these are
-//! the counts of this process since it began.
+//! the counts of this replica since it began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

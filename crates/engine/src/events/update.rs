@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, Name, SessionChange, TaskId, Timestamp, Way,
+    Event, Fence, LaneChange, LaneName, MessageEnd, Millis, Name, SessionDelta, TaskId, Timestamp, Way,
 };
 use laneway_store::Version;
 
@@ -109,7 +109,7 @@ pub enum Update {
     },
     /// The log of the store went back behind what was read from it: the store lost its last writes at a failover, or was
     /// restored from a backup. Every subscription to [`Feed::Decisions`] gets it.
-    SetBack {
+    LogLost {
         /// How far it had been read.
         known: Version,
         /// How far it goes now.
@@ -117,10 +117,10 @@ pub enum Update {
         /// Accepted tasks that are gone. Another replica may restore those that it accepted.
         lost: Vec<TaskId>,
         /// Tasks that are gone too and that this replica accepted: it submits them again, under their ids.
-        put_back: Vec<TaskId>,
+        restored: Vec<TaskId>,
         /// Tasks whose ends are gone, or that ran when the writes were lost and may not run again: this replica
         /// records their ends again, as `Lost` for those that ran.
-        recounted: Vec<TaskId>,
+        ends_restored: Vec<TaskId>,
     },
     /// The store cannot be used: nothing is granted until [`StoreBack`](Update::StoreBack). Subscriptions without a filter
     /// get it.
@@ -163,7 +163,7 @@ impl Audience {
     pub(super) fn of(update: &Update) -> Audience {
         match update {
             Update::Event { event, .. } if is_bookkeeping(event) => Audience::Only(Feed::Decisions),
-            Update::SetBack { .. } | Update::StoreAway { .. } | Update::StoreBack => {
+            Update::LogLost { .. } | Update::StoreAway { .. } | Update::StoreBack => {
                 Audience::Only(Feed::Decisions)
             }
             Update::Queued { .. }
@@ -195,7 +195,7 @@ impl HubEvent {
             Update::Note { task, .. } => *task,
             Update::Lane { .. }
             | Update::Group { .. }
-            | Update::SetBack { .. }
+            | Update::LogLost { .. }
             | Update::StoreAway { .. }
             | Update::StoreBack
             | Update::Gap { .. } => None,
@@ -239,10 +239,10 @@ fn is_bookkeeping(event: &Event) -> bool {
     match event {
         Event::Session(event) => !matches!(
             event.change,
-            SessionChange::Accepted { .. }
-                | SessionChange::TurnBegan { .. }
-                | SessionChange::Taken { .. }
-                | SessionChange::Ended { .. }
+            SessionDelta::Accepted { .. }
+                | SessionDelta::TurnBegan { .. }
+                | SessionDelta::Taken { .. }
+                | SessionDelta::Ended { .. }
         ),
         Event::Joined { .. }
         | Event::Left { .. }
@@ -250,7 +250,7 @@ fn is_bookkeeping(event: &Event) -> bool {
         | Event::Reserved { .. }
         | Event::Renewed { .. }
         | Event::Stopping { .. }
-        | Event::LetterGone { .. }
+        | Event::DeadLetterRemoved { .. }
         | Event::AlertOver { .. }
         | Event::MessagesConfigured { .. }
         | Event::Unbound { .. }
@@ -279,7 +279,7 @@ pub(super) fn task_of(event: &Event) -> Option<TaskId> {
         | Event::Redelivered { task, .. }
         | Event::Ended { task, .. }
         | Event::DeadLettered { task, .. } => Some(*task),
-        Event::LetterGone { letter, .. } => Some(*letter),
+        Event::DeadLetterRemoved { dead_letter, .. } => Some(*dead_letter),
         Event::Session(_)
         | Event::Configured { .. }
         | Event::Paused { .. }
@@ -301,14 +301,14 @@ pub(super) fn task_of(event: &Event) -> Option<TaskId> {
 pub(super) fn turn_of(event: &Event) -> Option<TaskId> {
     let Event::Session(event) = event else { return None };
     match &event.change {
-        SessionChange::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
-        | SessionChange::TurnBegan { turn, .. }
-        | SessionChange::SteeringSet { turn, .. }
-        | SessionChange::Taken { turn, .. }
-        | SessionChange::Returned { turn, .. }
-        | SessionChange::Retrying { turn, .. }
-        | SessionChange::TurnOver { turn }
-        | SessionChange::Ended {
+        SessionDelta::Accepted { way: Way::Steer { turn } | Way::Both { turn }, .. }
+        | SessionDelta::TurnBegan { turn, .. }
+        | SessionDelta::SteeringSet { turn, .. }
+        | SessionDelta::Taken { turn, .. }
+        | SessionDelta::Returned { turn, .. }
+        | SessionDelta::Retrying { turn, .. }
+        | SessionDelta::TurnOver { turn }
+        | SessionDelta::Ended {
             end: MessageEnd::Delivered { turn } | MessageEnd::Steered { turn }, ..
         } => Some(*turn),
         _ => None,

@@ -29,7 +29,7 @@ pub struct HistoryFilter {
     pub lane: Option<LaneName>,
     /// They were of this kind.
     pub kind: Option<Name>,
-    /// They were turns or tool calls of this conversation, by its key.
+    /// They were turns or tool calls of this session, by its key.
     pub session: Option<String>,
     /// They carried this label.
     pub group: Option<Name>,

@@ -121,17 +121,17 @@ impl Handle {
         self.0.durability
     }
 
-    /// The tool lanes of a conversation.
+    /// The tool lanes of a session.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
     }
 
-    /// How often something was refused by this process, by lane and reason.
+    /// How often something was refused by this replica, by lane and reason.
     pub fn refusals(&self) -> Vec<Refusals> {
         self.0.resources.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
     }
 
-    /// How often this process appended to its log, and how often that was in vain.
+    /// How often this replica appended to its log, and how often that was in vain.
     pub fn appends(&self) -> Appends {
         self.0.resources.appends.read()
     }

@@ -11,15 +11,15 @@ use laneway_core::{
 use crate::error::Error;
 use crate::events::subscription::{Filter, Subscription};
 use crate::handle::Handle;
-use crate::handle::message::Message;
+use crate::handle::message::NewMessage;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
 
-/// The answer to a worker's sign of life.
+/// The answer to a worker's heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// When the lease lapses now.
     pub until: Timestamp,
-    /// The run should stop, and why.
+    /// The attempt should stop, and why.
     pub stopping: Option<StopReason>,
     /// Messages for the turn. It has taken them now, unless it is one that says so itself: then they stay on offer
     /// until it has.
@@ -31,7 +31,7 @@ impl Handle {
     /// answer, with the message's id for [`message`](Handle::message) and
     /// [`message_ended`](Handle::message_ended). It is kept, as far as the store keeps anything, when this
     /// returns.
-    pub async fn send_message(&self, message: Message) -> Result<MessageReply, Error> {
+    pub async fn send_message(&self, message: NewMessage) -> Result<MessageReply, Error> {
         let incoming = message.incoming(MessageId(self.new_id().0))?;
         self.send_incoming(incoming).await
     }
@@ -53,7 +53,7 @@ impl Handle {
         self.read(move |lanes| lanes.message(message)).await
     }
 
-    /// The session in which a message is that has not ended, or was set aside.
+    /// The session in which a message is that has not ended, or is parked.
     pub async fn session_of(&self, message: MessageId) -> Result<Option<String>, Error> {
         self.read(move |lanes| lanes.session_of(message)).await
     }
@@ -131,7 +131,7 @@ impl Handle {
         self.ask_session(SessionCommand::Amend { session: session.into(), queue }).await.map(drop)
     }
 
-    /// Sends a message that was set aside once more, as a new one.
+    /// Sends a parked message once more, as a new one.
     pub async fn resend(&self, message: MessageId) -> Result<MessageReply, Error> {
         let again = MessageId(self.new_id().0);
         match self.ask_session(SessionCommand::Resend { message, again }).await? {
@@ -140,7 +140,7 @@ impl Handle {
         }
     }
 
-    /// Takes a waiting message back, or throws away one that was set aside.
+    /// Takes a waiting message back, or throws away a parked one.
     pub async fn withdraw(&self, message: MessageId) -> Result<(), Error> {
         self.ask_session(SessionCommand::Withdraw { message }).await.map(drop)
     }
@@ -213,8 +213,8 @@ impl Handle {
         }
     }
 
-    /// A worker's sign of life for a turn that may take steering: renews the lease, says whether steering is taken
-    /// from now on, and hands over what was accepted for it. Only a task of a conversation can take any.
+    /// A worker's heartbeat for a turn that may take steering: renews the lease, says whether steering is taken
+    /// from now on, and hands over what was accepted for it. Only a task of a session can take any.
     ///
     /// The answer may be lost on its way. So a worker names what it has `taken`, also
     /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not

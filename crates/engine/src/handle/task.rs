@@ -48,7 +48,7 @@ impl Task {
         self.checked(LaneName::new(lane), |full, lane| full.spec.lanes.push(lane))
     }
 
-    /// It is a turn of this conversation: no other one runs at the same time.
+    /// It is a turn of this session: no other one runs at the same time.
     pub fn session(self, key: impl AsRef<str>) -> Task {
         self.checked(LaneName::session(key.as_ref()), |full, lane| full.spec.lanes.push(lane))
     }

@@ -94,14 +94,14 @@ impl Handle {
     }
 
     /// Runs a dead letter again, as a new task.
-    pub async fn redrive(&self, letter: TaskId) -> Result<TaskHandle, Error> {
+    pub async fn redrive(&self, dead_letter: TaskId) -> Result<TaskHandle, Error> {
         let task = self.new_id();
-        self.accept(Command::Redrive { letter, task }, Vec::new()).await
+        self.accept(Command::Redrive { dead_letter, task }, Vec::new()).await
     }
 
     /// Deletes a dead letter.
-    pub async fn discard(&self, letter: TaskId) -> Result<(), Error> {
-        self.ask(Command::Discard { letter }).await.map(drop)
+    pub async fn discard(&self, dead_letter: TaskId) -> Result<(), Error> {
+        self.ask(Command::Discard { dead_letter }).await.map(drop)
     }
 
     /// Cancels a task: a waiting one leaves the line, a running one gets a stop signal.

@@ -1,4 +1,4 @@
-//! Work that is done elsewhere: the pending list, claims, signs of life, completions.
+//! Work that is done elsewhere: the pending list, claims, heartbeats, completions.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub struct Claim {
     pub lanes: Vec<LaneName>,
     /// What to do, as JSON.
     pub payload: Option<Bytes>,
-    /// When the lease lapses without a sign of life.
+    /// When the lease lapses without a heartbeat.
     pub lease_until: Timestamp,
     /// When the attempt will have taken too long.
     pub timeout_at: Option<Timestamp>,
@@ -83,7 +83,7 @@ impl ClaimRequest {
         self
     }
 
-    /// For how long without a sign of life. Default: the home lane's lease.
+    /// For how long without a heartbeat. Default: the home lane's lease.
     pub fn lease(mut self, lease: Duration) -> ClaimRequest {
         self.lease = Some(lease);
         self
@@ -148,7 +148,7 @@ impl Handle {
         }
     }
 
-    /// A worker's sign of life: renews the lease. Says until when, and whether to stop.
+    /// A worker's heartbeat: renews the lease. Says until when, and whether to stop.
     pub async fn heartbeat(
         &self,
         task: TaskId,

@@ -54,7 +54,7 @@ impl Engine {
                     if let Err(error) = self.on_conflict(&error).await {
                         return self.give_up(error, take(requests));
                     }
-                    self.await_baton().await;
+                    self.await_append_turn().await;
                     if let Some(error) = self.store_trouble() {
                         return self.give_up(error, take(requests));
                     }
@@ -66,8 +66,8 @@ impl Engine {
 
     /// Stores a batch. An append of unknown outcome is repeated as it is, which is always safe.
     async fn store(&mut self, batch: &mut Batch) -> Result<Head, StoreError> {
-        // A replica that has the baton must pass it on.
-        let is_idle = !self.is_sign_due(batch.at) && !self.has_baton();
+        // A replica that has the append turn must pass it on.
+        let is_idle = !self.is_sign_due(batch.at) && !self.has_append_turn();
         if batch.events.is_empty() && is_idle {
             return Ok(self.storage.head);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use laneway_core::{End, Event, LetterGone, TaskView, Timestamp};
+use laneway_core::{DeadLetterRemoval, End, Event, TaskView, Timestamp};
 use laneway_store::{Batch as StoredBatch, Entry, Finished, Try};
 
 use crate::driver::batch::Batch;
@@ -17,7 +17,7 @@ impl Engine {
         let mut entry = Entry::of(StoredBatch { id, at: batch.at, events: Vec::new() });
         entry.payloads.clone_from(&batch.payloads);
         let mut departed = batch.departed.iter().peekable();
-        let mut lettered = HashSet::new();
+        let mut dead_lettered = HashSet::new();
         for event in &batch.events {
             match event {
                 Event::Retrying { task, fence, error, .. } => {
@@ -26,16 +26,16 @@ impl Engine {
                 Event::Redelivered { task, fence } => {
                     self.note_try(*task, *fence, &"the lease lapsed".into(), batch.at, &mut entry);
                 }
-                Event::DeadLettered { task, .. } => drop(lettered.insert(*task)),
-                Event::LetterGone { letter, why } => {
-                    let payload = self.storage.dead_payloads.remove(letter);
-                    entry.dropped.extend(payload.filter(|_| !matches!(why, LetterGone::Redriven(_))));
+                Event::DeadLettered { task, .. } => drop(dead_lettered.insert(*task)),
+                Event::DeadLetterRemoved { dead_letter, why } => {
+                    let payload = self.storage.dead_letter_payloads.remove(dead_letter);
+                    entry.dropped.extend(payload.filter(|_| !matches!(why, DeadLetterRemoval::Redriven(_))));
                 }
                 Event::Ended { task, end } => {
                     let Some(view) = departed.next_if(|view| view.id == *task) else { continue };
                     match view.payload {
-                        Some(payload) if lettered.contains(task) => {
-                            self.storage.dead_payloads.insert(*task, payload);
+                        Some(payload) if dead_lettered.contains(task) => {
+                            self.storage.dead_letter_payloads.insert(*task, payload);
                         }
                         Some(payload) => entry.dropped.push(payload),
                         None => {}

@@ -1,7 +1,7 @@
 //! Payloads that the history remembers with finished tasks.
 //!
-//! A run brings its payload with its report. That of a task that ends without a report is still in the journal, from where it
-//! goes with that end.
+//! An attempt brings its payload with its report. That of a task that ends without a report is still in the journal, from
+//! where it goes with that end.
 
 use bytes::Bytes;
 use laneway_core::{BlobId, TaskId};

@@ -127,15 +127,15 @@ impl Engine {
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
-        self.index_dead_payloads();
+        self.index_dead_letter_payloads();
         self.scan_tasks().await
     }
 
     /// The payloads of dead letters, as the state has them.
-    pub(crate) fn index_dead_payloads(&mut self) {
-        let dead_payloads = self.scheduler.dead_letters();
-        self.storage.dead_payloads =
-            dead_payloads.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
+    pub(crate) fn index_dead_letter_payloads(&mut self) {
+        let dead_letters = self.scheduler.dead_letters();
+        self.storage.dead_letter_payloads =
+            dead_letters.filter_map(|dead| Some((dead.task, dead.spec.payload?))).collect();
     }
 
     /// Looks at all tasks once: the attempts so far, and what runs.

@@ -1,4 +1,4 @@
-//! Counts of this process's appends since it started.
+//! Counts of this replica's appends since it started.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,9 +9,9 @@ pub struct Appends {
     pub kept: u64,
     /// Batches that were decided in vain, because another replica appended first.
     pub lost: u64,
-    /// How often it waited for the baton.
+    /// How often it waited for the append turn.
     pub waits: u64,
-    /// How often it went on without the baton, because its holder was silent for too long.
+    /// How often it went on without the append turn, because the replica that had it was silent for too long.
     pub overdue: u64,
 }
 

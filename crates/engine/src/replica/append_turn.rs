@@ -1,17 +1,18 @@
-//! The baton: replicas that all have something to append take turns.
+//! The append turn: replicas that all have something to append take turns.
 //!
 //! ```text
 //!   A appends, passes to B ──▶ B reads A's batch, decides, appends, passes to C ──▶ C …
 //!   A has more: stands in line ──────────────────────────────────────────────────▶ … passes to A
 //! ```
 //!
-//! A replica that loses a race, or has something to append while another has the baton, queues itself in the store. Each batch
-//! passes the baton to the first in that queue. A replica that waits for the baton collects requests, reads what the others
-//! append, and decides when it has the baton. A replica that expects more to append re-queues itself as part of its append, if it
-//! has met others lately. While the queue is empty, every replica appends at once.
+//! A replica that loses a race, or has something to append while another has the append turn, queues itself in the store.
+//! Each batch passes the append turn to the first in that queue. A replica that waits for the append turn collects
+//! requests, reads what the others append, and decides when it has the append turn. A replica that expects more to append
+//! re-queues itself as part of its append, if it has met others lately. While the queue is empty, every replica appends
+//! at once.
 //!
-//! The turn is advisory, not a lock: a batch counts if the log ends where it was decided. A replica that dies with the baton, or
-//! in the queue, costs the others [`SILENCE_MAX`] and nothing else.
+//! The turn is advisory, not a lock: a batch counts if the log ends where it was decided. A replica that dies with the
+//! append turn, or in the queue, costs the others [`SILENCE_MAX`] and nothing else.
 
 use std::time::Duration;
 
@@ -23,10 +24,10 @@ use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
 use crate::replica::apply_remote::news;
 
-/// How long the holder of the baton may append nothing before the others go on without it. A holder that is only slow would
-/// make its own batch and one of theirs vain.
+/// How long the replica that has the append turn may append nothing before the others go on without it. One that is only
+/// slow would make its own batch and one of theirs vain.
 const SILENCE_MAX: Duration = Duration::from_millis(50);
-/// How long to wait for the baton at most while the others append: the store may have lost the place in the queue.
+/// How long to wait for the append turn at most while the others append: the store may have lost the place in the queue.
 const WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// How long after a conflict to expect another.
@@ -42,15 +43,15 @@ pub(crate) struct Place {
 }
 
 impl Engine {
-    /// Whether the others wait for us, because we have the baton.
-    pub(crate) fn has_baton(&self) -> bool {
-        self.replica.as_ref().is_some_and(|replica| self.baton() == Some(Author(replica.id.0)))
+    /// Whether the others wait for us, because we have the append turn.
+    pub(crate) fn has_append_turn(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| self.append_turn() == Some(Author(replica.id.0)))
     }
 
-    /// The replica that got the baton with the newest batch that we have read.
-    fn baton(&self) -> Option<Author> {
-        let (version, baton) = self.storage.journal.log()?.store().newest()?;
-        baton.filter(|_| version == self.storage.head.version)
+    /// The replica that got the append turn with the newest batch that we have read.
+    fn append_turn(&self) -> Option<Author> {
+        let (version, append_turn) = self.storage.journal.log()?.store().newest()?;
+        append_turn.filter(|_| version == self.storage.head.version)
     }
 
     /// Reads what the store has heard of already, so that no decision is made in vain.
@@ -68,15 +69,15 @@ impl Engine {
     /// Until when to let another replica append first.
     fn yield_until(&self) -> Option<Instant> {
         let replica = self.replica.as_ref()?;
-        let is_anothers = self.baton().is_some_and(|author| author != Author(replica.id.0));
+        let is_anothers = self.append_turn().is_some_and(|author| author != Author(replica.id.0));
         // Not all replicas at the same time.
         let jitter = Duration::from_millis(self.jitter().0);
         let until = replica.log_grew + SILENCE_MAX + jitter;
         (is_anothers && self.store_trouble().is_none() && until > Instant::now()).then_some(until)
     }
 
-    /// Waits until no other replica has the baton, or its holder has been silent for too long.
-    pub(crate) async fn await_baton(&mut self) {
+    /// Waits until no other replica has the append turn, or that one has been silent for too long.
+    pub(crate) async fn await_append_turn(&mut self) {
         self.read_newest().await;
         let must_wait = self.yield_until().is_some();
         let Some(replica) = self.replica.as_mut().filter(|_| must_wait) else { return };
@@ -86,7 +87,7 @@ impl Engine {
         self.resources.appends.waits.add();
         if let Some(log) = self.storage.journal.log().cloned()
             && !is_in_line
-            && log.store().request_baton(author).await.is_err()
+            && log.store().request_append_turn(author).await.is_err()
         {
             // If the store is away, the append will say so.
             return;

@@ -125,7 +125,7 @@ impl Engine {
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
-        self.index_dead_payloads();
+        self.index_dead_letter_payloads();
     }
 
     fn apply_remote(&mut self, head: Head, stored: StoredBatch) {
@@ -140,7 +140,7 @@ impl Engine {
         batch.events = stored.events;
         self.storage.head = head;
         self.note(author, &batch);
-        self.note_dead_payloads(&batch);
+        self.note_dead_letter_payloads(&batch);
         self.tell_waiters_later(&batch);
         self.publish(&mut Vec::new(), batch);
     }
@@ -277,9 +277,9 @@ impl Engine {
             tasks.sort_unstable();
             tasks
         };
-        let (lost_work, recounted) = (sorted(&asked), sorted(&ended));
+        let (restored, ends_restored) = (sorted(&asked), sorted(&ended));
         let (known, found) = (known.version, self.storage.head.version);
-        let update = Update::SetBack { known, found, lost, put_back: lost_work, recounted };
+        let update = Update::LogLost { known, found, lost, restored, ends_restored };
         self.resources.hub.publish_store(update);
         drop(before);
         self.tell_missed_ends(&asked.union(&ended).copied().collect()).await
@@ -331,14 +331,14 @@ impl Engine {
     }
 
     /// Updates the payloads of dead letters after a batch of another replica.
-    pub(crate) fn note_dead_payloads(&mut self, batch: &Batch) {
-        let lettered: HashSet<TaskId> = batch.events.iter().filter_map(lettered).collect();
-        for view in batch.departed.iter().filter(|view| lettered.contains(&view.id)) {
-            self.storage.dead_payloads.extend(view.payload.map(|payload| (view.id, payload)));
+    pub(crate) fn note_dead_letter_payloads(&mut self, batch: &Batch) {
+        let dead_lettered: HashSet<TaskId> = batch.events.iter().filter_map(dead_lettered).collect();
+        for view in batch.departed.iter().filter(|view| dead_lettered.contains(&view.id)) {
+            self.storage.dead_letter_payloads.extend(view.payload.map(|payload| (view.id, payload)));
         }
         for event in &batch.events {
-            if let Event::LetterGone { letter, .. } = event {
-                self.storage.dead_payloads.remove(letter);
+            if let Event::DeadLetterRemoved { dead_letter, .. } = event {
+                self.storage.dead_letter_payloads.remove(dead_letter);
             }
         }
     }
@@ -369,7 +369,7 @@ async fn tell_results(log: Log, told: Vec<(TaskId, Waiters, Ending)>) {
     }
 }
 
-fn lettered(event: &Event) -> Option<TaskId> {
+fn dead_lettered(event: &Event) -> Option<TaskId> {
     match event {
         Event::DeadLettered { task, .. } => Some(*task),
         _ => None,

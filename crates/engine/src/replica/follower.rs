@@ -10,7 +10,7 @@ use laneway_store::{Answer, ErrorKind, Store, StoreError, Version};
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 /// Tells the loop when the log has grown. The loop itself waits for the store: a task in between would cost time that a
-/// replica with the baton does not have.
+/// replica with the append turn does not have.
 pub(crate) struct Follower {
     store: Arc<dyn Store>,
     /// How far the loop has read; `None`: it has not begun.

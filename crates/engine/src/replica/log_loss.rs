@@ -60,7 +60,7 @@ impl Accepted {
     /// Submits it again.
     fn into_ask(self) -> Request {
         let reply_to = match self.command {
-            Command::Submit { task, .. } | Command::Recount { task, .. } => ReplyTo::Restored(task),
+            Command::Submit { task, .. } | Command::RestoreOutcome { task, .. } => ReplyTo::Restored(task),
             _ => ReplyTo::NoCaller,
         };
         let Accepted { payloads, result, work, .. } = self;
@@ -193,7 +193,7 @@ impl Engine {
         // start when a report frees a slot.
         requests.sort_by_key(|request| match &request.command {
             command if is_setting(command) => 0,
-            Command::Recount { .. } => 1,
+            Command::RestoreOutcome { .. } => 1,
             Command::Finish { .. } => 2,
             _ => 3,
         });
@@ -201,7 +201,7 @@ impl Engine {
         for request in &requests {
             match &request.command {
                 Command::Submit { task, .. } => lost_work.asked.extend([*task]),
-                Command::Finish { task, .. } | Command::Recount { task, .. } => {
+                Command::Finish { task, .. } | Command::RestoreOutcome { task, .. } => {
                     lost_work.ended.extend([*task])
                 }
                 _ => {}
@@ -232,7 +232,8 @@ impl Engine {
             Command::Submit { task, .. } if before.survives_its_runner(*task) => true,
             // It ran and may not run again.
             Command::Submit { task, spec } if before.task(*task).is_some() => {
-                let command = Command::Recount { task: *task, spec: Some(spec.clone()), end: End::Lost };
+                let command =
+                    Command::RestoreOutcome { task: *task, spec: Some(spec.clone()), end: End::Lost };
                 return Some(Accepted { command, payloads: Vec::new(), ..accepted });
             }
             Command::Finish { task, fence, outcome } => match self.scheduler.task(*task) {
@@ -246,7 +247,8 @@ impl Engine {
                         Outcome::Failure { error, .. } => End::Failed { error: Arc::clone(error) },
                         Outcome::Stopped => return None,
                     };
-                    let command = Command::Recount { task: *task, spec: specs.get(task).cloned(), end };
+                    let command =
+                        Command::RestoreOutcome { task: *task, spec: specs.get(task).cloned(), end };
                     return Some(Accepted { command, ..accepted });
                 }
                 _ => false,

@@ -36,7 +36,7 @@ impl Context {
         self.task
     }
 
-    /// Larger than that of any earlier attempt, so that other systems can refuse a run that lost its lease.
+    /// Larger than that of any earlier attempt, so that other systems can refuse an attempt that lost its lease.
     pub fn fence(&self) -> Fence {
         self.fence
     }
@@ -121,7 +121,7 @@ impl Context {
         self.handle.set_steering(self.task, self.fence, open).await
     }
 
-    /// Takes the messages that were accepted for this turn: to be called where the run can react to them, between two
+    /// Takes the messages that were accepted for this turn: to be called where the attempt can react to them, between two
     /// tool calls, say. A call that is dropped loses nothing: what it took, the next one returns.
     pub async fn take_steering(&self) -> Result<Vec<SteeringMessage>, Error> {
         let (task, fence) = (self.task, self.fence);
@@ -134,7 +134,7 @@ impl Context {
         if !remote_batches.is_empty() {
             return Ok(remote_batches);
         }
-        // Asked also with nothing to take: a run that lost its lease gets an error.
+        // Asked also with nothing to take: an attempt that lost its lease gets an error.
         let ids = offered.iter().map(|message| message.id).collect();
         *self.stop.on_the_way() = offered.iter().map(SteeringMessage::from).collect();
         let mut taken = self.handle.take_some(task, fence, Some(ids)).await?;
@@ -159,7 +159,7 @@ impl Context {
         }
     }
 
-    /// The tool lanes of a conversation; their calls are children of this task.
+    /// The tool lanes of a session; their calls are children of this task.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         self.handle.tools(session).parent(self.clone())
     }

@@ -53,7 +53,7 @@ impl Handlers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(kind, handler);
     }
 
-    /// How long a run that was told to stop may take to do so, whichever handler it is of.
+    /// How long an attempt that was told to stop may take to do so, whichever handler it is of.
     pub(crate) fn longest_grace(&self, usual: Duration) -> Duration {
         let handlers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         handlers.values().filter_map(|handler| handler.grace).fold(usual, Duration::max)

@@ -44,7 +44,7 @@ impl Slot {
         self.task
     }
 
-    /// Larger than that of any earlier attempt, so that other systems can refuse a run that lost its lease.
+    /// Larger than that of any earlier attempt, so that other systems can refuse an attempt that lost its lease.
     pub fn fence(&self) -> Fence {
         self.fence
     }

@@ -1,4 +1,4 @@
-//! How a run learns that it should stop.
+//! How an attempt learns that it should stop.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::runs::turn_payload::SteeringMessage;
 
-/// Why a run should stop.
+/// Why an attempt should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// It took too long.
@@ -21,7 +21,7 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// How the task of a run that stops for this reason ends, if nothing follows.
+    /// How the task of an attempt that stops for this reason ends, if nothing follows.
     pub(crate) fn end(self) -> End {
         match self {
             Stopped::Timeout => End::TimedOut,
@@ -40,7 +40,7 @@ impl From<StopReason> for Stopped {
     }
 }
 
-/// Says once that a run should stop. Clones share it.
+/// Says once that an attempt should stop. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct StopSignal(Arc<Inner>);
 
@@ -48,7 +48,7 @@ pub struct StopSignal(Arc<Inner>);
 struct Inner {
     reason: OnceLock<Stopped>,
     told: Notify,
-    /// Messages that the run is about to take. They are here, where clones of a context meet, so that nothing is lost
+    /// Messages that the attempt is about to take. They are here, where clones of a context meet, so that nothing is lost
     /// with a call that is dropped.
     on_the_way: Mutex<Vec<SteeringMessage>>,
 }
@@ -61,7 +61,7 @@ impl StopSignal {
         }
     }
 
-    /// The messages that the run is about to take: at most as many as a turn is offered at once.
+    /// The messages that the attempt is about to take: at most as many as a turn is offered at once.
     pub(crate) fn on_the_way(&self) -> MutexGuard<'_, Vec<SteeringMessage>> {
         self.0.on_the_way.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -26,7 +26,7 @@ pub(crate) struct AttemptStart {
 #[derive(Default)]
 pub(crate) struct Runs {
     here: ByTask<Run>,
-    /// Attempts that run elsewhere, or ran in a process that is dead: what the history tells of them.
+    /// Attempts that run elsewhere, or ran at a replica that is dead: what the history tells of them.
     elsewhere: ByTask<AttemptStart>,
     /// No lease needs renewal before this. It may be too early, never too late.
     next_renewal: Option<Timestamp>,
@@ -96,14 +96,14 @@ impl Runs {
         self.next_renewal
     }
 
-    /// Signs of life of everything that runs here, and how long they last at the least before the next.
+    /// Heartbeats of everything that runs here, and how long they last at the least before the next.
     pub(crate) fn heartbeats(&self) -> (Vec<Command>, Millis) {
         let beat = |(task, run): (&TaskId, &Run)| Command::Heartbeat { task: *task, fence: run.fence };
         let least = self.here.values().map(|run| third(run.lease)).min().unwrap_or(Millis::MAX);
         (self.here.iter().map(beat).collect(), least)
     }
 
-    /// The signs of life that are due.
+    /// The heartbeats that are due.
     pub(crate) fn renewals(&mut self, now: Timestamp) -> Vec<Command> {
         if self.next_renewal.is_none_or(|next| next > now) {
             return Vec::new();

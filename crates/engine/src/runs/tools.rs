@@ -38,7 +38,7 @@ pub enum ToolResult {
     Failed(RunError),
 }
 
-/// The tool lanes of one conversation.
+/// The tool lanes of one session.
 #[derive(Clone)]
 #[must_use]
 pub struct Tools {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// A turn of a conversation, as its agent gets it: the payload of the task.
+/// A turn of a session, as its agent gets it: the payload of the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnPayload {
-    /// The conversation's key.
+    /// The session's key.
     pub session: String,
     /// Who answers.
     pub agent: String,
@@ -39,7 +39,7 @@ pub struct TurnPayload {
     /// Something of this was in a turn that was lost, which may have done something already.
     #[serde(default)]
     pub redelivered: bool,
-    /// The conversation starts afresh.
+    /// The session starts afresh.
     #[serde(default)]
     pub fresh: bool,
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use laneway::{Configured, Message, MessageEnd, MessageStatus};
+use laneway::{Configured, MessageEnd, MessageStatus, NewMessage};
 
 use crate::open;
 
@@ -55,11 +55,11 @@ async fn what_the_file_says_of_messages_changes_with_it() {
 async fn no_message_goes_beyond_the_policy() {
     let dir = tempfile::tempdir().unwrap();
     let long = || {
-        Message::new("ann", "forever", "hello")
+        NewMessage::new("ann", "forever", "hello")
             .debounce(Duration::from_secs(180))
             .max_wait(Duration::from_secs(180))
     };
-    let many = || Message::new("ann", "forever", "hello").cap(60);
+    let many = || NewMessage::new("ann", "forever", "hello").cap(60);
     let (lanes, _) = open(dir.path(), MEMORY).await;
     lanes.send_message(long()).await.unwrap();
     lanes.send_message(many()).await.unwrap();
@@ -78,7 +78,7 @@ fn lost(dir: &Path, text: &str) -> MessageStatus {
     let first = run();
     let message = first.block_on(async {
         let (lanes, _) = open(dir, &store).await;
-        let hello = Message::new("ann", "forever", "hello").debounce(Duration::ZERO);
+        let hello = NewMessage::new("ann", "forever", "hello").debounce(Duration::ZERO);
         let message = lanes.send_message(hello).await.unwrap().message;
         while lanes.inflight().await.unwrap() == 0 {
             tokio::task::yield_now().await;
@@ -100,5 +100,5 @@ fn messages_of_a_lost_turn_are_sent_again_unless_the_file_says_otherwise() {
     assert!(!matches!(again, MessageStatus::Ended { .. }), "{again:?}");
     let other = tempfile::tempdir().unwrap();
     let aside = lost(other.path(), "messages {\nredeliver = false\n}");
-    assert!(matches!(aside, MessageStatus::Ended { end: MessageEnd::SetAside { .. }, .. }), "{aside:?}");
+    assert!(matches!(aside, MessageStatus::Ended { end: MessageEnd::Parked { .. }, .. }), "{aside:?}");
 }

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use laneway::{Context, Failure, Laneway, Message, MessageEnd, MessageId, Mode, TurnPayload};
+use laneway::{Context, Failure, Laneway, MessageEnd, MessageId, Mode, NewMessage, TurnPayload};
 
 /// Where the child finds the store, and in which mode it sends.
 const DIR: &str = "LANEWAY_SESSION_CRASH_DIR";
@@ -54,7 +54,7 @@ async fn child(dir: &Path, mode: &str) -> Outcome<()> {
         .await?;
     for number in 0..10 {
         let text = format!("m{number}");
-        let message = Message::new("alice", "bot", text).mode(mode).debounce(Duration::ZERO);
+        let message = NewMessage::new("alice", "bot", text).mode(mode).debounce(Duration::ZERO);
         match lanes.send_message(message).await {
             Ok(reply) => println!("sent {number} {} {}", reply.message.0, reply.outcome.as_str()),
             Err(error) => println!("refused {number} 0 {}", error.code()),

@@ -108,7 +108,7 @@ pub(crate) async fn jsonl(configured: &ProgramConfig, run: Run) -> Result<Value,
         drop(input.try_send(jsonl::first_line(run.body())));
     }
     let mut output = OutputReader::new(OUTPUT_BYTES_MAX);
-    let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_conversation);
+    let is_turn = run.context.lanes().iter().any(laneway_core::LaneName::is_session);
     if is_turn {
         // The call fails only if the attempt has ended.
         drop(run.context.set_steering(true).await);

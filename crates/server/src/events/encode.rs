@@ -1,6 +1,6 @@
 //! Encodes events of the hub as client events, when a client reads them.
 
-use laneway_core::{AlertLevel, End, Event, LaneName, SessionChange, SessionEvent, TaskId, Timestamp, Way};
+use laneway_core::{AlertLevel, End, Event, LaneName, SessionDelta, SessionEvent, TaskId, Timestamp, Way};
 use laneway_engine::{HubEvent, Standing, Update};
 use laneway_protocol::{
     AcceptedEvent, AlertEvent, At, BoostedEvent, CancelledEvent, ChangedEvent, ClientEvent, CompletedEvent,
@@ -142,7 +142,7 @@ fn of_queue(event: &Event, at: Timestamp) -> Option<ClientEvent> {
 fn of_session(event: &SessionEvent, at: Option<At>) -> Option<ClientEvent> {
     let session = event.session.session_key().unwrap_or_default().to_owned();
     Some(match &event.change {
-        SessionChange::Accepted { message, way } => {
+        SessionDelta::Accepted { message, way } => {
             let outcome = match way {
                 Way::Line => "queued",
                 Way::Steer { .. } => "steered",
@@ -158,15 +158,15 @@ fn of_session(event: &SessionEvent, at: Option<At>) -> Option<ClientEvent> {
                 ..MessageEvent::default()
             })
         }
-        SessionChange::TurnBegan { messages, .. } => {
+        SessionDelta::TurnBegan { messages, .. } => {
             let messages = messages.iter().map(message_text).collect();
             ClientEvent::Typing(TurnEvent { at, session, messages })
         }
-        SessionChange::Taken { messages, .. } => {
+        SessionDelta::Taken { messages, .. } => {
             let messages = messages.iter().map(message_text).collect();
             ClientEvent::Steered(TurnEvent { at, session, messages })
         }
-        SessionChange::Ended { message, end } => {
+        SessionDelta::Ended { message, end } => {
             let (outcome, turn, detail) = ended(end);
             ClientEvent::Message(MessageEvent {
                 at,

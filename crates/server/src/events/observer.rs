@@ -41,7 +41,7 @@ impl Observer for ServerObserver {
                 tracing::warn!(%reason, "the store cannot be used: nothing is granted, and requests fail with STORE_UNAVAILABLE");
             }
             Update::StoreBack => tracing::info!("the store can be used again"),
-            Update::SetBack { known, found, lost, put_back, recounted } => {
+            Update::LogLost { known, found, lost, restored, ends_restored } => {
                 self.reconfigured.notify_one();
                 self.rescheduled.notify_one();
                 tracing::error!(
@@ -49,10 +49,10 @@ impl Observer for ServerObserver {
                     found = found.0,
                     gone = lost.len(),
                     gone_ids = first_ids(lost),
-                    put_back = put_back.len(),
-                    put_back_ids = first_ids(put_back),
-                    recounted = recounted.len(),
-                    recounted_ids = first_ids(recounted),
+                    restored = restored.len(),
+                    restored_ids = first_ids(restored),
+                    ends_restored = ends_restored.len(),
+                    ends_restored_ids = first_ids(ends_restored),
                     "the store has lost its last writes, or was restored from a backup: this server submits recent tasks \
                      again and records the ends that it knows; other tasks are lost unless another replica restores \
                      them"

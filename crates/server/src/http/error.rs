@@ -110,8 +110,10 @@ impl ApiError {
     pub(crate) fn ended(task: laneway_core::TaskId, end: &End) -> ApiError {
         let (code, detail, reason) = match end {
             End::Completed => (Code::Internal, "it completed".to_owned(), None),
-            End::Failed { error } => (Code::RunFailed, format!("the run failed: {error}"), None),
-            End::TimedOut => (Code::RunTimedOut, "the run took too long and was stopped".to_owned(), None),
+            End::Failed { error } => (Code::RunFailed, format!("the attempt failed: {error}"), None),
+            End::TimedOut => {
+                (Code::RunTimedOut, "the attempt took too long and was stopped".to_owned(), None)
+            }
             End::Cancelled { reason } => {
                 let word = cancel_reason(*reason);
                 (Code::Cancelled, format!("the task was cancelled ({word})"), Some(word))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway_config::AgentConfig;
 use laneway_core::{DropRule, MessageId, MessageReply, Mode, Otherwise, SendOutcome, TaskId};
-use laneway_engine::Message;
+use laneway_engine::NewMessage;
 use laneway_protocol::{MessageAnswer, MessageRequest, Scope};
 
 use crate::agents::handlers::core_agent;
@@ -64,9 +64,9 @@ pub(crate) async fn check_turn_owner(app: &App, caller: &Caller, key: &str) -> A
 }
 
 /// Sets one text of a message.
-type Setter = fn(Message, String) -> Message;
+type Setter = fn(NewMessage, String) -> NewMessage;
 
-fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<Message> {
+fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> ApiResult<NewMessage> {
     let agent = agent_named(app, &request.agent)?;
     let permissions = request.permissions.unwrap_or_default();
     let may_configure = caller.may(Scope::Admin) || permissions.iter().any(|known| known == "queue");
@@ -117,9 +117,15 @@ fn message(app: &App, caller: &Caller, key: &str, request: MessageRequest) -> Ap
 }
 
 /// A plain message to an agent.
-fn to_agent(app: &App, caller: &Caller, key: &str, agent: &AgentConfig, text: String) -> ApiResult<Message> {
+fn to_agent(
+    app: &App,
+    caller: &Caller,
+    key: &str,
+    agent: &AgentConfig,
+    text: String,
+) -> ApiResult<NewMessage> {
     let agent = core_agent(agent)?;
-    let message = Message::new(key, agent.name.as_str(), text).kind(agent.kind.as_str());
+    let message = NewMessage::new(key, agent.name.as_str(), text).kind(agent.kind.as_str());
     let message = match token_lane(app, caller) {
         Some(lane) => message.asker(lane),
         None => message,

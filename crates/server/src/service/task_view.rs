@@ -12,7 +12,7 @@ use crate::service::turn::Turn;
 
 /// The key of the session among a task's lanes.
 pub(crate) fn session_of(lanes: &[LaneName]) -> Option<String> {
-    let lane = lanes.iter().find(|lane| lane.is_session())?;
+    let lane = lanes.iter().find(|lane| lane.is_session_family())?;
     let key = lane.as_str().strip_prefix("session:")?;
     let key = key.split_once('/').map_or(key, |(key, _)| key);
     Some(percent_decode_str(key).decode_utf8_lossy().into_owned())

@@ -50,7 +50,7 @@ fn as_dyn(store: RedisStore) -> Arc<dyn Store> {
 }
 
 impl Site for Namespace {
-    fn has_baton(&self) -> bool {
+    fn has_append_turn(&self) -> bool {
         true
     }
 

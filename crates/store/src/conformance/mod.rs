@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "these are tests, which other crates run")]
 
-mod baton;
+mod append_turn;
 mod blobs;
 mod damage;
 mod history;
@@ -33,8 +33,8 @@ pub trait Site: Send + Sync {
     /// Changes the bytes of a record while the store is closed; returns whether that record was there.
     fn tamper(&self, record: Record, change: &(dyn Fn(&mut Vec<u8>) + Sync)) -> bool;
 
-    /// Whether the store has a line for the baton.
-    fn has_baton(&self) -> bool {
+    /// Whether the store has a line for the append turn.
+    fn has_append_turn(&self) -> bool {
         false
     }
 
@@ -53,8 +53,8 @@ pub async fn run<S: Site>(new_site: impl Fn() -> S) {
     log::exactly_one_of_many_wins_each_version(&new_site()).await;
     log::long_logs_are_read_in_pieces(&new_site()).await;
     log::a_version_that_never_was_is_a_conflict(&new_site()).await;
-    baton::an_append_passes_it_to_the_first_in_line(&new_site()).await;
-    baton::the_loser_of_a_race_stands_in_line(&new_site()).await;
+    append_turn::an_append_passes_it_to_the_first_in_line(&new_site()).await;
+    append_turn::the_loser_of_a_race_stands_in_line(&new_site()).await;
     publish::every_subscriber_gets_what_is_published(&new_site()).await;
     blobs::payloads_come_and_go_with_their_batch(&new_site()).await;
     blobs::large_payloads_come_back_whole(&new_site()).await;

@@ -6,8 +6,8 @@ use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use laneway_core::{
-    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, Claimer, End, Event, Fence,
-    Handler, Idempotency, LaneName, LaneSettings, LetterGone, Millis, Name, Order, Parent, Pattern, Period,
+    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, Claimer, DeadLetterRemoval, End,
+    Event, Fence, Handler, Idempotency, LaneName, LaneSettings, Millis, Name, Order, Parent, Pattern, Period,
     RateLimit, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn sort(event: &Event) -> u64 {
         Event::Redelivered { .. } => 14,
         Event::Ended { .. } => 15,
         Event::DeadLettered { .. } => 16,
-        Event::LetterGone { .. } => 17,
+        Event::DeadLetterRemoved { .. } => 17,
         Event::Paused { .. } => 18,
         Event::Resumed { .. } => 19,
         Event::Draining { .. } => 20,
@@ -285,9 +285,9 @@ impl Dice {
             15 => Event::Ended { task, end: self.end() },
             16 => Event::DeadLettered { task, error: self.text(), attempts: self.small() },
             17 => {
-                let redriven = LetterGone::Redriven(self.task());
-                let why = self.pick(&[LetterGone::Overflow, redriven, LetterGone::Discarded]);
-                Event::LetterGone { letter: task, why }
+                let redriven = DeadLetterRemoval::Redriven(self.task());
+                let why = self.pick(&[DeadLetterRemoval::Overflow, redriven, DeadLetterRemoval::Discarded]);
+                Event::DeadLetterRemoved { dead_letter: task, why }
             }
             other => panic!("no event of a task has number {other}"),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_core::{
     Address, Agent, DropRule, Dropped, Extras, Fence, Message, MessageEnd, MessageId, MessagePolicy,
-    MessageSettings, Mode, Place, QueueOverrides, Sender, SessionChange, SessionEvent, Way,
+    MessageSettings, Mode, Place, QueueOverrides, Sender, SessionDelta, SessionEvent, Way,
 };
 
 use super::Dice;
@@ -90,7 +90,7 @@ impl Dice {
             1 => MessageEnd::Steered { turn: self.task() },
             2 => MessageEnd::Dropped { rule: self.pick(&[Old, New, Summarize, Latest, Heartbeat, Late]) },
             3 => MessageEnd::Cancelled { reason: self.reason() },
-            _ => MessageEnd::SetAside { error: self.text(), tries: self.byte() },
+            _ => MessageEnd::Parked { error: self.text(), tries: self.byte() },
         }
     }
 
@@ -103,30 +103,30 @@ impl Dice {
         let (turn, fence, message) = (self.task(), Fence(self.number()), self.message_id());
         let open = self.byte().is_multiple_of(2);
         let change = match self.number() % 15 {
-            0 => SessionChange::Accepted { message: self.message(), way: self.way() },
-            1 => SessionChange::TurnBegan {
+            0 => SessionDelta::Accepted { message: self.message(), way: self.way() },
+            1 => SessionDelta::TurnBegan {
                 turn,
                 messages: self.message_ids(),
                 summary: self.maybe(|dice| Arc::new(dice.address())),
             },
-            2 => SessionChange::SteeringSet { turn, fence, open },
-            3 => SessionChange::Taken { turn, fence, messages: self.message_ids() },
-            4 => SessionChange::Returned { turn, messages: self.message_ids() },
-            5 => SessionChange::Retrying { turn, at: self.at(), alone: open, redelivered: !open },
-            6 => SessionChange::Ended { message, end: self.message_end() },
-            7 => SessionChange::TurnOver { turn },
-            8 => SessionChange::Configured { queue: self.overrides() },
-            9 => SessionChange::Moved { message, before: self.maybe(Dice::message_id) },
-            10 => SessionChange::Hastened { message },
-            11 => SessionChange::Renewed,
-            12 => SessionChange::Answered {
+            2 => SessionDelta::SteeringSet { turn, fence, open },
+            3 => SessionDelta::Taken { turn, fence, messages: self.message_ids() },
+            4 => SessionDelta::Returned { turn, messages: self.message_ids() },
+            5 => SessionDelta::Retrying { turn, at: self.at(), alone: open, redelivered: !open },
+            6 => SessionDelta::Ended { message, end: self.message_end() },
+            7 => SessionDelta::TurnOver { turn },
+            8 => SessionDelta::Configured { queue: self.overrides() },
+            9 => SessionDelta::Moved { message, before: self.maybe(Dice::message_id) },
+            10 => SessionDelta::Hastened { message },
+            11 => SessionDelta::Renewed,
+            12 => SessionDelta::Answered {
                 message,
                 message_id: self.text(),
                 place: self.address().place,
                 reply: self.text(),
             },
-            13 => SessionChange::TakenUp { message, again: self.maybe(Dice::message_id) },
-            _ => SessionChange::SummaryDropped,
+            13 => SessionDelta::TakenUp { message, again: self.maybe(Dice::message_id) },
+            _ => SessionDelta::SummaryDropped,
         };
         SessionEvent { session: self.lane(), change }
     }

@@ -38,7 +38,7 @@ impl Counts {
     pub(crate) fn print(self, tasks: usize) {
         let per_task = |number: f64| number / tasks as f64;
         println!(
-            "    {} appends, {:.1} tasks each; {} races lost; {} waits for the baton, {} in vain; \
+            "    {} appends, {:.1} tasks each; {} races lost; {} waits for the append turn, {} in vain; \
              a task: {:.1} commands, {:.0} us of processor here, {:.0} us of Redis",
             self.kept,
             tasks as f64 / self.kept.max(1) as f64,

@@ -27,7 +27,7 @@ pub(super) fn read(input: &[u8]) -> FuzzOutcome {
 fn check_session(key: &str) {
     let Ok(lane) = LaneName::session(key) else { return };
     let back = lane.session_key();
-    assert!(back.as_deref() == Some(key) && lane.is_conversation(), "{key:?} is {lane:?}, then {back:?}");
+    assert!(back.as_deref() == Some(key) && lane.is_session(), "{key:?} is {lane:?}, then {back:?}");
 }
 
 /// The matching rule by a table instead of backtracking: `*` is any run without a `/`.

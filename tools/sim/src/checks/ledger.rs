@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     pub(crate) gone: BTreeSet<TaskId>,
     pub(crate) gone_messages: BTreeSet<MessageId>,
     /// How often the store lost something.
-    pub(crate) set_backs: u32,
+    pub(crate) log_losses: u32,
     /// What really ran.
     pub(crate) really: BTreeMap<(TaskId, u64), Really>,
     /// The tasks that an answer said to be completed.
@@ -36,10 +36,10 @@ pub(crate) struct Really {
 
 impl Ledger {
     /// The store lost these.
-    pub(crate) fn set_back(&mut self, tasks: BTreeSet<TaskId>, messages: BTreeSet<MessageId>) {
+    pub(crate) fn lose_log(&mut self, tasks: BTreeSet<TaskId>, messages: BTreeSet<MessageId>) {
         self.gone.extend(tasks);
         self.gone_messages.extend(messages);
-        self.set_backs += 1;
+        self.log_losses += 1;
         self.completed.clear();
     }
 }
@@ -58,7 +58,7 @@ impl World {
     /// A caller that repeated a request under the same key gets the answer which task that is.
     pub(crate) fn answered_repeat(&mut self, first: TaskId, again: TaskId) {
         // A log that lost a task no longer knows its key.
-        if first != again && self.ledger.set_backs == 0 {
+        if first != again && self.ledger.log_losses == 0 {
             self.wrong(format!("{again} was accepted under the key of {first}"));
         }
     }
@@ -79,12 +79,12 @@ impl World {
             self.wrong(format!("{task} was completed twice, the second time under fence {}", fence.0));
         }
         let under = self.checker.ended_under.get(&task).copied();
-        if under.is_some_and(|under| under != fence.0) && self.ledger.set_backs == 0 {
+        if under.is_some_and(|under| under != fence.0) && self.ledger.log_losses == 0 {
             self.wrong(format!("{task} #{under:?} was ended under fence {}", fence.0));
         }
         if !self.checker.ended.contains_key(&task)
             && !self.ledger.gone.contains(&task)
-            && self.ledger.set_backs == 0
+            && self.ledger.log_losses == 0
         {
             self.wrong(format!("{task} was called completed and has not ended in the log"));
         }
@@ -93,7 +93,7 @@ impl World {
     fn begin(&mut self, task: TaskId, fence: Fence, who: &str) {
         self.note(|| format!("{who} runs {task} #{}", fence.0));
         self.stir(task.0 as u64 ^ fence.0);
-        let was_lost = self.ledger.set_backs > 0;
+        let was_lost = self.ledger.log_losses > 0;
         if !self.checker.grants.contains_key(&(task, fence.0)) && !was_lost {
             self.wrong(format!("{task} #{} runs at {who} and was never granted", fence.0));
         }

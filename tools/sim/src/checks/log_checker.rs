@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::{
-    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionChange, Snapshot, TaskId, TaskSpec,
+    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionDelta, Snapshot, TaskId, TaskSpec,
     Timestamp,
 };
 use laneway_store::{Batch, Head};
@@ -260,11 +260,11 @@ impl Checker {
         if most.is_some_and(|most| running > most) {
             self.wrong(format!("{running} run in {lane}, which has {most:?} slots"));
         }
-        let is_conversation = lane.as_str().starts_with("session:");
-        if is_conversation && running > 1 {
+        let is_session = lane.as_str().starts_with("session:");
+        if is_session && running > 1 {
             self.wrong(format!("{running} turns of {lane} run at once"));
         }
-        if is_first && is_conversation {
+        if is_first && is_session {
             let before = self.last_started.insert(lane.clone(), arrival).unwrap_or(0);
             if before > arrival {
                 self.wrong(format!("{id} of {lane} started after one that came later"));
@@ -294,8 +294,8 @@ impl Checker {
     fn end(&mut self, id: TaskId, end: &End) {
         let fence = self.live.get(&id).and_then(|seen| seen.run.as_ref()).map(|run| run.fence);
         self.ended_under.extend(fence.map(|fence| (id, fence)));
-        let is_recounted = self.forgotten.get(&id) == Some(end);
-        if *end == End::Completed && fence.is_none() && !is_recounted {
+        let is_restored = self.forgotten.get(&id) == Some(end);
+        if *end == End::Completed && fence.is_none() && !is_restored {
             self.wrong(format!("{id} was completed and did not run"));
         }
         self.over(id, None, *end == End::Lost);
@@ -304,12 +304,12 @@ impl Checker {
         }
     }
 
-    fn session(&mut self, change: &SessionChange) {
+    fn session(&mut self, change: &SessionDelta) {
         let (message, is_right, wrong) = match change {
-            SessionChange::Accepted { message, .. } => {
+            SessionDelta::Accepted { message, .. } => {
                 (message.id, self.messages.insert(message.id, false).is_none(), "was accepted twice")
             }
-            SessionChange::Ended { message, .. } => {
+            SessionDelta::Ended { message, .. } => {
                 let is_first = self.messages.insert(*message, true) == Some(false);
                 (*message, is_first, "ended twice, or was never accepted")
             }

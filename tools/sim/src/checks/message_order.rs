@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use laneway_core::{LaneName, MessageId, SessionChange, SessionEvent, TaskId};
+use laneway_core::{LaneName, MessageId, SessionDelta, SessionEvent, TaskId};
 
 /// What is known of the messages of all conversations.
 #[derive(Default)]
@@ -21,21 +21,21 @@ impl MessageOrder {
     pub(crate) fn take(&mut self, event: &SessionEvent) -> Option<String> {
         let SessionEvent { session, change } = event;
         match change {
-            SessionChange::Accepted { message, .. } => self.accept(session, message.id, message.number),
-            SessionChange::Ended { message, .. } => {
+            SessionDelta::Accepted { message, .. } => self.accept(session, message.id, message.number),
+            SessionDelta::Ended { message, .. } => {
                 let number = self.numbers.remove(message)?;
                 self.waiting.remove(&(session.clone(), number));
             }
-            SessionChange::TurnBegan { turn, messages, .. } => return self.begin(session, *turn, messages),
-            SessionChange::Taken { turn, messages, .. } => self.enter(session, *turn, messages),
-            SessionChange::Retrying { turn, .. } => {
+            SessionDelta::TurnBegan { turn, messages, .. } => return self.begin(session, *turn, messages),
+            SessionDelta::Taken { turn, messages, .. } => self.enter(session, *turn, messages),
+            SessionDelta::Retrying { turn, .. } => {
                 for message in self.turns.remove(turn).unwrap_or_default() {
                     if let Some(number) = self.numbers.get(&message) {
                         self.waiting.insert((session.clone(), *number), message);
                     }
                 }
             }
-            SessionChange::TurnOver { turn } => drop(self.turns.remove(turn)),
+            SessionDelta::TurnOver { turn } => drop(self.turns.remove(turn)),
             _ => {}
         }
         None
@@ -92,9 +92,9 @@ mod tests {
         for (turn, messages) in turns.iter().enumerate() {
             let turn = TaskId(turn as u128);
             let messages = messages.iter().map(|number| MessageId(*number)).collect();
-            let began = SessionChange::TurnBegan { turn, messages, summary: None };
+            let began = SessionDelta::TurnBegan { turn, messages, summary: None };
             last = talks.take(&SessionEvent { session: session.clone(), change: began });
-            let change = SessionChange::Retrying { turn, at: Timestamp(0), alone: false, redelivered: false };
+            let change = SessionDelta::Retrying { turn, at: Timestamp(0), alone: false, redelivered: false };
             assert_eq!(talks.take(&SessionEvent { session: session.clone(), change }), None);
         }
         last
@@ -127,7 +127,7 @@ mod tests {
         let again = talks.begin(&session, TaskId(2), &[MessageId(1)]);
         assert!(again.is_some_and(|text| text.ends_with("in two turns at once")));
         let (message, end) = (MessageId(1), MessageEnd::Cancelled { reason: CancelReason::Caller });
-        talks.take(&SessionEvent { session: session.clone(), change: SessionChange::Ended { message, end } });
+        talks.take(&SessionEvent { session: session.clone(), change: SessionDelta::Ended { message, end } });
         assert_eq!(talks.begin(&session, TaskId(3), &[MessageId(2)]), None);
     }
 }

@@ -21,7 +21,7 @@ impl World {
         let (answer, has_grown) = self.shared.append(append);
         if has_grown {
             self.stir_bytes(&record);
-            self.count_baton();
+            self.count_append_turn();
             self.check_program(replica, life, expected);
             self.hear_of(author, replica, life);
             self.check_after(before, replica);
@@ -30,22 +30,22 @@ impl World {
         answer
     }
 
-    /// A replica that dies or stands still does so in line for the baton: the next batch passes it to one that does not
-    /// take it.
+    /// A replica that dies or stands still does so in line for the append turn: the next batch passes it to one that does
+    /// not take it.
     pub(crate) fn request_append_turn(&mut self, replica: usize) {
         let life = (replica, self.replicas[replica].life);
         if let Some((author, _)) = self.authors.iter().find(|(_, whose)| **whose == life) {
-            let stands = now(self.shared.memory.request_baton(Author(*author)));
+            let stands = now(self.shared.memory.request_append_turn(Author(*author)));
             debug_assert_eq!(stands, Ok(()));
         }
     }
 
-    fn count_baton(&mut self) {
+    fn count_append_turn(&mut self) {
         let Some((_, Some(author))) = self.shared.memory.newest() else { return };
-        self.batons.0 += 1;
+        self.append_turns.0 += 1;
         let is_alive = |(replica, life): &(usize, u32)| self.replicas[*replica].life == *life;
         if !self.authors.get(&author.0).is_some_and(is_alive) {
-            self.batons.1 += 1;
+            self.append_turns.1 += 1;
         }
     }
 
@@ -251,7 +251,7 @@ impl World {
         let messages = messages.copied().collect();
         let head = checker.head.version;
         self.note(|| format!("the log is back at {head}; lost {gone:?}"));
-        self.ledger.set_back(gone, messages);
+        self.ledger.lose_log(gone, messages);
         checker.forgotten.append(&mut self.checker.forgotten);
         checker.forgotten.append(&mut self.checker.ended);
         self.checker = checker;

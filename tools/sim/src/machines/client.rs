@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::{LaneName, MessageId, Mode, QueueOverrides, TaskId};
-use laneway_engine::{Error, Handle, Message, Task};
+use laneway_engine::{Error, Handle, NewMessage, Task};
 use serde_json::json;
 
 use crate::checks::ledger::Run;
@@ -50,7 +50,7 @@ async fn ask(sim: &Sim, step: PlanStep) {
     let replica = (who >> 8) as usize;
     let session = much % SESSIONS;
     if let Some(mode) = mode(kind) {
-        let message = Message::new(format!("talk-{session}"), "bot", format!("{much:x}")).mode(mode);
+        let message = NewMessage::new(format!("talk-{session}"), "bot", format!("{much:x}")).mode(mode);
         let message = message.debounce(std::time::Duration::from_millis(much % 400));
         return send(sim, kind, replica, message).await;
     }
@@ -104,7 +104,7 @@ async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, ti
     }
 }
 
-async fn send(sim: &Sim, kind: Kind, replica: usize, message: Message) {
+async fn send(sim: &Sim, kind: Kind, replica: usize, message: NewMessage) {
     let book = sim.clone();
     let sent = sim.call(replica, move |handle| async move {
         let reply = handle.send_message(message).await?;
@@ -221,12 +221,12 @@ async fn limit(sim: &Sim, handle: &Handle, much: u64, slots: u32) -> Result<bool
     }
 }
 
-/// Whether there was a letter to run again. The task that it became is held to account like any other.
+/// Whether there was a dead letter to run again. The task that it became is held to account like any other.
 async fn redrive(sim: &Sim, handle: &Handle) -> Result<bool, Error> {
-    let Some(letter) = handle.dead_letters().await?.first().map(|letter| letter.task) else {
+    let Some(dead_letter) = handle.dead_letters().await?.first().map(|dead_letter| dead_letter.task) else {
         return Ok(false);
     };
-    let accepted = handle.redrive(letter).await?;
+    let accepted = handle.redrive(dead_letter).await?;
     sim.world().answered_accepted(accepted.id());
     Ok(true)
 }

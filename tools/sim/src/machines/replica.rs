@@ -134,7 +134,7 @@ async fn run_work(sim: Sim, replica: usize, context: Context, payload: Value) ->
             Err(Failure::new("it went wrong"))
         }
         2 => {
-            // Fails for good, and leaves a letter that can be run again.
+            // Fails for good, and leaves a dead letter that can be run again.
             pass(millis).await;
             Err(Failure::fatal("it cannot be done"))
         }

@@ -239,8 +239,8 @@ impl Store for Link {
         })
     }
 
-    fn request_baton(&self, author: Author) -> Answer<'_, ()> {
-        self.ask(Sort::Other, move |world| now(world.shared.memory.request_baton(author)))
+    fn request_append_turn(&self, author: Author) -> Answer<'_, ()> {
+        self.ask(Sort::Other, move |world| now(world.shared.memory.request_append_turn(author)))
     }
 
     fn newest(&self) -> Option<(Version, Option<Author>)> {

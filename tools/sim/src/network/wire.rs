@@ -26,7 +26,7 @@ pub(crate) struct Wire {
     pub(crate) old_since: Option<Version>,
     /// In which life this replica has read such a batch, and the first of them.
     pub(crate) met_newer: Option<(u32, Version)>,
-    /// The newest batch that the replica has heard of, and to whom it passed the baton.
+    /// The newest batch that the replica has heard of, and to whom it passed the append turn.
     pub(crate) newest: Option<(Version, Option<Author>)>,
     /// The batch that the replica appended last, and whether it got no answer to that.
     pub(crate) appended: Option<BatchId>,

@@ -24,8 +24,8 @@ pub struct Summary {
     pub millis: u64,
     /// For how long work of a dead replica was left, in milliseconds; also where another machine had a fault.
     pub left_ms: (u64, u64),
-    /// How often the baton was passed to a replica, and how often to one that had died.
-    pub batons: (u64, u64),
+    /// How often the append turn was passed to a replica, and how often to one that had died.
+    pub append_turns: (u64, u64),
     /// How long that took.
     pub took: Duration,
     /// The smallest seed that failed, and why.
@@ -64,8 +64,8 @@ impl Summary {
         self.millis += outcome.millis;
         self.left_ms.0 = self.left_ms.0.max(outcome.left_ms.0);
         self.left_ms.1 = self.left_ms.1.max(outcome.left_ms.1);
-        self.batons.0 += outcome.batons.0;
-        self.batons.1 += outcome.batons.1;
+        self.append_turns.0 += outcome.append_turns.0;
+        self.append_turns.1 += outcome.append_turns.1;
         for (kind, count) in outcome.counts {
             *self.counts.entry(kind).or_default() += count;
         }
@@ -109,8 +109,8 @@ impl fmt::Display for Summary {
              {} ms)",
             crate::LEASE_MS
         )?;
-        let (passed, lost) = self.batons;
-        writeln!(f, "the baton was passed {passed} times, {lost} of them to a replica that had died")?;
+        let (passed, lost) = self.append_turns;
+        writeln!(f, "the append turn was passed {passed} times, {lost} of them to a replica that had died")?;
         match &self.failed {
             None => write!(f, "no violation"),
             Some((seed, violations)) => write!(f, "seed {seed} fails: {}", violations.join("; ")),

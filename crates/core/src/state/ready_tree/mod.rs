@@ -1,11 +1,11 @@
 //! The line: a tree of all waiting tasks, with the best one that may run at hand.
 //!
 //! Each step down is one lane that tasks need, the most widely shared first: `global`, then `main`, …, the lane of a
-//! conversation last. So all tasks below a node need the lanes on the way to it. A lane that can give no slot closes
+//! session last. So all tasks below a node need the lanes on the way to it. A lane that can give no slot closes
 //! its nodes. Each node keeps its children sorted by the best task that may run below them, so a walk down finds the
 //! best of all. A lane that opens or closes moves only its own nodes, however many tasks wait.
 //!
-//! Fair keys are a step after the shared lanes and before the lanes of conversations. Below it only level and arrival
+//! Fair keys are a step after the shared lanes and before the lanes of sessions. Below it only level and arrival
 //! matter; above it also whose turn it is.
 
 pub(crate) mod child_queue;

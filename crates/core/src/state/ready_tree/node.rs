@@ -154,7 +154,7 @@ enum SeatKind {
     Shut,
 }
 
-/// Two lines of the cache, since most nodes are a conversation's and lie in none when they are needed. A task that joins
+/// Two lines of the cache, since most nodes are a session's and lie in none when they are needed. A task that joins
 /// behind others needs the first alone.
 #[repr(C, align(64))]
 pub(crate) struct Node {

@@ -13,7 +13,7 @@ use crate::service::request_options::RequestOptions;
 use crate::service::send_message::{send_message, steer_session};
 use crate::service::tasks;
 
-/// The most runs of one socket at once.
+/// The most tasks that one socket runs at once.
 const RUNS_MAX: usize = 256;
 /// The most subscriptions of one socket.
 const SUBSCRIPTIONS_MAX: usize = 64;
@@ -26,7 +26,7 @@ impl Client {
     pub(super) async fn submit(&mut self, mut data: Value, reference: Option<String>) -> ApiResult<Answer> {
         self.caller.check(Scope::Submit)?;
         if self.runs.len() >= RUNS_MAX {
-            let detail = format!("a socket has at most {RUNS_MAX} runs at once");
+            let detail = format!("a socket has at most {RUNS_MAX} tasks at once");
             return Err(ApiError::new(Code::RateLimited, detail));
         }
         let object = object(&mut data)?;

@@ -204,7 +204,7 @@ async fn who_waits_for_or_watches_a_run_that_the_store_has_lost_hears_so() {
     said.with(&["WARN", "the store cannot be used"]).await;
     redis.restart_empty();
     said.with(&["the store can be used again"]).await;
-    said.with(&["ERROR", "the store has lost its last writes", "recounted=2", &id]).await;
+    said.with(&["ERROR", "the store has lost its last writes", "ends_restored=2", &id]).await;
     for events in [&mut streams, &mut elsewhere] {
         let failed = events.next_named("failed").await.data;
         assert_eq!(failed["code"], "LOST", "{failed}");

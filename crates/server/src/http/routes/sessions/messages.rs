@@ -46,7 +46,7 @@ pub(crate) fn ended(end: &MessageEnd) -> (&'static str, Option<TaskId>, Option<S
         MessageEnd::Steered { turn } => ("steered", Some(*turn), None),
         MessageEnd::Dropped { rule } => ("dropped", None, Some(rule.as_str().to_owned())),
         MessageEnd::Cancelled { reason } => ("cancelled", None, Some(cancel_reason(*reason).to_owned())),
-        MessageEnd::SetAside { error, .. } => ("set_aside", None, Some(error.to_string())),
+        MessageEnd::Parked { error, .. } => ("set_aside", None, Some(error.to_string())),
     }
 }
 

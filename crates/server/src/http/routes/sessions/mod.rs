@@ -10,8 +10,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{
-    EffectiveQueue, Handler, LaneName, Message as Waiting, Millis, Origin, QueueOverrides, Scheduler,
-    SessionView, SetAside, TaskId, ToolLane,
+    EffectiveQueue, Handler, LaneName, Message as Waiting, Millis, Origin, ParkedMessage, QueueOverrides,
+    Scheduler, SessionView, TaskId, ToolLane,
 };
 use laneway_engine::{Filter, Since};
 use laneway_protocol::{
@@ -41,7 +41,7 @@ fn waiting(message: &Waiting) -> MessageView {
     }
 }
 
-fn parked(parked: &SetAside) -> MessageView {
+fn parked(parked: &ParkedMessage) -> MessageView {
     MessageView { error: parked.error.as_deref().map(str::to_owned), ..waiting(&parked.message) }
 }
 
@@ -81,7 +81,7 @@ fn summary(view: &SessionView) -> SessionSummary {
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
         retry_at: view.retry_at.map(At),
-        set_aside: view.aside.iter().map(parked).collect(),
+        set_aside: view.parked.iter().map(parked).collect(),
     }
 }
 

@@ -25,35 +25,36 @@ pub(crate) async fn list(
 ) -> ApiJson<Page<DeadLetterView>> {
     let max = page_size(query.limit)?;
     let after = query.cursor.as_deref().map(task_id).transpose().map_err(|_| bad_cursor())?;
-    let letters: Vec<DeadLetter> = app
+    let dead_letters: Vec<DeadLetter> = app
         .handle
         .read(move |lanes| {
-            let letters = lanes.dead_letters().skip_while(|letter| after.is_some_and(|id| letter.task != id));
-            letters.skip(usize::from(after.is_some())).take(max + 1).cloned().collect()
+            let dead_letters =
+                lanes.dead_letters().skip_while(|dead_letter| after.is_some_and(|id| dead_letter.task != id));
+            dead_letters.skip(usize::from(after.is_some())).take(max + 1).cloned().collect()
         })
         .await?;
-    let next_cursor = (letters.len() > max).then(|| letters[max - 1].task.to_string());
-    let mut items = Vec::with_capacity(letters.len().min(max));
-    for letter in letters.into_iter().take(max) {
-        items.push(view(&app, &letter).await?);
+    let next_cursor = (dead_letters.len() > max).then(|| dead_letters[max - 1].task.to_string());
+    let mut items = Vec::with_capacity(dead_letters.len().min(max));
+    for dead_letter in dead_letters.into_iter().take(max) {
+        items.push(view(&app, &dead_letter).await?);
     }
     Ok(Json(Page { items, next_cursor }))
 }
 
-async fn view(app: &App, letter: &DeadLetter) -> ApiResult<DeadLetterView> {
+async fn view(app: &App, dead_letter: &DeadLetter) -> ApiResult<DeadLetterView> {
     Ok(DeadLetterView {
-        id: letter.task.to_string(),
-        lane: home_of(letter).to_string(),
-        kind: letter.spec.kind.to_string(),
-        payload: task_view::payload_of(&app.handle, letter.spec.payload).await?,
-        error: letter.error.to_string(),
-        attempts: letter.attempts,
-        at: At(letter.at),
+        id: dead_letter.task.to_string(),
+        lane: home_of(dead_letter).to_string(),
+        kind: dead_letter.spec.kind.to_string(),
+        payload: task_view::payload_of(&app.handle, dead_letter.spec.payload).await?,
+        error: dead_letter.error.to_string(),
+        attempts: dead_letter.attempts,
+        at: At(dead_letter.at),
     })
 }
 
-fn home_of(letter: &DeadLetter) -> LaneName {
-    letter.spec.lanes.first().cloned().unwrap_or_else(LaneName::main)
+fn home_of(dead_letter: &DeadLetter) -> LaneName {
+    dead_letter.spec.lanes.first().cloned().unwrap_or_else(LaneName::main)
 }
 
 /// Runs a dead letter again, as a new task.
@@ -66,9 +67,9 @@ pub(crate) async fn redrive(
     caller: Caller,
     Path(id): Path<String>,
 ) -> ApiJson<RedriveAnswer> {
-    let letter = letter_id(&id)?;
-    let answer = redrive_all(&app, vec![letter]).await?;
-    recorded(&app, &caller, "redrive", &letter.to_string(), answer).await
+    let dead_letter = dead_letter_id(&id)?;
+    let answer = redrive_all(&app, vec![dead_letter]).await?;
+    recorded(&app, &caller, "redrive", &dead_letter.to_string(), answer).await
 }
 
 /// Deletes a dead letter.
@@ -81,9 +82,9 @@ pub(crate) async fn discard(
     caller: Caller,
     Path(id): Path<String>,
 ) -> ApiJson<RedriveAnswer> {
-    let letter = letter_id(&id)?;
-    app.handle.discard(letter).await?;
-    recorded(&app, &caller, "discard", &letter.to_string(), count(1)).await
+    let dead_letter = dead_letter_id(&id)?;
+    app.handle.discard(dead_letter).await?;
+    recorded(&app, &caller, "discard", &dead_letter.to_string(), count(1)).await
 }
 
 /// Runs all dead letters again that match.
@@ -97,11 +98,11 @@ pub(crate) async fn redrive_many(
     Body(which): Body<LettersSelector>,
 ) -> ApiJson<RedriveAnswer> {
     let dry_run = which.dry_run;
-    let letters = matching(&app, which).await?;
+    let dead_letters = matching(&app, which).await?;
     if dry_run {
-        return Ok(Json(count(letters.len())));
+        return Ok(Json(count(dead_letters.len())));
     }
-    let answer = redrive_all(&app, letters).await?;
+    let answer = redrive_all(&app, dead_letters).await?;
     recorded(&app, &caller, "redrive", ALL, answer).await
 }
 
@@ -117,13 +118,13 @@ pub(crate) async fn discard_many(
     Query(which): Query<LettersSelector>,
 ) -> ApiJson<RedriveAnswer> {
     let dry_run = which.dry_run;
-    let letters = matching(&app, which).await?;
+    let dead_letters = matching(&app, which).await?;
     if dry_run {
-        return Ok(Json(count(letters.len())));
+        return Ok(Json(count(dead_letters.len())));
     }
     let mut discarded = 0;
-    for letter in letters {
-        match app.handle.discard(letter).await {
+    for dead_letter in dead_letters {
+        match app.handle.discard(dead_letter).await {
             Ok(()) => discarded += 1,
             // Another caller was faster.
             Err(error) if error.code() == "NOT_FOUND" => {}
@@ -136,12 +137,12 @@ pub(crate) async fn discard_many(
 /// The audit log's name for several dead letters.
 const ALL: &str = "dead letters";
 
-fn letter_id(text: &str) -> ApiResult<TaskId> {
+fn dead_letter_id(text: &str) -> ApiResult<TaskId> {
     task_id(text).map_err(|_| ApiError::not_found("dead letter"))
 }
 
-fn count(letters: usize) -> RedriveAnswer {
-    RedriveAnswer { count: letters as u64, tasks: Vec::new() }
+fn count(dead_letters: usize) -> RedriveAnswer {
+    RedriveAnswer { count: dead_letters as u64, tasks: Vec::new() }
 }
 
 async fn recorded(
@@ -162,20 +163,20 @@ async fn matching(app: &App, which: LettersSelector) -> ApiResult<Vec<TaskId>> {
         return Err(ApiError::invalid("say which: a lane or a kind"));
     }
     let look = move |lanes: &laneway_core::Scheduler| {
-        let letters = lanes.dead_letters().filter(|letter| {
-            lane.as_ref().is_none_or(|lane| home_of(letter) == *lane)
-                && kind.as_ref().is_none_or(|kind| letter.spec.kind == *kind)
+        let dead_letters = lanes.dead_letters().filter(|dead_letter| {
+            lane.as_ref().is_none_or(|lane| home_of(dead_letter) == *lane)
+                && kind.as_ref().is_none_or(|kind| dead_letter.spec.kind == *kind)
         });
-        letters.map(|letter| letter.task).collect()
+        dead_letters.map(|dead_letter| dead_letter.task).collect()
     };
     Ok(app.handle.read(look).await?)
 }
 
-async fn redrive_all(app: &App, letters: Vec<TaskId>) -> ApiResult<RedriveAnswer> {
-    let is_one = letters.len() == 1;
+async fn redrive_all(app: &App, dead_letters: Vec<TaskId>) -> ApiResult<RedriveAnswer> {
+    let is_one = dead_letters.len() == 1;
     let mut tasks = Vec::new();
-    for letter in letters {
-        match app.handle.redrive(letter).await {
+    for dead_letter in dead_letters {
+        match app.handle.redrive(dead_letter).await {
             Ok(task) => {
                 tasks.push(task.id().to_string());
                 task.detach();

@@ -1,4 +1,4 @@
--- Puts an author in line for the baton, once.
+-- Puts an author in line for the append turn, once.
 --
 -- KEYS: line. ARGV: author.
 if not redis.call('LPOS', KEYS[1], ARGV[1]) then

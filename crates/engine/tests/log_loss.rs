@@ -1,4 +1,4 @@
-//! A log that went back, as after a failover or from a backup: it is told, and what was accepted here is put back.
+//! A log that went back, as after a failover or from a backup: it is told, and what was accepted here is restored.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at anything unexpected")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{block, lane, replica_options as options, until};
 use laneway_core::{BlobId, End, Event, MessageEnd, NoteChange, Retry, TaskId};
-use laneway_engine::{Context, Failure, Filter, Handle, Message, Task, Update};
+use laneway_engine::{Context, Failure, Filter, Handle, NewMessage, Task, Update};
 use laneway_store::{
     Answer, Append, Durability, Head, HistoryQuery, MemoryStore, Retention, Store, StoredBatch,
     StoredFinished, StoredSnapshot, Version,
@@ -33,17 +33,18 @@ async fn a_log_that_went_back_is_told_to_everybody_and_never_forks() {
     tokio::task::yield_now().await;
     memory.go_back(0).await;
     assert!(a.slot(["work"]).await.is_ok(), "it goes on from what there is");
-    let Some(Update::SetBack { known, found, lost: told, put_back, recounted }) = updates.next().await else {
+    let Some(Update::LogLost { known, found, lost: told, restored, ends_restored }) = updates.next().await
+    else {
         panic!("it is told")
     };
-    assert_eq!((known, found, told, put_back), (Version(2), Version(0), vec![lost], vec![again]));
-    assert_eq!(recounted, [lost]);
+    assert_eq!((known, found, told, restored), (Version(2), Version(0), vec![lost], vec![again]));
+    assert_eq!(ends_restored, [lost]);
     assert_eq!(waits.await.unwrap().unwrap().end, End::Lost, "whoever waited hears it");
     assert_eq!(a.wait_for(lost).await.unwrap().end, End::Lost, "and whoever asks later");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
+async fn what_a_log_lost_is_restored_by_whoever_accepted_it() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
@@ -58,7 +59,7 @@ async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
     let held = a.slot(["work"]).await.unwrap();
     let mine = a.submit(Task::new("work").kind("work").payload(1)).await.unwrap();
     let theirs = b.submit(Task::new("work").kind("work").payload(2)).await.unwrap();
-    let message = Message::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
+    let message = NewMessage::new("ann", "talk", "hello").lane("work").debounce(Duration::ZERO);
     let message = a.send_message(message).await.unwrap().message;
     let waits = tokio::spawn({
         let a = a.clone();
@@ -69,8 +70,8 @@ async fn what_a_log_lost_is_put_back_by_whoever_accepted_it() {
     let mut updates = a.subscribe(Filter::lane(lane("nowhere")));
     memory.go_back(0).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
-    let Some(Update::SetBack { lost, put_back, .. }) = updates.next().await else { panic!("it is told") };
-    assert!(put_back.contains(&mine.id()) && put_back.len() == 2 && !lost.contains(&mine.id()));
+    let Some(Update::LogLost { lost, restored, .. }) = updates.next().await else { panic!("it is told") };
+    assert!(restored.contains(&mine.id()) && restored.len() == 2 && !lost.contains(&mine.id()));
     assert!(
         lost.contains(&theirs.id()) && lost.contains(&held.task()),
         "the other's, and slots that were held"
@@ -126,12 +127,12 @@ async fn what_ended_in_the_part_that_a_log_lost_is_told_once_more_and_not_done_a
     let mut updates = a.subscribe(Filter::lane(lane("nowhere")));
     memory.go_back(kept).await;
     drop(a.slot(["elsewhere"]).await.unwrap());
-    let Some(Update::SetBack { lost, put_back, recounted, .. }) = updates.next().await else {
+    let Some(Update::LogLost { lost, restored, ends_restored, .. }) = updates.next().await else {
         panic!("it is told")
     };
     let mut sorted = tasks.clone();
     sorted.sort_unstable();
-    assert_eq!((lost, put_back, recounted), (vec![], vec![], sorted));
+    assert_eq!((lost, restored, ends_restored), (vec![], vec![], sorted));
     until(&a, "work", 0, 0).await;
     let mut ends = Vec::new();
     for task in &tasks {
@@ -174,7 +175,7 @@ async fn of_a_task_that_was_tried_again_the_last_attempt_is_told_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_that_a_log_lost_are_put_back_and_nobody_s_newer_ones_replaced() {
+async fn settings_that_a_log_lost_are_restored_and_nobody_s_newer_ones_replaced() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
@@ -202,7 +203,7 @@ async fn settings_that_a_log_lost_are_put_back_and_nobody_s_newer_ones_replaced(
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_that_a_log_lost_are_put_back_by_whoever_knows_them() {
+async fn notes_that_a_log_lost_are_restored_by_whoever_knows_them() {
     let memory = Arc::new(Lossy::default());
     let store = || Arc::clone(&memory) as Arc<dyn Store>;
     let [a, b] =
