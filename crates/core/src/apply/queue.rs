@@ -7,7 +7,7 @@ use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::ready_tree::node::{Edge, LaneNeed, NodeIdx};
 use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
-use crate::state::ready_tree::{EXTERNAL, INTERNAL};
+use crate::state::ready_tree::{EXTERNAL, INTERNAL, Left};
 use crate::state::routes::RouteIdx;
 use crate::state::task::{LiveTask, Passed, Phase, TaskIdx};
 
@@ -22,9 +22,15 @@ impl Scheduler {
         let is_known = |leaf: &NodeIdx| is_plain && self.indexes.ready.is_leaf_of(*leaf, route_idx);
         let leaf = if let Some(leaf) = route.leaf.filter(is_known) {
             self.state.tasks[idx].leaf = Some(leaf);
+            if self.indexes.ready.wake(leaf)
+                && let Some((key, tag)) = self.state.fair.wake()
+            {
+                self.indexes.ready.set_tag(key, tag);
+            }
             self.indexes.ready.insert(leaf, rank, idx);
             leaf
         } else {
+            self.indexes.ready.drop_idle();
             let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
             let name = self.state.lanes.fair_key(route, own, &self.state.lane_config);
             let key = self.state.fair.join(name, || self.state.lane_config.weight(name));
@@ -50,7 +56,7 @@ impl Scheduler {
         if !lane.is_session() {
             let waiting_list = lane.waiting_list.get_or_insert_default();
             change(waiting_list);
-            if waiting_list.is_empty() {
+            if waiting_list.is_spent() {
                 lane.waiting_list = None;
             }
         }
@@ -126,7 +132,7 @@ impl Scheduler {
         let new = self.leaf_for(task, key);
         if new != old {
             self.indexes.ready.insert(new, rank, task);
-            self.indexes.ready.remove(old, rank, None);
+            self.indexes.ready.remove(old, rank, None, false);
             self.state.tasks[task].leaf = Some(new);
             self.indexes.may_grant = true;
         }
@@ -140,7 +146,7 @@ impl Scheduler {
         if let Some(leaf) = leaf {
             if rank != old_rank {
                 self.indexes.ready.insert(leaf, rank, idx);
-                self.indexes.ready.remove(leaf, old_rank, None);
+                self.indexes.ready.remove(leaf, old_rank, None, false);
                 self.update_waiting_list(route, |list| {
                     list.remove(old_rank);
                     list.insert(rank, idx);
@@ -165,19 +171,27 @@ impl Scheduler {
         self.indexes.ready_by_level[task.urgency() as usize] -= 1;
         self.indexes.ready_count -= 1;
         let key = turn.map(|(key, _)| key).or_else(|| self.indexes.ready.key_of(leaf));
-        let is_last = self.indexes.ready.remove(leaf, rank, turn);
+        let is_line_empty = self.indexes.ready_count == 0;
+        let left = self.indexes.ready.remove(leaf, rank, turn, is_line_empty);
         self.update_waiting_list(route, |list| {
             list.remove(rank);
         });
-        if is_last
-            && let Some(key) = key
-            && !self.indexes.ready.has_key(key)
-        {
-            self.state.fair.rest(key);
+        match (left, key) {
+            (Left::Idle, Some(key)) => self.state.fair.keep_idle(key),
+            (Left::Nothing, Some(key)) if !self.indexes.ready.has_key(key) => self.state.fair.rest(key),
+            _ => {}
         }
-        self.state.fair.sweep(self.indexes.ready_count == 0);
+        self.state.fair.sweep(is_line_empty);
         if !self.state.reservations.is_empty() && self.state.reservations.contains(&idx) {
             self.unreserve(idx);
+        }
+    }
+
+    /// The leaf that is kept while the line is empty goes with its route.
+    pub(crate) fn drop_idle_leaf_of_dropped_route(&mut self) {
+        if self.indexes.ready.idle_route().is_some_and(|route| !self.state.lanes.has_route(route)) {
+            self.indexes.ready.drop_idle();
+            self.state.fair.drop_idle();
         }
     }
 

@@ -30,11 +30,24 @@ pub(crate) const INTERNAL: NodeIdx = Idx::new(0);
 /// The root of the external half, whose tasks only a claim may take.
 pub(crate) const EXTERNAL: NodeIdx = Idx::new(1);
 
+/// What a task that is taken out of its leaf leaves there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Other tasks.
+    Others,
+    /// No task; the leaf is gone.
+    Nothing,
+    /// No task; the leaf stays for the next one, because the line is empty.
+    Idle,
+}
+
 pub(crate) struct ReadyTree {
     pub(crate) nodes: Table<Node>,
     edges: HashIndex<Node>,
     /// The first node of each [`NodeList`].
     heads: [Vec<Option<NodeIdx>>; 2],
+    /// The leaf of the last task, kept while the line is empty: most often, the next task needs the same lanes.
+    idle: Option<NodeIdx>,
 }
 
 impl ReadyTree {
@@ -44,7 +57,7 @@ impl ReadyTree {
             let root = nodes.insert(Node::new(Edge::ROOT, None, 0, false));
             debug_assert_eq!(root, half);
         }
-        ReadyTree { nodes, edges: HashIndex::new(seed), heads: Default::default() }
+        ReadyTree { nodes, edges: HashIndex::new(seed), heads: Default::default(), idle: None }
     }
 
     /// The child of `parent` by `edge`, made if need be. `tag` is that of the edge's key, `closed` the state
@@ -209,19 +222,21 @@ impl ReadyTree {
         true
     }
 
-    /// Takes a task out of a leaf, and says whether it was the last there. `turn` is its fair key and the key's new tag,
-    /// if it has one.
+    /// Takes a task out of a leaf. `turn` is its fair key and the key's new tag, if it has one. `is_line_empty`: no other
+    /// task waits.
     pub(crate) fn remove(
         &mut self,
         leaf: NodeIdx,
         rank: ArrivalRank,
         turn: Option<(FairKeyIdx, u64)>,
-    ) -> bool {
+        is_line_empty: bool,
+    ) -> Left {
         let node = &mut self.nodes[leaf];
         let was_first = node.tasks.first().is_some_and(|(first, _)| first == rank);
         let removed = node.tasks.remove(rank);
         debug_assert!(removed, "the line lost a task");
         let is_last = node.tasks.is_empty();
+        let stays = is_line_empty && node.route.is_some();
         // A leaf that is a node of the key is refreshed with all others.
         let is_refreshed = turn.is_some_and(|(key, _)| node.edge.key() == Some(key));
         if was_first && !is_refreshed {
@@ -230,10 +245,36 @@ impl ReadyTree {
         if let Some((key, tag)) = turn {
             self.set_tag(key, tag);
         }
-        if is_last {
+        if !is_last {
+            return Left::Others;
+        }
+        if stays {
+            self.idle = Some(leaf);
+            return Left::Idle;
+        }
+        self.prune(leaf);
+        Left::Nothing
+    }
+
+    /// Whether a leaf is the one that is kept while the line is empty; a task joins it again.
+    pub(crate) fn wake(&mut self, leaf: NodeIdx) -> bool {
+        let is_idle = self.idle == Some(leaf);
+        if is_idle {
+            self.idle = None;
+        }
+        is_idle
+    }
+
+    /// Drops the leaf that is kept while the line is empty.
+    pub(crate) fn drop_idle(&mut self) {
+        if let Some(leaf) = self.idle.take() {
             self.prune(leaf);
         }
-        is_last
+    }
+
+    /// The route whose leaf is kept while the line is empty.
+    pub(crate) fn idle_route(&self) -> Option<RouteIdx> {
+        self.nodes[self.idle?].route
     }
 
     /// Takes away nodes that nothing waits below.
@@ -334,7 +375,8 @@ impl ReadyTree {
             if node.edge.need().is_some_and(|need| node.closed != is_closed(need)) {
                 return Some(format!("node {id:?} has closed = {}", node.closed));
             }
-            if node.parent.is_some() && node.children == 0 && node.tasks.is_empty() {
+            let is_empty = node.children == 0 && node.tasks.is_empty();
+            if node.parent.is_some() && is_empty && self.idle != Some(id) {
                 return Some(format!("node {id:?} is kept for nothing"));
             }
         }
