@@ -120,6 +120,11 @@ impl FairShare {
         self.idle = Some(key);
     }
 
+    /// Whether this is the key that was kept while the line was empty.
+    pub(crate) fn is_idle(&self, name: &LaneName) -> bool {
+        self.idle.is_some_and(|key| self.keys[key].name == *name)
+    }
+
     /// A task waits again under the key that was kept while the line was empty. Returns the key and its tag.
     pub(crate) fn wake(&mut self) -> Option<(FairKeyIdx, u64)> {
         let key = self.idle.take()?;

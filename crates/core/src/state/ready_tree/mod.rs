@@ -46,8 +46,8 @@ pub(crate) struct ReadyTree {
     edges: HashIndex<Node>,
     /// The first node of each [`NodeList`].
     heads: [Vec<Option<NodeIdx>>; 2],
-    /// The leaf of the last task, kept while the line is empty: most often, the next task needs the same lanes.
-    idle: Option<NodeIdx>,
+    /// The leaf of the last task and its route, kept while the line is empty: most often, the next task has both.
+    idle: Option<(NodeIdx, RouteIdx)>,
 }
 
 impl ReadyTree {
@@ -222,21 +222,20 @@ impl ReadyTree {
         true
     }
 
-    /// Takes a task out of a leaf. `turn` is its fair key and the key's new tag, if it has one. `is_line_empty`: no other
-    /// task waits.
+    /// Takes a task out of a leaf. `turn` is its fair key and the key's new tag, if it has one. `idle`: no other task waits,
+    /// and the leaf stays for the next task of this route.
     pub(crate) fn remove(
         &mut self,
         leaf: NodeIdx,
         rank: ArrivalRank,
         turn: Option<(FairKeyIdx, u64)>,
-        is_line_empty: bool,
+        idle: Option<RouteIdx>,
     ) -> Left {
         let node = &mut self.nodes[leaf];
         let was_first = node.tasks.first().is_some_and(|(first, _)| first == rank);
         let removed = node.tasks.remove(rank);
         debug_assert!(removed, "the line lost a task");
         let is_last = node.tasks.is_empty();
-        let stays = is_line_empty && node.route.is_some();
         // A leaf that is a node of the key is refreshed with all others.
         let is_refreshed = turn.is_some_and(|(key, _)| node.edge.key() == Some(key));
         if was_first && !is_refreshed {
@@ -248,33 +247,29 @@ impl ReadyTree {
         if !is_last {
             return Left::Others;
         }
-        if stays {
-            self.idle = Some(leaf);
+        if let Some(route) = idle {
+            self.idle = Some((leaf, route));
             return Left::Idle;
         }
         self.prune(leaf);
         Left::Nothing
     }
 
-    /// Whether a leaf is the one that is kept while the line is empty; a task joins it again.
-    pub(crate) fn wake(&mut self, leaf: NodeIdx) -> bool {
-        let is_idle = self.idle == Some(leaf);
-        if is_idle {
-            self.idle = None;
-        }
-        is_idle
+    /// The leaf that is kept while the line is empty. A task joins it again.
+    pub(crate) fn wake(&mut self) -> Option<NodeIdx> {
+        self.idle.take().map(|(leaf, _)| leaf)
     }
 
     /// Drops the leaf that is kept while the line is empty.
     pub(crate) fn drop_idle(&mut self) {
-        if let Some(leaf) = self.idle.take() {
+        if let Some((leaf, _)) = self.idle.take() {
             self.prune(leaf);
         }
     }
 
     /// The route whose leaf is kept while the line is empty.
     pub(crate) fn idle_route(&self) -> Option<RouteIdx> {
-        self.nodes[self.idle?].route
+        self.idle.map(|(_, route)| route)
     }
 
     /// Takes away nodes that nothing waits below.
@@ -376,7 +371,7 @@ impl ReadyTree {
                 return Some(format!("node {id:?} has closed = {}", node.closed));
             }
             let is_empty = node.children == 0 && node.tasks.is_empty();
-            if node.parent.is_some() && is_empty && self.idle != Some(id) {
+            if node.parent.is_some() && is_empty && self.idle.is_none_or(|(idle, _)| idle != id) {
                 return Some(format!("node {id:?} is kept for nothing"));
             }
         }
