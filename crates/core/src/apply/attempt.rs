@@ -265,6 +265,7 @@ impl Scheduler {
         self.indexes.timers.move_task(task.due, Timestamp::NEVER, task.arrival, idx);
         self.state.kinds.leave(task.kind);
         if self.state.lanes.leave_route(task.route) {
+            self.drop_idle_leaf_of_dropped_route();
             for index in 0..self.state.lanes.route(task.route).lanes.len() {
                 self.drop_if_idle(self.state.lanes.route(task.route).lanes[index]);
             }

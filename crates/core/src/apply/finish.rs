@@ -62,7 +62,9 @@ impl Scheduler {
         if self.state.tasks.len() == 0 && self.state.tasks.room() > ROOM_KEPT {
             self.give_memory_back();
         }
-        if self.indexes.timers.needs_sweep(self.indexes.ready_count) {
+        if self.indexes.ready_count == 0 {
+            self.indexes.timers.forget_waiting();
+        } else if self.indexes.timers.needs_sweep(self.indexes.ready_count) {
             let mut timers = std::mem::take(&mut self.indexes.timers);
             timers.sweep(|check| self.is_live(check), |held| self.is_capped(held));
             self.indexes.timers = timers;
@@ -73,6 +75,7 @@ impl Scheduler {
     fn give_memory_back(&mut self) {
         self.state.tasks.shrink();
         self.state.lanes.shrink();
+        self.state.fair.drop_idle();
         self.state.fair.shrink();
         self.indexes.ready = ReadyTree::new(self.local.seed);
         self.indexes.timers.shrink();

@@ -7,7 +7,7 @@ use crate::state::lane::LaneIdx;
 use crate::state::ready_tree::fair_share::FairKeyIdx;
 use crate::state::ready_tree::node::{Edge, LaneNeed, NodeIdx};
 use crate::state::ready_tree::ranked_list::{ArrivalRank, RankedList};
-use crate::state::ready_tree::{EXTERNAL, INTERNAL};
+use crate::state::ready_tree::{EXTERNAL, INTERNAL, Left};
 use crate::state::routes::RouteIdx;
 use crate::state::task::{LiveTask, Passed, Phase, TaskIdx};
 
@@ -20,13 +20,15 @@ impl Scheduler {
         let (route_idx, rank, route) = (task.route, task.rank(), self.state.lanes.route(task.route));
         let is_plain = task.rare.is_none() && task.handler != Handler::External;
         let is_known = |leaf: &NodeIdx| is_plain && self.indexes.ready.is_leaf_of(*leaf, route_idx);
-        let leaf = if let Some(leaf) = route.leaf.filter(is_known) {
+        let known = route.leaf.filter(is_known);
+        let woken = if self.indexes.ready.idle_route().is_some() { self.wake_leaf(idx) } else { known };
+        let leaf = if let Some(leaf) = woken {
             self.state.tasks[idx].leaf = Some(leaf);
             self.indexes.ready.insert(leaf, rank, idx);
             leaf
         } else {
-            let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
-            let name = self.state.lanes.fair_key(route, own, &self.state.lane_config);
+            let (task, route) = (&self.state.tasks[idx], self.state.lanes.route(route_idx));
+            let name = self.state.lanes.fair_key(route, task.fair_key(), &self.state.lane_config);
             let key = self.state.fair.join(name, || self.state.lane_config.weight(name));
             let leaf = self.enter_leaf(idx, key);
             if is_plain {
@@ -42,6 +44,28 @@ impl Scheduler {
         self.plan_wait_check(idx);
     }
 
+    /// The leaf that is kept while the line is empty, if the task belongs there. Otherwise the leaf is dropped.
+    fn wake_leaf(&mut self, idx: TaskIdx) -> Option<NodeIdx> {
+        let task = &self.state.tasks[idx];
+        let route = self.state.lanes.route(task.route);
+        let name = self.state.lanes.fair_key(route, task.fair_key(), &self.state.lane_config);
+        if !self.needs_only_slots(idx)
+            || self.indexes.ready.idle_route() != Some(task.route)
+            || !self.state.fair.is_idle(name)
+        {
+            self.drop_idle_leaf();
+            return None;
+        }
+        let (key, tag) = self.state.fair.wake()?;
+        self.indexes.ready.set_tag(key, tag);
+        self.indexes.ready.wake()
+    }
+
+    /// Whether a task stands below nothing but the slots of its lanes: no worker claims it, and no parent lends to it.
+    fn needs_only_slots(&self, idx: TaskIdx) -> bool {
+        self.state.tasks[idx].handler != Handler::External && self.parent_of(idx).is_none()
+    }
+
     /// Changes the roll of a task's home lane: its waiting tasks in order, for their positions. The lanes of a
     /// session have none; their lines are short.
     fn update_waiting_list(&mut self, route: RouteIdx, change: impl FnOnce(&mut RankedList<ArrivalRank>)) {
@@ -50,7 +74,7 @@ impl Scheduler {
         if !lane.is_session_family() {
             let waiting_list = lane.waiting_list.get_or_insert_default();
             change(waiting_list);
-            if waiting_list.is_empty() {
+            if waiting_list.is_spent() {
                 lane.waiting_list = None;
             }
         }
@@ -126,7 +150,7 @@ impl Scheduler {
         let new = self.leaf_for(task, key);
         if new != old {
             self.indexes.ready.insert(new, rank, task);
-            self.indexes.ready.remove(old, rank, None);
+            self.indexes.ready.remove(old, rank, None, None);
             self.state.tasks[task].leaf = Some(new);
             self.indexes.may_grant = true;
         }
@@ -140,7 +164,7 @@ impl Scheduler {
         if let Some(leaf) = leaf {
             if rank != old_rank {
                 self.indexes.ready.insert(leaf, rank, idx);
-                self.indexes.ready.remove(leaf, old_rank, None);
+                self.indexes.ready.remove(leaf, old_rank, None, None);
                 self.update_waiting_list(route, |list| {
                     list.remove(old_rank);
                     list.insert(rank, idx);
@@ -165,20 +189,34 @@ impl Scheduler {
         self.indexes.ready_by_level[task.urgency() as usize] -= 1;
         self.indexes.ready_count -= 1;
         let key = turn.map(|(key, _)| key).or_else(|| self.indexes.ready.key_of(leaf));
-        let is_last = self.indexes.ready.remove(leaf, rank, turn);
+        let is_line_empty = self.indexes.ready_count == 0;
+        let idle = (is_line_empty && self.needs_only_slots(idx)).then_some(route);
+        let left = self.indexes.ready.remove(leaf, rank, turn, idle);
         self.update_waiting_list(route, |list| {
             list.remove(rank);
         });
-        if is_last
-            && let Some(key) = key
-            && !self.indexes.ready.has_key(key)
-        {
-            self.state.fair.rest(key);
+        match (left, key) {
+            (Left::Idle, Some(key)) => self.state.fair.keep_idle(key),
+            (Left::Nothing, Some(key)) if !self.indexes.ready.has_key(key) => self.state.fair.rest(key),
+            _ => {}
         }
-        self.state.fair.sweep(self.indexes.ready_count == 0);
+        self.state.fair.sweep(is_line_empty);
         if !self.state.reservations.is_empty() && self.state.reservations.contains(&idx) {
             self.unreserve(idx);
         }
+    }
+
+    /// The leaf that is kept while the line is empty goes with its route.
+    pub(crate) fn drop_idle_leaf_of_dropped_route(&mut self) {
+        if self.indexes.ready.idle_route().is_some_and(|route| !self.state.lanes.has_route(route)) {
+            self.drop_idle_leaf();
+        }
+    }
+
+    /// Drops what is kept for the next task while the line is empty.
+    pub(crate) fn drop_idle_leaf(&mut self) {
+        self.indexes.ready.drop_idle();
+        self.state.fair.drop_idle();
     }
 
     pub(crate) fn on_reserved(&mut self, task: TaskIdx) {
@@ -226,12 +264,8 @@ impl Scheduler {
     /// What must be run again was no turn.
     pub(crate) fn refund(&mut self, idx: TaskIdx) {
         let task = &self.state.tasks[idx];
-        let own = task.rare.as_ref().and_then(|rare| rare.fair_key.as_ref());
-        let name = self
-            .state
-            .lanes
-            .fair_key(self.state.lanes.route(task.route), own, &self.state.lane_config)
-            .clone();
+        let route = self.state.lanes.route(task.route);
+        let name = self.state.lanes.fair_key(route, task.fair_key(), &self.state.lane_config).clone();
         if let Some((key, tag)) = self.state.fair.refund(&name, self.state.lane_config.weight(&name)) {
             self.indexes.ready.set_tag(key, tag);
         }

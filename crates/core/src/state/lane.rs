@@ -127,6 +127,7 @@ impl LiveLane {
         self.is_gone = true;
         self.touched_in = 0;
         self.run_time = RunTime::default();
+        self.waiting_list = None;
         self.last_change = Timestamp::default();
         self.bucket = Bucket::default();
     }

@@ -119,6 +119,11 @@ impl Lanes {
         self.routes[route].leaf = Some(leaf);
     }
 
+    /// Whether there is such a route, taken by tasks or kept for a while.
+    pub(crate) fn has_route(&self, route: RouteIdx) -> bool {
+        self.routes.get(route).is_some()
+    }
+
     /// One task less takes `route`. Says whether it was the last, so that the lanes of the route, which is kept for a while,
     /// may have become empty.
     pub(crate) fn leave_route(&mut self, index: RouteIdx) -> bool {

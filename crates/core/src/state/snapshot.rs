@@ -130,8 +130,8 @@ impl Scheduler {
         let mut lanes: Vec<SavedLane> =
             self.state.lanes.iter().map(|(lane, _)| self.save_lane(lane)).collect();
         lanes.sort_by(|a, b| a.name.cmp(&b.name));
-        let fair_keys = self.state.fair.keys.iter();
-        let mut fair_keys: Vec<_> = fair_keys.map(|(_, fair)| (fair.name.clone(), fair.tag)).collect();
+        let fair_keys = self.state.fair.remembered();
+        let mut fair_keys: Vec<_> = fair_keys.map(|fair| (fair.name.clone(), fair.tag)).collect();
         fair_keys.sort();
         let reservations = self.state.reservations.iter().map(|task| self.state.tasks[*task].id);
         let mut reservations: Vec<TaskId> = reservations.collect();

@@ -169,6 +169,11 @@ impl LiveTask {
         self.rare.get_or_insert_default()
     }
 
+    /// Its own fair key, if it has one.
+    pub(crate) fn fair_key(&self) -> Option<&LaneName> {
+        self.rare.as_ref()?.fair_key.as_ref()
+    }
+
     /// Its own retry rule, if it has one.
     pub(crate) fn retry(&self) -> Option<Retry> {
         if self.is_once { Some(Retry::NONE) } else { self.rare.as_ref()?.retry }

@@ -50,6 +50,11 @@ impl Timers {
         self.nothing_before <= now
     }
 
+    /// Nothing is due before this.
+    pub(crate) fn nothing_before(&self) -> Timestamp {
+        self.nothing_before
+    }
+
     /// Something else is due at `at`.
     pub(crate) fn expect(&mut self, at: Timestamp) {
         self.nothing_before = self.nothing_before.min(at);
@@ -118,10 +123,17 @@ impl Timers {
         }
     }
 
-    /// Whether stale looks outnumber the `waiting` tasks, or nothing waits and all are stale.
+    /// Whether stale looks outnumber the `waiting` tasks.
     pub(crate) fn needs_sweep(&self, waiting: u32) -> bool {
-        let stale_max = if waiting == 0 { 0 } else { 2 * waiting as usize + 64 };
+        let stale_max = 2 * waiting as usize + 64;
         self.wait_check_count() > stale_max || self.capped.len() > stale_max
+    }
+
+    /// Nothing waits, so every look at a waiting task is stale.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.wait_checks.clear();
+        self.unordered_checks.clear();
+        self.capped.clear();
     }
 
     /// Sweeps out stale looks.

@@ -39,11 +39,19 @@ pub(crate) struct FairShare {
     pub(crate) clock: u64,
     /// Keys that nothing waits under, by tag.
     pub(crate) resting: BTreeSet<(u64, FairKeyIdx)>,
+    /// The key of the last task, kept while the line is empty. Its tag is the clock, as if it were new.
+    idle: Option<FairKeyIdx>,
 }
 
 impl FairShare {
     pub(crate) fn new(seed: u64) -> FairShare {
-        FairShare { keys: Table::default(), index: HashIndex::new(seed), clock: 0, resting: BTreeSet::new() }
+        FairShare {
+            keys: Table::default(),
+            index: HashIndex::new(seed),
+            clock: 0,
+            resting: BTreeSet::new(),
+            idle: None,
+        }
     }
 
     pub(crate) fn find(&self, name: &LaneName) -> Option<FairKeyIdx> {
@@ -54,6 +62,7 @@ impl FairShare {
     /// A task waits under the key called `name`, whose weight is asked for when it comes back from a rest.
     /// Returns the key.
     pub(crate) fn join(&mut self, name: &LaneName, weight: impl FnOnce() -> u32) -> FairKeyIdx {
+        self.drop_idle();
         let key = match self.find(name) {
             Some(key) => key,
             None => self.add(name.clone(), 1, self.clock),
@@ -77,6 +86,7 @@ impl FairShare {
 
     /// Forgets which keys have waiting tasks, but keeps the tags: all tasks are about to join again.
     pub(crate) fn suspend(&mut self) {
+        self.drop_idle();
         self.resting.clear();
         for (_, fair) in self.keys.iter_mut() {
             fair.is_waiting = false;
@@ -103,16 +113,47 @@ impl FairShare {
         self.resting.insert((fair.tag, key));
     }
 
-    /// Forgets keys that nothing speaks for remembering. `nobody_waits` says that the whole line is empty, so that
-    /// turns mean nothing.
-    pub(crate) fn sweep(&mut self, nobody_waits: bool) {
+    /// The line is empty, and the last task had `key`: keeps the key for the next task, and forgets its tag.
+    pub(crate) fn keep_idle(&mut self, key: FairKeyIdx) {
+        let fair = &mut self.keys[key];
+        (fair.is_waiting, fair.tag) = (false, self.clock);
+        self.idle = Some(key);
+    }
+
+    /// Whether this is the key that was kept while the line was empty.
+    pub(crate) fn is_idle(&self, name: &LaneName) -> bool {
+        self.idle.is_some_and(|key| self.keys[key].name == *name)
+    }
+
+    /// A task waits again under the key that was kept while the line was empty. Returns the key and its tag.
+    pub(crate) fn wake(&mut self) -> Option<(FairKeyIdx, u64)> {
+        let key = self.idle.take()?;
+        let fair = &mut self.keys[key];
+        fair.is_waiting = true;
+        Some((key, fair.tag))
+    }
+
+    /// Forgets the key that was kept while the line was empty.
+    pub(crate) fn drop_idle(&mut self) {
+        if let Some(key) = self.idle.take() {
+            self.forget(key);
+        }
+    }
+
+    /// The keys that must be saved.
+    pub(crate) fn remembered(&self) -> impl Iterator<Item = &FairKey> {
+        self.keys.iter().filter(|(key, _)| Some(*key) != self.idle).map(|(_, fair)| fair)
+    }
+
+    /// Forgets keys that nothing speaks for remembering. `is_line_empty`: no task waits, so turns mean nothing.
+    pub(crate) fn sweep(&mut self, is_line_empty: bool) {
         if self.resting.len() > RESTING_MAX
             && let Some((tag, _)) = self.resting.first()
         {
             self.clock = self.clock.max(*tag);
         }
         while let Some((tag, key)) = self.resting.first().copied()
-            && (tag <= self.clock || nobody_waits)
+            && (tag <= self.clock || is_line_empty)
         {
             self.resting.pop_first();
             self.forget(key);
@@ -144,7 +185,7 @@ impl FairShare {
     /// Gives the key called `name` back what one grant cost, so that a task which must be run again keeps its
     /// place. Returns the key and its new tag, if it is still known.
     pub(crate) fn refund(&mut self, name: &LaneName, weight: u32) -> Option<(FairKeyIdx, u64)> {
-        let key = self.find(name)?;
+        let key = self.find(name).filter(|key| Some(*key) != self.idle)?;
         let fair = &mut self.keys[key];
         let tag = fair.tag.saturating_sub(COST / u64::from(weight));
         if !fair.is_waiting {
@@ -157,7 +198,7 @@ impl FairShare {
 
     /// For the checks: the keys that are remembered although nothing speaks for it.
     pub(crate) fn disagreement(&self) -> Option<String> {
-        let resting = self.keys.iter().filter(|(_, fair)| !fair.is_waiting).count();
+        let resting = self.remembered().filter(|fair| !fair.is_waiting).count();
         if resting != self.resting.len() || self.index.len() != self.keys.len() {
             return Some(format!("{} fair keys rest, {resting} do", self.resting.len()));
         }

@@ -30,11 +30,24 @@ pub(crate) const INTERNAL: NodeIdx = Idx::new(0);
 /// The root of the external half, whose tasks only a claim may take.
 pub(crate) const EXTERNAL: NodeIdx = Idx::new(1);
 
+/// What a task that is taken out of its leaf leaves there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Other tasks.
+    Others,
+    /// No task; the leaf is gone.
+    Nothing,
+    /// No task; the leaf stays for the next one, because the line is empty.
+    Idle,
+}
+
 pub(crate) struct ReadyTree {
     pub(crate) nodes: Table<Node>,
     edges: HashIndex<Node>,
     /// The first node of each [`NodeList`].
     heads: [Vec<Option<NodeIdx>>; 2],
+    /// The leaf of the last task and its route, kept while the line is empty: most often, the next task has both.
+    idle: Option<(NodeIdx, RouteIdx)>,
 }
 
 impl ReadyTree {
@@ -44,7 +57,7 @@ impl ReadyTree {
             let root = nodes.insert(Node::new(Edge::ROOT, None, 0, false));
             debug_assert_eq!(root, half);
         }
-        ReadyTree { nodes, edges: HashIndex::new(seed), heads: Default::default() }
+        ReadyTree { nodes, edges: HashIndex::new(seed), heads: Default::default(), idle: None }
     }
 
     /// The child of `parent` by `edge`, made if need be. `tag` is that of the edge's key, `closed` the state
@@ -209,14 +222,15 @@ impl ReadyTree {
         true
     }
 
-    /// Takes a task out of a leaf, and says whether it was the last there. `turn` is its fair key and the key's new tag,
-    /// if it has one.
+    /// Takes a task out of a leaf. `turn` is its fair key and the key's new tag, if it has one. `idle`: no other task waits,
+    /// and the leaf stays for the next task of this route.
     pub(crate) fn remove(
         &mut self,
         leaf: NodeIdx,
         rank: ArrivalRank,
         turn: Option<(FairKeyIdx, u64)>,
-    ) -> bool {
+        idle: Option<RouteIdx>,
+    ) -> Left {
         let node = &mut self.nodes[leaf];
         let was_first = node.tasks.first().is_some_and(|(first, _)| first == rank);
         let removed = node.tasks.remove(rank);
@@ -230,10 +244,32 @@ impl ReadyTree {
         if let Some((key, tag)) = turn {
             self.set_tag(key, tag);
         }
-        if is_last {
+        if !is_last {
+            return Left::Others;
+        }
+        if let Some(route) = idle {
+            self.idle = Some((leaf, route));
+            return Left::Idle;
+        }
+        self.prune(leaf);
+        Left::Nothing
+    }
+
+    /// The leaf that is kept while the line is empty. A task joins it again.
+    pub(crate) fn wake(&mut self) -> Option<NodeIdx> {
+        self.idle.take().map(|(leaf, _)| leaf)
+    }
+
+    /// Drops the leaf that is kept while the line is empty.
+    pub(crate) fn drop_idle(&mut self) {
+        if let Some((leaf, _)) = self.idle.take() {
             self.prune(leaf);
         }
-        is_last
+    }
+
+    /// The route whose leaf is kept while the line is empty.
+    pub(crate) fn idle_route(&self) -> Option<RouteIdx> {
+        self.idle.map(|(_, route)| route)
     }
 
     /// Takes away nodes that nothing waits below.
@@ -334,7 +370,8 @@ impl ReadyTree {
             if node.edge.need().is_some_and(|need| node.closed != is_closed(need)) {
                 return Some(format!("node {id:?} has closed = {}", node.closed));
             }
-            if node.parent.is_some() && node.children == 0 && node.tasks.is_empty() {
+            let is_empty = node.children == 0 && node.tasks.is_empty();
+            if node.parent.is_some() && is_empty && self.idle.is_none_or(|(idle, _)| idle != id) {
                 return Some(format!("node {id:?} is kept for nothing"));
             }
         }

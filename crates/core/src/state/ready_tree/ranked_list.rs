@@ -6,6 +6,8 @@ use crate::state::task::TaskIdx;
 
 /// A chunk is split when it grows beyond this. Small enough to shift, large enough to have few.
 const CHUNK_MAX: usize = 256;
+/// An empty list keeps the room of this many entries.
+const FEW: usize = 8;
 
 /// Where a task stands among tasks of the same fair key: its level, then its arrival. Smaller is earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +116,11 @@ impl<K: Ord + Copy> RankedList<K> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
+    }
+
+    /// Whether it is empty, and has more room than a few entries take.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_empty() && self.first.capacity() > FEW
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, TaskIdx)> {
