@@ -107,10 +107,7 @@ impl fmt::Display for Error {
         let block = if self.block.is_empty() { String::new() } else { format!("{}: ", self.block) };
         // Names out of the file are repeated, and a line stays a line, whatever is in them.
         for char in format!("{block}{}", self.problem).chars() {
-            match char.is_control() {
-                true => write!(f, "{}", char.escape_default())?,
-                false => f.write_char(char)?,
-            }
+            if char.is_control() { write!(f, "{}", char.escape_default())? } else { f.write_char(char)? }
         }
         Ok(())
     }

@@ -71,11 +71,10 @@ fn trace(dice: &mut Dice) -> Trace {
             (_, 1) => format!(r#""cancelled","reason":"caller","ended_ms":{}"#, start + run),
             _ => format!(r#""completed","ended_ms":{}"#, start + run),
         };
-        let parent = match id > 1 && dice.roll(3) == 0 {
-            true => {
-                format!(r#","parent":{{"id":{},"detached":{}}}"#, 1 + dice.roll(id - 1), dice.roll(4) == 0)
-            }
-            false => String::new(),
+        let parent = if id > 1 && dice.roll(3) == 0 {
+            format!(r#","parent":{{"id":{},"detached":{}}}"#, 1 + dice.roll(id - 1), dice.roll(4) == 0)
+        } else {
+            String::new()
         };
         let source = dice.one_of(&["user", "background", "agent"]);
         writeln!(

@@ -85,10 +85,7 @@ impl TemplateField {
         let place = match (keys.next().as_deref(), inside) {
             (Some("payload"), _) => {
                 let keys: Vec<String> = keys.collect();
-                match keys.iter().any(String::is_empty) {
-                    true => None,
-                    false => Some(TemplateField::Payload(keys)),
-                }
+                if keys.iter().any(String::is_empty) { None } else { Some(TemplateField::Payload(keys)) }
             }
             (_, "id") => Some(TemplateField::Id),
             (_, "kind") => Some(TemplateField::Kind),

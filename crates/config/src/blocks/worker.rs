@@ -117,10 +117,12 @@ pub fn parse_worker(file: &str, text: &str) -> Result<WorkerConfig, Errors> {
         handlers: handlers(&mut report, &mut top),
     };
     top.finish(&mut report);
-    match report.errors.is_empty() {
-        true if config.handlers.is_empty() => Err(alone(file, no_handler())),
-        true => Ok(config),
-        false => Err(Errors(report.errors)),
+    if !report.errors.is_empty() {
+        Err(Errors(report.errors))
+    } else if config.handlers.is_empty() {
+        Err(alone(file, no_handler()))
+    } else {
+        Ok(config)
     }
 }
 

@@ -180,12 +180,11 @@ impl Ledger {
             }),
             _ => {}
         }
-        match is_foretold(foretold, reply) && is_so && reply.typing == types {
-            true => Ok(()),
-            false => {
-                let place = self.messages.get(&incoming.id).map(|known| known.place);
-                Err(format!("answered {reply:?}, foretold {foretold:?}, and it is {place:?}"))
-            }
+        if is_foretold(foretold, reply) && is_so && reply.typing == types {
+            Ok(())
+        } else {
+            let place = self.messages.get(&incoming.id).map(|known| known.place);
+            Err(format!("answered {reply:?}, foretold {foretold:?}, and it is {place:?}"))
         }
     }
 
@@ -293,9 +292,10 @@ fn check_refused(foretold: &Foretold, rejection: &Rejection, events: &[Event]) -
         }
         _ => false,
     };
-    match may_be && events.is_empty() {
-        true => Ok(()),
-        false => Err(format!("refused as {}, foretold {foretold:?}", rejection.code())),
+    if may_be && events.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("refused as {}, foretold {foretold:?}", rejection.code()))
     }
 }
 

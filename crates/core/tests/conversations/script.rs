@@ -254,9 +254,10 @@ impl Script {
     fn edit(&mut self, ledger: &Ledger) -> SessionCommand {
         if !ledger.aside.is_empty() && self.dice.percent(40) {
             let message = self.dice.pick(&ledger.aside);
-            return match self.dice.percent(70) {
-                true => SessionCommand::Resend { message, again: MessageId(self.id()) },
-                false => SessionCommand::Withdraw { message },
+            return if self.dice.percent(70) {
+                SessionCommand::Resend { message, again: MessageId(self.id()) }
+            } else {
+                SessionCommand::Withdraw { message }
             };
         }
         let of = |is_meant: &dyn Fn(Where) -> bool| -> Vec<MessageId> {
