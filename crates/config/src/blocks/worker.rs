@@ -219,8 +219,7 @@ fn limits(report: &mut Report, fields: &mut Fields<'_>) -> ProcessLimits {
 /// The words of a command. Nothing of a task may decide which program runs, or be read as code.
 fn words(report: &mut Report, block: &str, command: &[String]) -> Option<Vec<Template>> {
     let line = report.line_of(block, "command");
-    let words: Result<Vec<Template>, String> = command.iter().map(|word| Template::read(word)).collect();
-    let words = match words {
+    let words = match command.iter().map(|word| Template::read(word)).collect::<Result<Vec<_>, _>>() {
         Ok(words) => words,
         Err(why) => {
             report.contradiction(line, block, format!("command: {why}"));
