@@ -50,5 +50,5 @@ pub use runs::context::Context;
 pub use runs::slot::Slot;
 pub use runs::stop::{StopSignal, Stopped};
 pub use runs::tool_lanes::{ToolCalls, ToolLanes};
-pub use runs::tools::{ToolResult, ToolUse, Tools};
+pub use runs::tools::{ToolRefusal, ToolResult, ToolUse, Tools};
 pub use runs::turn_payload::{SteeringMessage, TurnPayload};
