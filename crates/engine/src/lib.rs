@@ -25,6 +25,7 @@ mod replica;
 mod runs;
 
 pub use driver::clock::{Clock, SteadyClock};
+#[doc(hidden)]
 pub use driver::faults::Faults;
 pub use driver::mailbox::Ending;
 pub use driver::spawner::Spawn;
