@@ -21,6 +21,7 @@ use laneway_core::{
     Block, CancelReason, Command, Event, Fence, LaneName, LaneSettings, Name, Outcome, Pattern, Scheduler,
     TaskId, TaskSpec, Timestamp,
 };
+use laneway_seeded::Random;
 
 const ROUNDS: usize = 9;
 const CYCLES: usize = 51_200;
@@ -38,7 +39,7 @@ struct Subject {
     running: VecDeque<(TaskId, Fence)>,
     events: Vec<Event>,
     next: u128,
-    random: u64,
+    random: Random,
     steps: u64,
 }
 
@@ -98,8 +99,15 @@ impl Subject {
         let mut events = Vec::new();
         lanes.step(Timestamp(0), Command::Configure(blocks), &mut events).expect("a good configuration");
         let specs = (0..SESSIONS).map(|number| shape.spec(number)).collect();
-        let mut subject =
-            Subject { lanes, specs, running: VecDeque::new(), events, next: FIRST_ID, random: 1, steps: 0 };
+        let mut subject = Subject {
+            lanes,
+            specs,
+            running: VecDeque::new(),
+            events,
+            next: FIRST_ID,
+            random: Random::new(1),
+            steps: 0,
+        };
         for number in 0..waiting + 4 {
             let (_, submit) = subject.submission_in(number % SESSIONS);
             subject.step(submit);
@@ -122,7 +130,7 @@ impl Subject {
 
     /// A new task in some conversation.
     fn submission(&mut self) -> (TaskId, Command) {
-        let session = random(&mut self.random);
+        let session = self.random.index(SESSIONS);
         self.submission_in(session)
     }
 
@@ -177,7 +185,7 @@ struct Reference {
     tags: Vec<u64>,
     arrival: u64,
     next: u128,
-    random: u64,
+    random: Random,
 }
 
 impl Reference {
@@ -187,7 +195,7 @@ impl Reference {
             tags: vec![0; SESSIONS],
             arrival: 0,
             next: FIRST_ID,
-            random: 1,
+            random: Random::new(1),
         };
         for number in 0..waiting {
             reference.insert(number % SESSIONS);
@@ -205,16 +213,10 @@ impl Reference {
     }
 
     fn cycle(&mut self) {
-        let session = random(&mut self.random);
+        let session = self.random.index(SESSIONS);
         self.insert(session);
         black_box(self.map.pop_first());
     }
-}
-
-/// One of the conversations.
-fn random(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-    (*state >> 33) as usize % SESSIONS
 }
 
 /// Nanoseconds of one call.
