@@ -58,12 +58,14 @@ pub(crate) struct Simulate {
     json: bool,
 }
 
-fn since(text: &str) -> Result<TraceStart, String> {
+#[derive(Debug, thiserror::Error)]
+#[error("must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d")]
+struct NotAStart;
+
+fn since(text: &str) -> Result<TraceStart, NotAStart> {
     let moment = text.parse::<At>().map(|at| TraceStart::Moment(at.0));
     let length = || laneway_core::duration("since", text, Millis(1)).map(TraceStart::Last);
-    moment.or_else(|_| length()).map_err(|_| {
-        "must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d".to_owned()
-    })
+    moment.or_else(|_| length()).map_err(|_| NotAStart)
 }
 
 /// Prints a trace of a store.

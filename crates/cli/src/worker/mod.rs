@@ -140,7 +140,7 @@ fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> R
                 })
             }
             WorkerRunner::Url(address) => {
-                let service = Service::new(address).map_err(CliError::Input)?;
+                let service = Service::new(address).map_err(CliError::input)?;
                 worker.handler(kind, move |attempt: Attempt| {
                     let service = service.clone();
                     async move { service.ask(&attempt).await }

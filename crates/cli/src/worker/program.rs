@@ -57,10 +57,19 @@ fn output_max(configured: &WorkerProgram) -> usize {
     configured.output_bytes_max.map_or(OUTPUT_BYTES_MAX, |bytes| bytes as usize)
 }
 
+/// Why a program could not be started at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotThere {
+    #[error(transparent)]
+    Directory(StartError),
+    #[error("there is no program {0}")]
+    Program(String),
+}
+
 /// Whether the program could be started at all.
-pub(crate) fn check(configured: &WorkerProgram) -> Result<(), String> {
+pub(crate) fn check(configured: &WorkerProgram) -> Result<(), NotThere> {
     if let Some(dir) = configured.cwd.as_ref().filter(|dir| !dir.is_dir()) {
-        return Err(StartError::NoDirectory(dir.clone()).to_string());
+        return Err(NotThere::Directory(StartError::NoDirectory(dir.clone())));
     }
     let name = configured.command.first().and_then(|word| word.fixed()).unwrap_or_default();
     let is_there = match name.contains('/') {
@@ -70,7 +79,7 @@ pub(crate) fn check(configured: &WorkerProgram) -> Result<(), String> {
             std::env::split_paths(&path).any(|dir| dir.join(name).exists())
         }
     };
-    if is_there { Ok(()) } else { Err(format!("there is no program {name}")) }
+    if is_there { Ok(()) } else { Err(NotThere::Program(name.to_owned())) }
 }
 
 /// A program or directory that is not there may be there on another machine; a word that cannot be one never is.
