@@ -9,35 +9,22 @@ use serde::{Deserialize, Serialize};
 pub const NAME_CHARS_MAX: usize = 128;
 
 /// Why a text cannot be a name. It never repeats the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// Nothing was left after trimming.
+    #[error("a name needs at least one character")]
     Empty,
     /// More than [`NAME_CHARS_MAX`] characters; holds how many.
+    #[error("a name has at most {NAME_CHARS_MAX} characters, this one has {0}")]
     TooLong(usize),
     /// A control character, at this place counted from one.
+    #[error("a name has no control characters, this one has one as character {0}")]
     ControlCharacter(usize),
     /// A `*`, which only patterns may contain.
+    #[error("'*' belongs in patterns, not in the name of a lane")]
     Star,
 }
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NameError::Empty => write!(f, "a name needs at least one character"),
-            NameError::TooLong(chars) => {
-                write!(f, "a name has at most {NAME_CHARS_MAX} characters, this one has {chars}")
-            }
-            NameError::ControlCharacter(place) => {
-                write!(f, "a name has no control characters, this one has one as character {place}")
-            }
-            NameError::Star => write!(f, "'*' belongs in patterns, not in the name of a lane"),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 fn check(text: &str) -> Result<(), NameError> {
     let chars = text.chars().count();
