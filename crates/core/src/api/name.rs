@@ -1,8 +1,10 @@
 //! Names: of lanes, of everything else, and patterns over the names of lanes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 /// The longest name, in characters.
@@ -120,22 +122,7 @@ impl LaneName {
     /// The key of the conversation whose own lane this is.
     pub fn session_key(&self) -> Option<String> {
         let encoded = self.0.strip_prefix("session:").filter(|_| self.is_conversation())?;
-        let mut bytes = Vec::with_capacity(encoded.len());
-        let mut rest = encoded.as_bytes();
-        while let Some((first, after)) = rest.split_first() {
-            let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-            match hex.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-                Some(byte) => {
-                    bytes.push(byte);
-                    rest = &after[2..];
-                }
-                None => {
-                    bytes.push(*first);
-                    rest = after;
-                }
-            }
-        }
-        String::from_utf8(bytes).ok()
+        percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
     }
 
     /// Whether this is a lane of one conversation (its own or one of its tool lanes).
