@@ -104,16 +104,14 @@ pub(crate) fn simulate(verb: &Simulate) -> Result<(), CliError> {
         let written = std::fs::write(file, plot(&comparison));
         written.map_err(|error| CliError::Failure(format!("cannot write {}: {error}", file.display())))?;
     }
-    match verb.json {
-        true => output::json(&comparison),
-        false => output::text(&table(&comparison)),
-    }
+    if verb.json { output::json(&comparison) } else { output::text(&table(&comparison)) }
 }
 
 fn trace(file: &Path) -> Result<Trace, CliError> {
-    let text = match file == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(file),
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
     };
     let text = text.map_err(|error| CliError::Input(format!("cannot read {}: {error}", file.display())))?;
     read_trace(&text).map_err(|error| CliError::Input(format!("{}, {error}", file.display())))

@@ -61,9 +61,12 @@ impl Service {
         if let Some(trace) = &task.traceparent {
             request = request.header("traceparent", trace);
         }
-        let mut answer = request.send().await.map_err(|error| match error.is_connect() {
-            true => AttemptFailure::new("the service cannot be reached"),
-            false => AttemptFailure::new("the service broke off"),
+        let mut answer = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                AttemptFailure::new("the service cannot be reached")
+            } else {
+                AttemptFailure::new("the service broke off")
+            }
         })?;
         let status = answer.status();
         if !status.is_success() {

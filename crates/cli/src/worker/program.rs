@@ -72,12 +72,11 @@ pub(crate) fn check(configured: &WorkerProgram) -> Result<(), NotThere> {
         return Err(NotThere::Directory(StartError::NoDirectory(dir.clone())));
     }
     let name = configured.command.first().and_then(|word| word.fixed()).unwrap_or_default();
-    let is_there = match name.contains('/') {
-        true => configured.cwd.as_deref().unwrap_or(".".as_ref()).join(name).exists(),
-        false => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|dir| dir.join(name).exists())
-        }
+    let is_there = if name.contains('/') {
+        configured.cwd.as_deref().unwrap_or(".".as_ref()).join(name).exists()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| dir.join(name).exists())
     };
     if is_there { Ok(()) } else { Err(NotThere::Program(name.to_owned())) }
 }
@@ -102,9 +101,10 @@ async fn text(
     };
     let done = program.run(input, stop, |_| {}).await.map_err(not_started)?;
     succeeded(&done, attempt)?;
-    match is_turn(attempt) {
-        true => Ok(Value::String(done.stdout)),
-        false => Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout))),
+    if is_turn(attempt) {
+        Ok(Value::String(done.stdout))
+    } else {
+        Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout)))
     }
 }
 
@@ -131,10 +131,11 @@ fn succeeded(done: &ProgramEnd, attempt: &Attempt) -> Result<(), AttemptFailure>
     if done.overflowed {
         return Err(AttemptFailure::fatal("the program wrote more than it may"));
     }
-    match done.exit.is_success() {
-        true => Ok(()),
+    if done.exit.is_success() {
+        Ok(())
+    } else {
         // What it says on stderr stays on this machine: there may be anything in it.
-        false => Err(AttemptFailure::new(format!("the program ended with {}", done.exit))),
+        Err(AttemptFailure::new(format!("the program ended with {}", done.exit)))
     }
 }
 
