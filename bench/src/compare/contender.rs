@@ -196,9 +196,10 @@ impl Field {
         let place = tempfile::tempdir()?;
         let port = redis.as_ref().map_or(0, Redis::port);
         let found = found(redis.as_ref().map(Redis::url), &place);
-        let mut process = match who.is_of_node() {
-            true => self.node.accept(who.word(), port)?,
-            false => child::start(["accept", who.word(), &found])?,
+        let mut process = if who.is_of_node() {
+            self.node.accept(who.word(), port)?
+        } else {
+            child::start(["accept", who.word(), &found])?
         };
         let told = child::number(&mut process)?;
         process.kill()?;

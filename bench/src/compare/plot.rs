@@ -70,9 +70,12 @@ fn draw(svg: &mut Svg, (left, top): (f64, f64), panel: &Panel, report: &Report) 
     let least = figures.iter().flatten().copied().fold(most, f64::min).max(0.01);
     // The scale begins at the power below the least figure, so that every bar has a length.
     let floor = least.log10().floor();
-    let length = |figure: f64| match panel.is_by_powers {
-        true => ROOM * (figure.max(0.01).log10() - floor).max(0.05) / (most.log10() - floor).max(0.1),
-        false => ROOM * figure / most,
+    let length = |figure: f64| {
+        if panel.is_by_powers {
+            ROOM * (figure.max(0.01).log10() - floor).max(0.05) / (most.log10() - floor).max(0.1)
+        } else {
+            ROOM * figure / most
+        }
     };
     svg.text(left, top, "start", "13", panel.title);
     for (row, ((name, _), figure)) in report.rows.iter().zip(&figures).enumerate() {

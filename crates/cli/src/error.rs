@@ -13,31 +13,37 @@ const BAD_INPUT: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 /// Why a command ended otherwise than well.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// What was given makes no sense.
+    #[error("{0}")]
     Input(String),
     /// The world did not play along.
+    #[error("{0}")]
     Failure(String),
     /// The server refused, or is not there.
-    Server(Error),
+    #[error(transparent)]
+    Server(#[from] Error),
     /// Somebody pressed Ctrl-C.
+    #[error("{0}")]
     Interrupted(String),
     /// Whoever reads has seen enough: no trouble at all.
+    #[error("nothing reads the output any longer")]
     Unread,
     /// All was said already.
+    #[error("told already")]
     Told,
     /// All was said already, of this.
+    #[error(transparent)]
     Reported(Error),
 }
 
-impl From<Error> for CliError {
-    fn from(error: Error) -> CliError {
-        CliError::Server(error)
-    }
-}
-
 impl CliError {
+    /// What was given makes no sense, as this error says.
+    pub(crate) fn input(error: impl std::error::Error) -> CliError {
+        CliError::Input(error.to_string())
+    }
+
     /// Says what went wrong on standard error and, for programs, as JSON on standard output.
     pub(crate) fn tell(self, is_json: bool) -> ExitCode {
         let (why, code) = match self {

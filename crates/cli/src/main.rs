@@ -54,8 +54,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), CliError> {
     match command {
-        Command::Scenario { file: None } => scenario::tour().map_err(CliError::Input),
-        Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(CliError::Input),
+        Command::Scenario { file: None } => scenario::tour().map_err(CliError::input),
+        Command::Scenario { file: Some(file) } => scenario::file(&file).map_err(CliError::input),
         Command::Serve(verb) => serve::serve(verb),
         Command::Demo(verb) => demo::run(verb),
         Command::Status(verb) => block_on(status::run(verb)),

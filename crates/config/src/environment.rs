@@ -5,7 +5,7 @@ use laneway_core::LaneName;
 
 use crate::blocks::lanes::Lanes;
 use crate::blocks::places::{Listen, StoreLocation};
-use crate::error::{ConfigProblem, Error};
+use crate::error::{ConfigProblem, Error, Expected};
 use crate::report::Report;
 use crate::source::ValueSource;
 
@@ -49,31 +49,30 @@ pub(crate) fn apply<K: AsRef<str>, V: AsRef<str>>(
                     *listen = value;
                     remember(report, "listen", &source)
                 }
-                None => Err(crate::load::LISTEN.to_owned()),
+                None => Err(Expected(crate::load::LISTEN.into())),
             },
-            "LANEWAY_STORE" | "--store" => {
-                StoreLocation::read(value).map_err(str::to_owned).and_then(|value| {
-                    *store = value;
-                    remember(report, "store", &source)
-                })
-            }
+            "LANEWAY_STORE" | "--store" => StoreLocation::read(value).and_then(|value| {
+                *store = value;
+                remember(report, "store", &source)
+            }),
             "LANEWAY_MAX_CONCURRENT_TASKS" => lanes
                 .settled(&LaneName::global())
                 .assign("max_concurrency", value, source.clone())
-                .map_err(|error| error.expected),
+                .map_err(Expected::from),
             _ => {
                 warn(report, variable);
                 Ok(())
             }
         };
         if let Err(expected) = result {
-            let problem = ConfigProblem::WrongValue { key: "the value".to_owned(), expected };
+            let (key, expected) = ("the value".to_owned(), expected.to_string());
+            let problem = ConfigProblem::WrongValue { key, expected };
             report.errors.push(Error { at: source, block: String::new(), problem });
         }
     }
 }
 
-fn remember(report: &mut Report, key: &str, source: &ValueSource) -> Result<(), String> {
+fn remember(report: &mut Report, key: &str, source: &ValueSource) -> Result<(), Expected> {
     report.sources.insert((String::new(), key.to_owned()), source.clone());
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! What is wrong with a configuration: where, which key, and what would be right.
 
-use std::fmt::{self, Write};
+use std::borrow::Cow;
+
+use laneway_core::SettingError;
 
 use crate::source::ValueSource;
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {}", self.sentence())]
 pub struct Error {
     /// The file and line, or the variable.
     pub at: ValueSource,
@@ -16,18 +19,23 @@ pub struct Error {
 }
 
 /// What is wrong with a key or a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigProblem {
     /// The file cannot be read; holds why.
+    #[error("cannot be read: {0}")]
     Unreadable(String),
     /// The file's name ends in nothing that is known.
+    #[error("the file's name must end in .hcl, .json5, .json or .toml")]
     UnknownFormat,
     /// The file is longer than [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) bytes.
+    #[error("the file has more than {} bytes", crate::FILE_BYTES_MAX)]
     TooLong,
     /// The text is not of its format; holds what the parser says.
+    #[error("{0}")]
     Syntax(String),
     /// There is no such key.
+    #[error("{key} is not a setting; {}", hint(nearest.as_deref(), known))]
     UnknownKey {
         /// The key, as it was written.
         key: String,
@@ -37,6 +45,7 @@ pub enum ConfigProblem {
         known: Vec<String>,
     },
     /// The value cannot be taken.
+    #[error("{key} {expected}")]
     WrongValue {
         /// The key, as it was written.
         key: String,
@@ -44,6 +53,7 @@ pub enum ConfigProblem {
         expected: String,
     },
     /// The same thing is said twice.
+    #[error("{key} is given twice; first at {first}")]
     Twice {
         /// The key, as it was written the second time.
         key: String,
@@ -51,12 +61,21 @@ pub enum ConfigProblem {
         first: ValueSource,
     },
     /// Something that must be said is not.
+    #[error("needs {needed}")]
     Missing {
         /// What is missing, as the end of a sentence that starts with "needs".
         needed: String,
     },
     /// Two things that are said cannot both hold, or name something that is not there; holds a sentence.
+    #[error("{0}")]
     Contradiction(String),
+}
+
+fn hint(nearest: Option<&str>, known: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => format!("there are {}", known.join(", ")),
+    }
 }
 
 impl ConfigProblem {
@@ -76,50 +95,20 @@ impl ConfigProblem {
     }
 }
 
-impl fmt::Display for ConfigProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigProblem::Unreadable(why) => write!(f, "cannot be read: {why}"),
-            ConfigProblem::UnknownFormat => {
-                write!(f, "the file's name must end in .hcl, .json5, .json or .toml")
-            }
-            ConfigProblem::TooLong => {
-                write!(f, "the file has more than {} bytes", crate::FILE_BYTES_MAX)
-            }
-            ConfigProblem::Syntax(why) => write!(f, "{why}"),
-            ConfigProblem::UnknownKey { key, nearest: Some(nearest), .. } => {
-                write!(f, "{key} is not a setting; did you mean {nearest}?")
-            }
-            ConfigProblem::UnknownKey { key, nearest: None, known } => {
-                write!(f, "{key} is not a setting; there are {}", known.join(", "))
-            }
-            ConfigProblem::WrongValue { key, expected } => write!(f, "{key} {expected}"),
-            ConfigProblem::Twice { key, first } => write!(f, "{key} is given twice; first at {first}"),
-            ConfigProblem::Missing { needed } => write!(f, "needs {needed}"),
-            ConfigProblem::Contradiction(sentence) => write!(f, "{sentence}"),
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.at)?;
+impl Error {
+    /// The block and the problem. Names out of the file are repeated, and a line stays a line, whatever is in them.
+    fn sentence(&self) -> String {
         let block = if self.block.is_empty() { String::new() } else { format!("{}: ", self.block) };
-        // Names out of the file are repeated, and a line stays a line, whatever is in them.
-        for char in format!("{block}{}", self.problem).chars() {
-            match char.is_control() {
-                true => write!(f, "{}", char.escape_default())?,
-                false => f.write_char(char)?,
-            }
-        }
-        Ok(())
+        let sentence = format!("{block}{}", self.problem);
+        let shown =
+            |char: char| if char.is_control() { char.escape_default().collect() } else { char.to_string() };
+        sentence.chars().map(shown).collect()
     }
 }
-
-impl std::error::Error for Error {}
 
 /// Everything that is wrong with a configuration, in the order of the file; never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.0))]
 pub struct Errors(pub(crate) Vec<Error>);
 
 impl Errors {
@@ -129,17 +118,18 @@ impl Errors {
     }
 }
 
-impl fmt::Display for Errors {
-    /// One line each.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, error) in self.0.iter().enumerate() {
-            if number > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{error}")?;
-        }
-        Ok(())
-    }
+/// One line each.
+fn lines(errors: &[Error]) -> String {
+    errors.iter().map(Error::to_string).collect::<Vec<_>>().join("\n")
 }
 
-impl std::error::Error for Errors {}
+/// Why a value is not taken: what would be right, as the end of a sentence that starts with its key.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Expected(pub(crate) Cow<'static, str>);
+
+impl From<SettingError> for Expected {
+    fn from(error: SettingError) -> Expected {
+        Expected(error.expected.into())
+    }
+}

@@ -42,7 +42,7 @@ pub use blocks::lanes::Lane;
 pub use blocks::message_types::Messages;
 pub use blocks::places::{Listen, StoreLocation};
 pub use blocks::server::ServerConfig;
-pub use blocks::template::{Template, TemplateField, TemplatePart};
+pub use blocks::template::{Template, TemplateError, TemplateField, TemplatePart};
 pub use blocks::worker::{
     ProcessLimits, WorkerConfig, WorkerHandler, WorkerProgram, WorkerRunner, load_worker, parse_worker,
 };

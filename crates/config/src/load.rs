@@ -153,7 +153,7 @@ fn choose_store(report: &mut Report, store: Option<String>, storage_path: Option
     for (block, key, text) in places {
         let Some(text) = text else { continue };
         match (StoreLocation::read(&text), &chosen) {
-            (Err(expected), _) => report.wrong(report.line_of(block, key), block, key, expected),
+            (Err(expected), _) => report.wrong(report.line_of(block, key), block, key, &expected.0),
             (Ok(store), Some(first)) if store != *first => {
                 let sentence = format!("storage_path is {store} and store is {first}; give one of them");
                 report.contradiction(storage_line, block, sentence);

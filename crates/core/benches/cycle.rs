@@ -13,18 +13,20 @@
     clippy::disallowed_macros
 )]
 
+mod measure;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use laneway_core::{
     Block, CancelReason, Command, Event, Fence, LaneName, LaneSettings, Name, Outcome, Pattern, Scheduler,
     TaskId, TaskSpec, Timestamp,
 };
+use laneway_seeded::Random;
+use measure::{BATCH, CYCLES, median, nanoseconds, report, time};
 
 const ROUNDS: usize = 9;
-const CYCLES: usize = 51_200;
-const BATCH: usize = 64;
 /// How many conversations work arrives for, at random.
 const SESSIONS: usize = 100_000;
 
@@ -38,7 +40,7 @@ struct Subject {
     running: VecDeque<(TaskId, Fence)>,
     events: Vec<Event>,
     next: u128,
-    random: u64,
+    random: Random,
     steps: u64,
 }
 
@@ -98,8 +100,15 @@ impl Subject {
         let mut events = Vec::new();
         lanes.step(Timestamp(0), Command::Configure(blocks), &mut events).expect("a good configuration");
         let specs = (0..SESSIONS).map(|number| shape.spec(number)).collect();
-        let mut subject =
-            Subject { lanes, specs, running: VecDeque::new(), events, next: FIRST_ID, random: 1, steps: 0 };
+        let mut subject = Subject {
+            lanes,
+            specs,
+            running: VecDeque::new(),
+            events,
+            next: FIRST_ID,
+            random: Random::new(1),
+            steps: 0,
+        };
         for number in 0..waiting + 4 {
             let (_, submit) = subject.submission_in(number % SESSIONS);
             subject.step(submit);
@@ -122,7 +131,7 @@ impl Subject {
 
     /// A new task in some conversation.
     fn submission(&mut self) -> (TaskId, Command) {
-        let session = random(&mut self.random);
+        let session = self.random.index(SESSIONS);
         self.submission_in(session)
     }
 
@@ -177,7 +186,7 @@ struct Reference {
     tags: Vec<u64>,
     arrival: u64,
     next: u128,
-    random: u64,
+    random: Random,
 }
 
 impl Reference {
@@ -187,7 +196,7 @@ impl Reference {
             tags: vec![0; SESSIONS],
             arrival: 0,
             next: FIRST_ID,
-            random: 1,
+            random: Random::new(1),
         };
         for number in 0..waiting {
             reference.insert(number % SESSIONS);
@@ -205,52 +214,10 @@ impl Reference {
     }
 
     fn cycle(&mut self) {
-        let session = random(&mut self.random);
+        let session = self.random.index(SESSIONS);
         self.insert(session);
         black_box(self.map.pop_first());
     }
-}
-
-/// One of the conversations.
-fn random(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-    (*state >> 33) as usize % SESSIONS
-}
-
-/// Nanoseconds of one call.
-fn time(mut cycle: impl FnMut()) -> f64 {
-    let batches = (0..CYCLES / BATCH).map(|_| {
-        let start = Instant::now();
-        for _ in 0..BATCH {
-            cycle();
-        }
-        start.elapsed()
-    });
-    nanoseconds(batches.collect())
-}
-
-/// Nanoseconds of one of the `BATCH` that each batch took, on average. The slowest tenth of the batches does not count: in
-/// those others had the processor, and the longer a batch lasts the likelier that is.
-fn nanoseconds(mut batches: Vec<Duration>) -> f64 {
-    batches.sort_unstable();
-    batches.truncate(batches.len() * 9 / 10);
-    let sum: Duration = batches.iter().sum();
-    sum.as_nanos() as f64 / (batches.len() * BATCH) as f64
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// One line of the table: what, the ratio, its spread, its bound.
-fn report(what: &str, mut ratios: Vec<f64>, bound: f64) -> bool {
-    let middle = median(&mut ratios);
-    let holds = middle <= bound;
-    let verdict = if holds { "holds" } else { "BROKEN" };
-    let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
-    println!("{what:<66} {middle:>6.2} ({low:.2} to {high:.2})   at most {bound:.1}   {verdict}");
-    holds
 }
 
 /// How many cycles are counted under callgrind.

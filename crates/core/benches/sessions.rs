@@ -19,6 +19,7 @@ use laneway_core::{
     Agent, Block, Command, Event, Incoming, LaneSettings, MessageId, Name, Outcome, Pattern, Place,
     Scheduler, SessionCommand, Timestamp,
 };
+use laneway_seeded::Random;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -42,7 +43,7 @@ struct Subject {
     lanes: Scheduler,
     sessions: u64,
     sent: u128,
-    random: u64,
+    random: Random,
     events: Vec<Event>,
 }
 
@@ -58,7 +59,7 @@ impl Subject {
         let blocks = ["agent:*", "main", "global"].map(block);
         let configured = lanes.step(Timestamp(0), Command::Configure(blocks.into()), &mut vec![]);
         configured.expect("a good configuration");
-        let mut this = Subject { lanes, sessions, sent: 0, random: 1, events: vec![] };
+        let mut this = Subject { lanes, sessions, sent: 0, random: Random::new(1), events: vec![] };
         for _ in 0..=WAITING {
             for session in 0..sessions {
                 this.send(session);
@@ -119,8 +120,7 @@ impl Subject {
     fn accept(&mut self) -> Duration {
         let mut taken = Duration::ZERO;
         for _ in 0..MESSAGES {
-            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let session = (self.random >> 33) % self.sessions;
+            let session = self.random.below(self.sessions);
             let began = Instant::now();
             let (message, command) = self.message(session);
             self.step(command);

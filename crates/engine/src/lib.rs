@@ -25,6 +25,7 @@ mod replica;
 mod runs;
 
 pub use driver::clock::{Clock, SteadyClock};
+#[doc(hidden)]
 pub use driver::faults::Faults;
 pub use driver::mailbox::Ending;
 pub use driver::spawner::Spawn;
@@ -50,5 +51,5 @@ pub use runs::context::Context;
 pub use runs::slot::Slot;
 pub use runs::stop::{StopSignal, Stopped};
 pub use runs::tool_lanes::{ToolCalls, ToolLanes};
-pub use runs::tools::{ToolResult, ToolUse, Tools};
+pub use runs::tools::{ToolRefusal, ToolResult, ToolUse, Tools};
 pub use runs::turn_payload::{SteeringMessage, TurnPayload};

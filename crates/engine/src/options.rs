@@ -48,6 +48,7 @@ pub struct Options {
     /// cancelled. What runs has the lease of its lane. Default 10 s, at least 100 ms.
     pub replica_lease: Duration,
     /// Only for a simulation: what is wrong with the engine. Default `None`.
+    #[doc(hidden)]
     pub faults: Option<Arc<dyn Faults>>,
     pub(crate) handlers: Arc<Handlers>,
     /// Where ids come from, if not from chance.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{block, lanes};
 use laneway_core::{End, TaskId};
 use laneway_engine::{
-    Context, Error, Failure, Filter, Handle, Program, RunError, Subscription, Task, ToolCalls, ToolResult,
-    ToolUse, Update,
+    Context, Error, Failure, Filter, Handle, Program, RunError, Subscription, Task, ToolCalls, ToolRefusal,
+    ToolResult, ToolUse, Update,
 };
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn uses(calls: &[(&str, Value)]) -> Vec<ToolUse> {
     calls.iter().map(|(tool, argument)| ToolUse::new(*tool, argument.clone())).collect()
 }
 
-async fn fine(_: ToolUse) -> Result<(), String> {
+async fn fine(_: ToolUse) -> Result<(), ToolRefusal> {
     Ok(())
 }
 
@@ -142,7 +142,7 @@ async fn direct_calls_run_one_after_another_in_no_lane() {
         uses(&[("read", json!(1)), ("read", json!("fail")), ("read", json!("panic")), ("read", json!(4))]);
     let check = |call: &ToolUse| {
         let may = call.arguments != json!(4);
-        async move { if may { Ok(()) } else { Err("no".to_owned()) } }
+        async move { if may { Ok(()) } else { Err("no".into()) } }
     };
     let results = lanes.tools("ann").batch(calls, check).await.unwrap();
     let failed = |error: &str| ToolResult::Failed(RunError::Ended(End::Failed { error: error.into() }));

@@ -6,11 +6,12 @@ mod common;
 
 use std::sync::Arc;
 
+use common::shared_store::Shared;
 use common::{block, numbers, secs};
 use laneway_core::{End, Reply, Retry};
 use laneway_engine::{ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Task, UnknownKinds};
 use laneway_store::testing::{Fault, FaultyStore};
-use laneway_store::{Answer, HistoryQuery, MemoryStore, Store};
+use laneway_store::{HistoryQuery, MemoryStore, Store};
 use laneway_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -352,57 +353,6 @@ async fn a_store_with_tasks_that_nothing_here_runs_is_not_opened_unless_they_may
     // Nothing is lost: the dead letter runs as soon as somebody can run it.
     lanes.handler("work", echo).unwrap();
     assert_eq!(lanes.redrive(id).await.unwrap().wait().await, Ok(json!(4)));
-}
-
-/// A store that several processes use.
-struct Shared(MemoryStore);
-
-impl Store for Shared {
-    fn name(&self) -> &str {
-        "shared"
-    }
-    fn is_shared(&self) -> bool {
-        true
-    }
-    fn durability(&self) -> laneway_store::Durability {
-        self.0.durability()
-    }
-    fn head(&self) -> Answer<'_, laneway_store::Head> {
-        self.0.head()
-    }
-    fn append(&self, append: laneway_store::Append) -> Answer<'_, laneway_store::Head> {
-        self.0.append(append)
-    }
-    fn read(&self, after: laneway_store::Version) -> Answer<'_, Vec<laneway_store::StoredBatch>> {
-        self.0.read(after)
-    }
-    fn tail(&self, after: laneway_store::Version) -> Answer<'_, laneway_store::Version> {
-        self.0.tail(after)
-    }
-    fn snapshot(&self) -> Answer<'_, Option<laneway_store::StoredSnapshot>> {
-        self.0.snapshot()
-    }
-    fn save_snapshot(&self, snapshot: laneway_store::StoredSnapshot) -> Answer<'_, ()> {
-        self.0.save_snapshot(snapshot)
-    }
-    fn trim(&self, through: laneway_store::Version) -> Answer<'_, ()> {
-        self.0.trim(through)
-    }
-    fn blob(&self, id: laneway_core::BlobId) -> Answer<'_, Option<bytes::Bytes>> {
-        self.0.blob(id)
-    }
-    fn remove_blobs(&self, ids: Vec<laneway_core::BlobId>) -> Answer<'_, ()> {
-        self.0.remove_blobs(ids)
-    }
-    fn finished(&self, task: laneway_core::TaskId) -> Answer<'_, Option<laneway_store::StoredFinished>> {
-        self.0.finished(task)
-    }
-    fn history(&self, asked: HistoryQuery) -> Answer<'_, Vec<laneway_store::StoredFinished>> {
-        self.0.history(asked)
-    }
-    fn trim_history(&self, keep: laneway_store::Retention) -> Answer<'_, u64> {
-        self.0.trim_history(keep)
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,35 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{block, lane, numbers, replica_options as options, secs, until};
-use laneway_core::{Claimer, End, LaneName, Name, Retry, TaskSpec, Timestamp};
-use laneway_engine::{
-    Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Slot, Task, TaskHandle,
-};
+use common::{block, lane, numbers, replica_options as options, replicas, secs, until};
+use laneway_core::{Claimer, End, LaneName, Name, TaskSpec, Timestamp};
+use laneway_engine::{Appends, ClaimRequest, Context, Error, Handle, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
     Author, BATCH_FORMAT, Batch, BatchId, Entry, Head, Log, MemoryStore, Record, Store, Version,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-
-/// Engines on one store in memory, each of which can be cut off from it.
-async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
-    replicas_with(options).await
-}
-
-async fn replicas_with<const N: usize>(
-    options: impl Fn() -> Options,
-) -> ([Handle; N], [Arc<FaultyStore>; N]) {
-    let memory = MemoryStore::new();
-    let stores: [_; N] = std::array::from_fn(|_| Arc::new(FaultyStore::new(Arc::new(memory.clone()))));
-    let mut handles = Vec::new();
-    for store in &stores {
-        let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
-        handles.push(Handle::join(store, options()).await.unwrap());
-    }
-    (handles.try_into().unwrap_or_else(|_| panic!("as many")), stores)
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_holds_over_all_replicas() {
@@ -124,137 +103,6 @@ async fn everything_can_be_asked_of_any_replica() {
     until(&a, "work", 0, 0).await;
     b.pause(lane("work")).await.unwrap();
     assert!(a.try_slot(["work"]).await.is_err(), "a pause is there for everybody");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_replica_leaves_no_ghost_after_its_lease() {
-    let ([a, b], stores) = replicas::<2>().await;
-    a.configure(vec![block("work", "max_concurrency=1 lease=6s max_queued=10")]).await.unwrap();
-    let running = a.slot(["work"]).await.unwrap();
-    let ghosts: Vec<_> = (0..3)
-        .map(|_| {
-            tokio::spawn({
-                let a = a.clone();
-                async move { a.slot(["work"]).await }
-            })
-        })
-        .collect();
-    until(&b, "work", 1, 3).await;
-    stores[0].go_away();
-    let died = tokio::time::Instant::now();
-    // Waits behind the dead, and is the first of the living.
-    let slot = b.slot(["work"]).await.unwrap();
-    assert!(died.elapsed() <= secs(7), "{:?}", died.elapsed());
-    assert_eq!(numbers(&b, "work").await, (1, 0));
-    drop(slot);
-    // Back among the living, it learns that all of that is over.
-    stores[0].come_back();
-    running.stop().wait().await;
-    for ghost in ghosts {
-        assert!(ghost.await.unwrap().is_err());
-    }
-    until(&a, "work", 0, 0).await;
-}
-
-/// Replicas whose handler says where it runs, and one task of a caller that is connected to the first of them: it waits in a
-/// lane whose slot the second has.
-async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
-    let ([a, b], stores) = replicas::<2>().await;
-    for (lanes, name) in [(&a, "a"), (&b, "b")] {
-        lanes.handler("work", move |_: Context, (): ()| async move { Ok::<_, Failure>(name) }).unwrap();
-    }
-    a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
-    let slot = b.slot(["work"]).await.unwrap();
-    let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![lane("work")]);
-    spec.home = a.here();
-    assert!(spec.home.is_some() && spec.home != b.here());
-    let task = a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap();
-    until(&b, "work", 1, 1).await;
-    ([a, b], stores, task, slot)
-}
-
-#[tokio::test(start_paused = true)]
-async fn whoever_has_the_caller_runs_the_task_whoever_grants_it() {
-    let ([_a, b], _, task, slot) = connected().await;
-    let anybodys = b.submit(Task::new("work").kind("work")).await.unwrap();
-    drop(slot);
-    assert_eq!(task.wait().await.unwrap(), "a", "granted by b");
-    let ran = anybodys.wait().await.unwrap();
-    assert_eq!(ran, "a", "a freed the slot");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_dead_replica_goes_with_it() {
-    let ([_a, b], stores, task, slot) = connected().await;
-    stores[0].go_away();
-    tokio::time::sleep(secs(6)).await;
-    until(&b, "work", 1, 0).await;
-    drop(slot);
-    assert_eq!(numbers(&b, "work").await, (0, 0));
-    stores[0].come_back();
-    assert!(matches!(task.wait().await, Err(RunError::Ended(End::Cancelled { .. }))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_dead_replica_is_taken_back_if_it_was_granted_meanwhile() {
-    let ([_a, b], stores, task, slot) = connected().await;
-    stores[0].go_away();
-    drop(slot);
-    until(&b, "work", 1, 0).await;
-    let id = task.id();
-    tokio::time::sleep(secs(6)).await;
-    until(&b, "work", 0, 0).await;
-    assert_eq!(b.wait_for(id).await.unwrap().end, End::Lost);
-    stores[0].come_back();
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_waits_for_a_caller_of_a_replica_that_ends_goes_on_at_others() {
-    let ([a, b], _, task, slot) = connected().await;
-    let id = task.id();
-    task.detach();
-    a.shutdown(Duration::ZERO).await;
-    drop(slot);
-    assert_eq!(b.wait_for(id).await.unwrap().into_result().unwrap(), "b");
-    assert_eq!(numbers(&b, "work").await, (0, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_that_has_callers_shows_that_it_lives_for_as_long_as_they_wait() {
-    let ([_a, b], _, task, slot) = connected().await;
-    tokio::time::sleep(secs(60)).await;
-    assert_eq!(numbers(&b, "work").await, (1, 1));
-    drop(slot);
-    assert_eq!(task.wait().await.unwrap(), "a");
-}
-
-#[tokio::test(start_paused = true)]
-async fn work_of_a_dead_replica_is_taken_over_by_the_lane_s_rule() {
-    let ([a, b], stores) = replicas::<2>().await;
-    a.configure(vec![block("again", "lease=6s retry=fixed"), block("once", "lease=6s")]).await.unwrap();
-    let (started, mut starts) = mpsc::unbounded_channel();
-    for (lanes, name) in [(&a, "a"), (&b, "b")] {
-        let started = started.clone();
-        lanes
-            .handler("work", move |context: Context, _: Value| {
-                let started = started.clone();
-                async move {
-                    started.send((name, context.attempt())).unwrap();
-                    match name {
-                        "a" => std::future::pending().await,
-                        _ => Ok::<_, Failure>(json!(context.attempt())),
-                    }
-                }
-            })
-            .unwrap();
-    }
-    let again = a.submit(Task::new("again").kind("work").retry(Retry::STANDARD)).await.unwrap().id();
-    let once = a.submit(Task::new("once").kind("work")).await.unwrap().id();
-    assert_eq!((starts.recv().await, starts.recv().await), (Some(("a", 1)), Some(("a", 1))));
-    stores[0].go_away();
-    assert_eq!(b.wait_for(again).await.unwrap().result, Some("2".into()));
-    assert_eq!(starts.recv().await, Some(("b", 2)));
-    assert_eq!(b.wait_for(once).await.unwrap().end, End::Lost);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{lanes, numbers, secs};
 use laneway_core::ToolLane;
-use laneway_engine::{Context, Error, Failure, Handle, Task, ToolResult, ToolUse};
+use laneway_engine::{Context, Error, Failure, Handle, Task, ToolRefusal, ToolResult, ToolUse};
 use serde_json::{Value, json};
 
 /// Tools that take a second each; what they did is written down.
@@ -35,7 +35,7 @@ fn uses(calls: &[(&str, &str)]) -> Vec<ToolUse> {
     calls.iter().map(|(tool, argument)| ToolUse::new(*tool, json!(argument))).collect()
 }
 
-async fn fine(_: ToolUse) -> Result<(), String> {
+async fn fine(_: ToolUse) -> Result<(), ToolRefusal> {
     Ok(())
 }
 
@@ -49,7 +49,7 @@ async fn reads_run_together_beside_bash_and_write_comes_after_bash() {
         .iter()
         .map(|result| match result {
             ToolResult::Done(value) => value.to_string(),
-            ToolResult::Refused(why) => why.clone(),
+            ToolResult::Refused(why) => why.to_string(),
             ToolResult::Skipped => "skipped".to_owned(),
             ToolResult::Failed(error) => error.to_string(),
         })
@@ -67,7 +67,7 @@ async fn a_call_that_its_checks_refuse_is_never_submitted() {
     let calls = uses(&[("bash", "rm"), ("read", "a")]);
     let check = |call: &ToolUse| {
         let may = call.tool != "bash";
-        async move { if may { Ok(()) } else { Err("not allowed".to_owned()) } }
+        async move { if may { Ok(()) } else { Err("not allowed".into()) } }
     };
     let results = lanes.tools("ann").batch(calls, check).await.unwrap();
     assert_eq!(results, [ToolResult::Refused("not allowed".into()), ToolResult::Done(json!("a"))]);

@@ -1,7 +1,7 @@
 //! An agent whose model is a script: each turn is a task of its conversation, and the tool calls that the model makes
 //! go through the conversation's tool lanes, after the caller's checks.
 
-use laneway::{Context, Failure, Laneway, Task, ToolResult, ToolUse};
+use laneway::{Context, Failure, Laneway, Task, ToolRefusal, ToolResult, ToolUse};
 use serde_json::{Value, json};
 use tokio::time::{Duration, sleep};
 
@@ -19,9 +19,9 @@ fn model(round: usize) -> Vec<ToolUse> {
 }
 
 /// The caller's rule: nothing is removed.
-async fn check(call: ToolUse) -> Result<(), String> {
+async fn check(call: ToolUse) -> Result<(), ToolRefusal> {
     match call.arguments.as_str() {
-        Some(text) if text.starts_with("rm ") => Err("removing is not allowed".to_owned()),
+        Some(text) if text.starts_with("rm ") => Err("removing is not allowed".into()),
         _ => Ok(()),
     }
 }

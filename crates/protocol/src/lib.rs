@@ -7,7 +7,7 @@
 //! |---|---|
 //! | codes and refusals | `code.rs`, `problem.rs` |
 //! | asking an agent | `agents.rs` |
-//! | tasks, groups, batches, slots | `tasks.rs` |
+//! | tasks, groups, tool batches, slots | `tasks.rs`, `tool_batches.rs`, `slots.rs` |
 //! | workers | `workers.rs` |
 //! | lanes, status, charts, configuration | `lanes.rs` |
 //! | sessions and their messages | `sessions.rs` |
@@ -24,9 +24,11 @@ mod mcp;
 mod operations;
 mod problem;
 mod sessions;
+mod slots;
 mod sse;
 mod tasks;
 mod time;
+mod tool_batches;
 mod words;
 mod workers;
 
@@ -52,13 +54,14 @@ pub use sessions::{
     MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
     SessionSummary, SteerRequest, ToolLaneStats,
 };
+pub use slots::{SlotAnswer, SlotRequest};
 pub use sse::{EventTooLong, SseEvent, SseReader};
 pub use tasks::{
-    AcceptedTask, AttemptView, BatchAnswer, BatchCall, BatchRequest, BatchResult, BlockerView, CancelAnswer,
-    CancelManyAnswer, CancelManyRequest, ExplainView, GroupView, Page, RetryRequest, SlotAnswer, SlotRequest,
-    TaskChange, TaskRequest, TaskView,
+    AcceptedTask, AttemptView, BlockerView, CancelAnswer, CancelManyAnswer, CancelManyRequest, ExplainView,
+    GroupView, Page, RetryRequest, TaskChange, TaskRequest, TaskView,
 };
 pub use time::{At, NotAMoment};
+pub use tool_batches::{BatchAnswer, BatchCall, BatchRequest, BatchResult};
 pub use words::{
     PriorityRequest, cancel_reason, end_word, handler_word, source_from, source_word, status_word,
 };

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::problem::Problem;
 use crate::time::At;
 use crate::words::PriorityRequest;
 
@@ -319,87 +318,4 @@ pub struct GroupView {
     pub total: u64,
     /// The number of tasks that ended without completing.
     pub failed: u64,
-}
-
-/// The tool calls of one model turn.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BatchRequest {
-    /// The session.
-    #[schema(min_length = 1, max_length = 100)]
-    pub session: String,
-    /// The calls, in the order in which the model made them.
-    #[schema(min_items = 1)]
-    pub calls: Vec<BatchCall>,
-    /// The label of all calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-}
-
-/// One call of a tool.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BatchCall {
-    /// The tool.
-    #[schema(min_length = 1, max_length = 128)]
-    pub tool: String,
-    /// Its arguments.
-    #[serde(default)]
-    pub payload: Value,
-}
-
-/// The results of the calls, in their order.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct BatchAnswer {
-    /// One result for each call.
-    pub results: Vec<BatchResult>,
-}
-
-/// The result of one call.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct BatchResult {
-    /// The tool.
-    pub tool: String,
-    /// Whether the call completed.
-    pub success: bool,
-    /// The result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
-    /// The error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Problem>,
-}
-
-/// A slot in each lane, for work of the caller's own.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SlotRequest {
-    /// The lanes; the first is the home lane.
-    #[schema(min_items = 1)]
-    pub lanes: Vec<String>,
-    /// The session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 100)]
-    pub session: Option<String>,
-    /// The longest wait; with 0 the server answers at once. Default: the setting of the home lane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait_ms: Option<u64>,
-    /// The lease without a heartbeat. Default: the setting of the home lane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
-    pub lease_ms: Option<u64>,
-    /// 0 to 9, or the name of a source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<PriorityRequest>,
-}
-
-/// A slot that the caller holds until the lease lapses.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SlotAnswer {
-    /// The task that holds the slot, for heartbeats and completion.
-    pub id: String,
-    /// The fence, for heartbeats and completion.
-    pub fence: u64,
-    /// When the lease lapses without a heartbeat.
-    pub lease_until: At,
 }

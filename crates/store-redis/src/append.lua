@@ -1,9 +1,12 @@
 -- Appends one batch if the log still ends where the caller expects.
 --
 -- KEYS: head, log, history, line; then the payloads to keep, the payloads to drop, the finished tasks.
--- ARGV: expected head, new head, new id, batch, record, author; how many payloads to keep, to drop, how many finished tasks,
--- how long those are kept (ms, 0 for ever), how much of the log to return to the loser of a race, 1 if the author
--- goes to the end of the line; then the payloads; then for each finished task its member, its record, its labels, whether it has a result, and that.
+-- ARGV:
+-- - expected head, new head, new id, batch, record, author;
+-- - how many payloads to keep, to drop, how many finished tasks, how long those are kept (ms, 0 for ever);
+-- - how much of the log to return to the loser of a race, 1 if the author goes to the end of the line;
+-- - the payloads;
+-- - for each finished task its member, its record, its labels, whether it has a result, and that.
 --
 -- Returns {1, the author that gets the append turn or ''} when the batch is in the log, else {0, head, the batches that
 -- the caller has missed}, and puts the author in line for the append turn.

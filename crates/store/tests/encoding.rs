@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn events_come_back_as_they_were(seeds in prop::collection::vec((0..SORTS, any::<u64>()), 0..40), id: u128, at: u64) {
-        let events = seeds.iter().map(|(sort, seed)| Dice { seed: *seed, full: false }.event(*sort)).collect();
+        let events = seeds.iter().map(|(sort, seed)| Dice::new(*seed, false).event(*sort)).collect();
         let batch = Batch { id: BatchId(id), at: Timestamp(at), events };
         block_on(async {
             let log = log();
@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn a_body_that_makes_no_sense_is_an_error_and_nothing_worse(sort in 0..SORTS, seed: u64, at: usize, byte: u8) {
-        let event = Dice { seed, full: true }.event(sort);
+        let event = Dice::new(seed, true).event(sort);
         let batch = Batch { id: BatchId(1), at: Timestamp(1), events: vec![event] };
         let append = log().seal(Head::EMPTY, &Entry::of(batch)).unwrap();
         let mut record = append.record.to_vec();
@@ -74,7 +74,7 @@ proptest! {
 #[test]
 fn the_events_above_are_of_every_sort() {
     for number in 0..SORTS {
-        assert_eq!(sort(&Dice { seed: 1, full: false }.event(number)), number);
+        assert_eq!(sort(&Dice::new(1, false).event(number)), number);
     }
 }
 
@@ -118,7 +118,7 @@ fn from_hex(text: &str) -> Bytes {
 
 #[test]
 fn every_format_of_batches_can_be_read() {
-    let events = (0..SORTS).map(|sort| Dice { seed: sort, full: true }.event(sort)).collect();
+    let events = (0..SORTS).map(|sort| Dice::new(sort, true).event(sort)).collect();
     let sample = Batch { id: BatchId(1 << 100), at: Timestamp(1_790_000_000_000), events };
     let sample = log().seal(Head::EMPTY, &Entry::of(sample)).unwrap().record;
     check_formats("batch", BATCH_FORMAT, &sample, |record| {

@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use laneway_config::{Profile, parse};
+use laneway_seeded::Random;
 use laneway_whatif::{Comparison, Report, Timeline, plot, read_trace, replay, table};
 
 const ARRIVALS: u64 = 100_000;
@@ -57,11 +58,8 @@ fn trace() -> String {
     let mut text = format!(
         "{{\"laneway_trace\":1,\"from\":\"2026-11-15T12:00:00.000Z\",\"to\":\"2026-11-15T18:00:00.000Z\",\"arrivals\":{ARRIVALS}}}\n"
     );
-    let (mut seed, mut at) = (7_u64, 0_u64);
-    let mut dice = |sides: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % sides
-    };
+    let (mut random, mut at) = (Random::new(7), 0_u64);
+    let mut dice = |sides: u64| random.below(sides);
     for id in 1..=ARRIVALS {
         at += dice(400);
         let (session, run_ms) = (dice(500), 100 + dice(5000));

@@ -6,27 +6,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use laneway_config::{Profile, parse};
+use laneway_seeded::Random as Dice;
 use laneway_whatif::{Fate, Report, TaskOutcome, Timeline, Trace, read_trace, replay};
 
 const TRACES: u64 = 60;
 
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-
-    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.roll(words.len() as u64) as usize]
-    }
-}
-
 fn settings(dice: &mut Dice) -> String {
     let mut hcl = String::new();
     for lane in ["main", "tools", "gpu", "session:*"] {
-        let (slots, queued) = (1 + dice.roll(3), dice.roll(20));
+        let (slots, queued) = (1 + dice.below(3), dice.below(20));
         writeln!(
             hcl,
             "lane \"{lane}\" {{\n max_concurrency = {slots}\n max_queued = {queued}\n lease = \"2s\""
@@ -40,44 +28,43 @@ fn settings(dice: &mut Dice) -> String {
             "rate_limit {\n per = \"second\"\n max = 3\n}",
             "handler = \"external\"",
         ];
-        writeln!(hcl, "{}\n}}", dice.one_of(&more)).unwrap();
+        writeln!(hcl, "{}\n}}", dice.pick(&more)).unwrap();
     }
     hcl
 }
 
 fn trace(dice: &mut Dice) -> Trace {
-    let arrivals = 20 + dice.roll(60);
+    let arrivals = 20 + dice.below(60);
     let mut text = format!(
         "{{\"laneway_trace\":1,\"from\":\"2026-11-15T12:00:00.000Z\",\"to\":\"2026-11-15T18:00:00.000Z\",\"arrivals\":{arrivals}}}\n"
     );
     let mut at = 0;
     for id in 1..=arrivals {
-        at += dice.roll(300);
-        let lanes = dice.one_of(&[
+        at += dice.below(300);
+        let lanes = dice.pick(&[
             r#"["main","session:ann"]"#,
             r#"["main","session:ben"]"#,
             r#"["tools"]"#,
             r#"["gpu","tools"]"#,
             r#"["session:ann/query"]"#,
         ]);
-        let (start, run) = (dice.roll(500), dice.roll(3000));
-        let end = dice.one_of(&["completed", "completed", "failed", "timed_out", "lost", "cut"]);
-        let attempts = match dice.roll(5) {
+        let (start, run) = (dice.below(500), dice.below(3000));
+        let end = dice.pick(&["completed", "completed", "failed", "timed_out", "lost", "cut"]);
+        let attempts = match dice.below(5) {
             0 => String::new(),
             _ => format!(r#"{{"start_ms":{start},"run_ms":{run},"end":"{end}"}}"#),
         };
-        let outcome = match (attempts.is_empty(), dice.roll(4)) {
+        let outcome = match (attempts.is_empty(), dice.below(4)) {
             (true, 0) => r#""refused","reason":"AT_CAPACITY""#.to_owned(),
             (_, 1) => format!(r#""cancelled","reason":"caller","ended_ms":{}"#, start + run),
             _ => format!(r#""completed","ended_ms":{}"#, start + run),
         };
-        let parent = match id > 1 && dice.roll(3) == 0 {
-            true => {
-                format!(r#","parent":{{"id":{},"detached":{}}}"#, 1 + dice.roll(id - 1), dice.roll(4) == 0)
-            }
-            false => String::new(),
+        let parent = if id > 1 && dice.below(3) == 0 {
+            format!(r#","parent":{{"id":{},"detached":{}}}"#, 1 + dice.below(id - 1), dice.below(4) == 0)
+        } else {
+            String::new()
         };
-        let source = dice.one_of(&["user", "background", "agent"]);
+        let source = dice.pick(&["user", "background", "agent"]);
         writeln!(
             text,
             r#"{{"id":{id},"at_ms":{at},"kind":"work","lanes":{lanes},"source":"{source}"{parent},"attempts":[{attempts}],"outcome":{outcome}}}"#
@@ -115,7 +102,7 @@ fn most_at_once(trace: &Trace, played: &Timeline) -> BTreeMap<String, i64> {
 fn everything_ends_no_limit_is_exceeded_and_nothing_depends_on_chance() {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for seed in 0..TRACES {
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let (hcl, trace) = (settings(&mut dice), trace(&mut dice));
         let none: [(&str, &str); 0] = [];
         let blocks = parse("new.hcl", &hcl, Profile::LIBRARY, none).unwrap().lane_blocks();

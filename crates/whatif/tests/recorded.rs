@@ -36,10 +36,7 @@ fn blocks() -> Vec<Block> {
 async fn work(context: Context, millis: Value) -> Result<(), Failure> {
     let millis = millis.as_i64().unwrap();
     tokio::time::sleep(Duration::from_millis(millis.unsigned_abs())).await;
-    match millis < 0 && context.attempt() == 1 {
-        true => Err(Failure::new("not at the first try")),
-        false => Ok(()),
-    }
+    if millis < 0 && context.attempt() == 1 { Err(Failure::new("not at the first try")) } else { Ok(()) }
 }
 
 /// Two hundred tasks of several sorts, a few milliseconds apart, through a real engine on tokio's clock.

@@ -75,7 +75,7 @@ export class Session {
     return this.#read(["messages", message, "send-now"], { ...options, method: "POST" });
   }
 
-  /** Sends a message that was set aside once more, as a new one. */
+  /** Sends a parked message once more, as a new one. */
   resend(message: string, options: CallOptions = {}): Promise<MessageAnswer> {
     return this.#read(["messages", message, "resend"], { ...options, method: "POST" });
   }

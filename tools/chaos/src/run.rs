@@ -9,6 +9,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use laneway_core::TaskId;
+use laneway_seeded::Random;
 use laneway_store::{Batch, Head, Log};
 use laneway_test_services::{Process, Proxy, Signal};
 
@@ -60,7 +61,7 @@ struct Run<'a> {
     said: Vec<String>,
     summary: ChaosSummary,
     /// For the choice of faults.
-    seed: u64,
+    random: Random,
 }
 
 /// Runs replicas for some time. `program` is the path of `laneway-chaos-replica`.
@@ -88,7 +89,7 @@ pub fn run(
         findings: Findings::default(),
     };
     let (members, said) = (Vec::new(), Vec::new());
-    let mut run = Run { program, server, members, started: 0, said, summary, seed };
+    let mut run = Run { program, server, members, started: 0, said, summary, random: Random::new(seed) };
     for _ in 0..replicas {
         let proxy = Proxy::to(run.server.port());
         let member = run.member(proxy);
@@ -114,14 +115,8 @@ impl Run<'_> {
         Member { number, process, lines, input, proxy, until: None }
     }
 
-    /// A number below `below` that follows from the seed.
-    fn chance(&mut self, below: u64) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) % below
-    }
-
     fn fault(&mut self, sort: u64) {
-        let one = self.chance(self.members.len() as u64) as usize;
+        let one = self.random.index(self.members.len());
         match sort {
             0 => self.replace(one),
             1 => {
@@ -136,7 +131,7 @@ impl Run<'_> {
             }
             4 => {
                 self.members[one].proxy.refuse();
-                let away = 200 + self.chance(LEASE_MS * 2);
+                let away = 200 + self.random.below(LEASE_MS * 2);
                 self.members[one].until = Some(Instant::now() + Duration::from_millis(away));
                 self.summary.outages += 1;
             }
@@ -146,7 +141,7 @@ impl Run<'_> {
             }
             6 => self.server.forget(),
             _ => {
-                let delay = self.chance(20);
+                let delay = self.random.below(20);
                 self.members[one].proxy.delay(Duration::from_millis(delay));
             }
         }

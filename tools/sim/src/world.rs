@@ -140,9 +140,10 @@ impl World {
     /// The time by the clock that the log goes by, or the most advanced of the replicas'.
     pub(crate) fn log_time(&self) -> u64 {
         let ahead = |place: &Place| place.ahead.load(std::sync::atomic::Ordering::Relaxed);
-        let ahead = match self.has_clock {
-            true => self.shared.ahead,
-            false => self.replicas.iter().map(ahead).max().unwrap_or(0),
+        let ahead = if self.has_clock {
+            self.shared.ahead
+        } else {
+            self.replicas.iter().map(ahead).max().unwrap_or(0)
         };
         (EPOCH_MS + self.now()).saturating_add_signed(ahead)
     }

@@ -115,9 +115,10 @@ fn copy_files(from: &std::path::Path, to: &std::path::Path) {
 fn run(port: u16, dir: &TempDir, settings: &[String]) -> Result<Process, String> {
     let port = port.to_string();
     let dir = dir.path().to_str().expect("a readable path");
-    let mut words = match settings.iter().any(|word| word == "--tls-cert-file") {
-        true => vec!["--port", "0", "--tls-port", &port],
-        false => vec!["--port", &port],
+    let mut words = if settings.iter().any(|word| word == "--tls-cert-file") {
+        vec!["--port", "0", "--tls-port", &port]
+    } else {
+        vec!["--port", &port]
     };
     words.extend(["--bind", "127.0.0.1", "--dir", dir, "--save", ""]);
     words.extend(["--appendonly", "yes", "--appendfsync", "no"]);

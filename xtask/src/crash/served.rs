@@ -49,9 +49,10 @@ impl Served {
                 if let Some(mut pipe) = process.stderr.take() {
                     pipe.read_to_string(&mut words).map_err(|error| error.to_string())?;
                 }
-                match !watched.is_empty() && was_killed(status) {
-                    true => Ok(None),
-                    false => Err(format!("it did not start: {status} {words}")),
+                if !watched.is_empty() && was_killed(status) {
+                    Ok(None)
+                } else {
+                    Err(format!("it did not start: {status} {words}"))
                 }
             }
         }

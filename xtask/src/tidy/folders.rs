@@ -8,7 +8,8 @@ const FILES_MAX: usize = 20;
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
-    for (path, _) in &tree.files {
+    // A folder of scenarios is a list: each of them is a behaviour.
+    for (path, _) in tree.files.iter().filter(|(path, _)| !path.ends_with(".scenario")) {
         *folders.entry(path.rsplit_once('/').map_or("", |(folder, _)| folder)).or_default() += 1;
     }
     let crowded = folders.into_iter().filter(|(_, count)| *count > FILES_MAX);

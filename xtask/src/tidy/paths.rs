@@ -1,4 +1,4 @@
-//! Paths in the pages that a newcomer reads first: every one exists.
+//! Paths in the pages that a newcomer reads first, and names of source files in the comments of a crate: every one exists.
 
 use super::{Problem, area, tree::Tree};
 
@@ -19,6 +19,36 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
                         detail: format!("{token} does not exist"),
                     });
                 }
+            }
+        }
+    }
+    problems.extend(tree.files.iter().flat_map(|(path, text)| unknown_sources(tree, path, text)));
+    problems
+}
+
+/// The source files that the comments of a crate name, and that it does not have.
+fn unknown_sources(tree: &Tree, path: &str, text: &str) -> Vec<Problem> {
+    let area = area(path);
+    if !path.ends_with(".rs") || !tree.has(&format!("{area}/Cargo.toml")) {
+        return Vec::new();
+    }
+    let is_comment = |line: &&str| line.starts_with("///") || line.starts_with("//!");
+    let is_own = |token: &str| {
+        let suffix = format!("/{token}");
+        tree.paths.iter().any(|path| path.starts_with(&format!("{area}/")) && path.ends_with(&suffix))
+    };
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let comment = Some(line.trim_start()).filter(is_comment).unwrap_or_default();
+        let tokens = comment.split('`').skip(1).step_by(2);
+        for token in tokens.filter(|token| token.ends_with(".rs") && is_path(token)) {
+            if !is_own(token) && !tree.has(token) && !tree.has(&format!("crates/{token}")) {
+                problems.push(Problem {
+                    rule: "path",
+                    area: area.clone(),
+                    place: format!("{path}:{}", index + 1),
+                    detail: format!("{token} does not exist"),
+                });
             }
         }
     }
@@ -55,5 +85,21 @@ mod tests {
         let details: Vec<String> =
             check(&Tree::of(&files)).into_iter().map(|problem| problem.detail).collect();
         assert_eq!(details, ["gone.rs does not exist"]);
+    }
+
+    #[test]
+    fn a_comment_names_only_sources_of_its_crate() {
+        let files = [
+            ("crates/a/Cargo.toml", ""),
+            (
+                "crates/a/src/lib.rs",
+                "//! | what | `one.rs`, `two.rs` |\n/// `b/src/two.rs`\n// `gone.rs`\n//! `a.b.rs()`",
+            ),
+            ("crates/a/src/one.rs", ""),
+            ("crates/b/src/two.rs", ""),
+        ];
+        let found: Vec<(String, String)> =
+            check(&Tree::of(&files)).into_iter().map(|problem| (problem.place, problem.detail)).collect();
+        assert_eq!(found, [("crates/a/src/lib.rs:1".to_owned(), "two.rs does not exist".to_owned())]);
     }
 }

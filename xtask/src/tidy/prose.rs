@@ -6,10 +6,13 @@ pub(super) type Paragraph = (usize, String);
 pub(super) fn paragraphs(path: &str, text: &str) -> Vec<Paragraph> {
     let mut collected = Collected::default();
     let is_page = path.ends_with(".md");
-    let marks: &[&str] = if path.ends_with(".py") || path.ends_with(".toml") || path.ends_with(".hcl") {
+    let is_any = |kinds: &[&str]| kinds.iter().any(|kind| path.ends_with(kind));
+    let marks: &[&str] = if is_any(&[".py", ".toml", ".hcl", ".scenario", ".sh", ".txt"]) {
         &["#"]
+    } else if is_any(&[".sql", ".lua"]) {
+        &["--"]
     } else {
-        &["///", "//!", "//", "* "]
+        &["///", "//!", "//", "/*", "* "]
     };
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -16,7 +16,22 @@ const SKIPPED: [&str; 8] = [
     "xtask/src/tidy/",
     "package-lock.json",
 ];
-const KINDS: [&str; 8] = [".rs", ".md", ".py", ".ts", ".js", ".mjs", ".toml", ".hcl"];
+const KINDS: [&str; 14] = [
+    ".rs",
+    ".md",
+    ".py",
+    ".ts",
+    ".js",
+    ".mjs",
+    ".toml",
+    ".hcl",
+    ".scenario",
+    ".sql",
+    ".lua",
+    ".css",
+    ".sh",
+    "xtask/mutants.txt",
+];
 
 pub(super) struct Tree {
     /// Path from the root, and text.
@@ -37,9 +52,8 @@ impl Tree {
             return Err("git lists no files here".to_owned());
         }
         let is_text = |path: &&String| KINDS.iter().any(|kind| path.ends_with(kind));
-        let is_ours = |path: &&String| !SKIPPED.iter().any(|skipped| path.contains(skipped));
         let mut files = Vec::new();
-        for path in paths.iter().filter(is_text).filter(is_ours) {
+        for path in paths.iter().filter(is_text).filter(|path| is_ours(path)) {
             let text = fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
             files.push((path.clone(), text));
         }
@@ -56,10 +70,19 @@ impl Tree {
         }
     }
 
+    /// The paths of all files, of any kind, that the rules are for.
+    pub(super) fn own_paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str).filter(|path| is_ours(path))
+    }
+
     /// Whether a file or a folder has this path.
     pub(super) fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let is_below = |other: &String| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
         path.is_empty() || self.paths.iter().any(|other| other == path || is_below(other))
     }
+}
+
+fn is_ours(path: &str) -> bool {
+    !SKIPPED.iter().any(|skipped| path.contains(skipped))
 }

@@ -78,9 +78,13 @@ pub(crate) struct NewToken {
     pub(crate) place: ConfigFile,
 }
 
-fn scope(text: &str) -> Result<laneway_protocol::Scope, String> {
+#[derive(Debug, thiserror::Error)]
+#[error("must be one of read, submit, worker, admin")]
+struct UnknownScope;
+
+fn scope(text: &str) -> Result<laneway_protocol::Scope, UnknownScope> {
     let known = laneway_protocol::Scope::ALL.into_iter().find(|scope| scope.as_str() == text);
-    known.ok_or_else(|| "must be one of read, submit, worker, admin".to_owned())
+    known.ok_or(UnknownScope)
 }
 
 #[derive(Debug, Args)]

@@ -229,18 +229,21 @@ pub(crate) struct Chat {
     pub(crate) timing: Timing,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("must be a number with ms, s, m, h or d, or a whole number of milliseconds")]
+pub(crate) struct NotADuration;
+
 /// A duration as people write it, in milliseconds.
-pub(crate) fn duration(text: &str) -> Result<u64, String> {
-    let wrong = || "must be a number with ms, s, m, h or d, or a whole number of milliseconds".to_owned();
+pub(crate) fn duration(text: &str) -> Result<u64, NotADuration> {
     let digits = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    let number: u64 = text[..digits].parse().map_err(|_| NotADuration)?;
     let unit: u64 = match text[digits..].trim() {
         "" | "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err(wrong()),
+        _ => return Err(NotADuration),
     };
-    number.checked_mul(unit).ok_or_else(wrong)
+    number.checked_mul(unit).ok_or(NotADuration)
 }

@@ -29,10 +29,7 @@ pub(crate) async fn run(verb: Cancel) -> Result<(), CliError> {
             if verb.all { "Cancelling everything that waits" } else { "Cancelling all that fits and waits" };
         verb.sure.ask(what)?;
         let answer = client.cancel_many(&which).await?;
-        return match verb.asking.json {
-            true => output::json(&answer),
-            false => output::line(&told(answer.cancelled)),
-        };
+        return if verb.asking.json { output::json(&answer) } else { output::line(&told(answer.cancelled)) };
     }
     if verb.ids.is_empty() {
         let why = "say which: TASK, --all, --lane, --session, --kind or --group";

@@ -134,10 +134,11 @@ impl Follow {
         self.quiet();
         self.has_streamed = true;
         self.ends_line = text.ends_with('\n');
-        match std::io::stdout().is_terminal() {
-            true => output::text(&format::plain_lines(text)),
+        if std::io::stdout().is_terminal() {
+            output::text(&format::plain_lines(text))
+        } else {
             // What is piped on is the agent's text, whatever is in it.
-            false => output::text(text),
+            output::text(text)
         }
     }
 
@@ -154,10 +155,7 @@ impl Follow {
     }
 
     fn end_line(&mut self) -> Result<(), CliError> {
-        match std::mem::replace(&mut self.ends_line, true) {
-            true => Ok(()),
-            false => output::text("\n"),
-        }
+        if std::mem::replace(&mut self.ends_line, true) { Ok(()) } else { output::text("\n") }
     }
 
     fn quiet(&mut self) {

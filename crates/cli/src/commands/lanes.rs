@@ -25,9 +25,10 @@ pub(crate) async fn run(verb: Lanes) -> Result<(), CliError> {
         Some(LanesCommand::Clear { lane, sure }) => {
             sure.ask(&format!("Cancelling everything that waits in lane {lane}"))?;
             let answer = client.clear_lane(&lane).await?;
-            return match is_json {
-                true => output::json(&answer),
-                false => output::line(&crate::commands::cancel::told(answer.cancelled)),
+            return if is_json {
+                output::json(&answer)
+            } else {
+                output::line(&crate::commands::cancel::told(answer.cancelled))
             };
         }
         Some(LanesCommand::Show { lane }) => client.lane(&lane).await?,

@@ -34,10 +34,7 @@ pub(crate) fn create_token(new: NewToken) -> Result<(), CliError> {
         speaks_for_others: new.speaks_for_others,
     };
     let created = tokens.create(&asked, format::now()).map_err(|error| CliError::Input(error.to_string()))?;
-    match new.place.json {
-        true => output::json(&created),
-        false => output::line(&created.token),
-    }
+    if new.place.json { output::json(&created) } else { output::line(&created.token) }
 }
 
 /// Lists tokens.
@@ -56,10 +53,12 @@ pub(crate) fn list_tokens(place: &ConfigFile) -> Result<(), CliError> {
 
 /// Takes a token away.
 pub(crate) fn remove_token(id: &str, place: &ConfigFile) -> Result<(), CliError> {
-    match tokens(place)?.remove(id).map_err(|error| CliError::Failure(error.to_string()))? {
-        true if place.json => output::json(&serde_json::json!({ "removed": id })),
-        true => output::line("Removed."),
-        false => Err(CliError::Input("there is no such token; `laneway token list` shows all".to_owned())),
+    if !tokens(place)?.remove(id).map_err(|error| CliError::Failure(error.to_string()))? {
+        Err(CliError::Input("there is no such token; `laneway token list` shows all".to_owned()))
+    } else if place.json {
+        output::json(&serde_json::json!({ "removed": id }))
+    } else {
+        output::line("Removed.")
     }
 }
 
@@ -106,9 +105,10 @@ pub(crate) fn verify_audit(
         None => audit_file(&state(&ConfigFile { config, json: is_json })?),
     };
     let lines = laneway_server::verify_audit(&file).map_err(|error| CliError::Failure(error.to_string()))?;
-    match is_json {
-        true => output::json(&serde_json::json!({ "lines": lines, "whole": true })),
-        false => output::line(&format!("{lines} lines, none changed")),
+    if is_json {
+        output::json(&serde_json::json!({ "lines": lines, "whole": true }))
+    } else {
+        output::line(&format!("{lines} lines, none changed"))
     }
 }
 

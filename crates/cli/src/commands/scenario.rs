@@ -1,31 +1,42 @@
 //! Shows a scenario as a timeline.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use laneway_scenario::{Line, Tone, play};
+use laneway_scenario::{Line, ScriptError, Tone, play};
 
 const TOUR: &str = include_str!("../../../../examples/tour.scenario");
 
+/// Why a scenario is not shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotShown {
+    #[error("cannot read {path}: {source}")]
+    Unreadable { path: String, source: io::Error },
+    #[error("{name}, {source}")]
+    Script { name: String, source: ScriptError },
+    #[error("cannot write: {0}")]
+    Unwritable(#[source] io::Error),
+}
+
 /// Plays the built-in scenario.
-pub(crate) fn tour() -> Result<(), String> {
+pub(crate) fn tour() -> Result<(), NotShown> {
     show("tour", TOUR)
 }
 
 /// Plays the script in a file; `-` is standard input.
-pub(crate) fn file(path: &str) -> Result<(), String> {
+pub(crate) fn file(path: &str) -> Result<(), NotShown> {
     let script =
         if path == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
-    show(path, &script.map_err(|error| format!("cannot read {path}: {error}"))?)
+    show(path, &script.map_err(|source| NotShown::Unreadable { path: path.to_owned(), source })?)
 }
 
-fn show(name: &str, script: &str) -> Result<(), String> {
-    let lines = play(script).map_err(|error| format!("{name}, {error}"))?;
+fn show(name: &str, script: &str) -> Result<(), NotShown> {
+    let lines = play(script).map_err(|source| NotShown::Script { name: name.to_owned(), source })?;
     let mut out = std::io::stdout();
     let in_colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match out.write_all(timeline(&lines, in_colour).as_bytes()) {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| format!("cannot write: {error}")),
+        written => written.map_err(NotShown::Unwritable),
     }
 }
 

@@ -40,9 +40,10 @@ pub(crate) async fn run(verb: Schedules) -> Result<(), CliError> {
         Some(SchedulesCommand::Remove { name, sure }) => {
             sure.ask(&format!("Removing schedule {name}"))?;
             client.remove_schedule(&name).await?;
-            return match is_json {
-                true => output::json(&serde_json::json!({ "removed": name })),
-                false => output::line(&format!("Removed {name}.")),
+            return if is_json {
+                output::json(&serde_json::json!({ "removed": name }))
+            } else {
+                output::line(&format!("Removed {name}."))
             };
         }
     };

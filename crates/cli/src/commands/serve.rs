@@ -78,9 +78,10 @@ async fn run(
     });
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?);
-    match is_json {
-        true => crate::output::json_line(&serde_json::json!({ "url": format!("http://{address}") }))?,
-        false => greet(&address.to_string(), to_try.as_deref(), server.is_open()),
+    if is_json {
+        crate::output::json_line(&serde_json::json!({ "url": format!("http://{address}") }))?
+    } else {
+        greet(&address.to_string(), to_try.as_deref(), server.is_open())
     }
     let stop = async move {
         tokio::select! {

@@ -46,9 +46,10 @@ pub(crate) async fn run(verb: Sessions) -> Result<(), CliError> {
         Some(SessionsCommand::Clear { key, sure }) => {
             sure.ask(&format!("Dropping all messages that wait in session {key}"))?;
             let answer = client.clear_session(&key).await?;
-            match is_json {
-                true => output::json(&answer),
-                false => output::line(&format!("Dropped {}.", format::counted(answer.cancelled, "message"))),
+            if is_json {
+                output::json(&answer)
+            } else {
+                output::line(&format!("Dropped {}.", format::counted(answer.cancelled, "message")))
             }
         }
     }
@@ -73,10 +74,7 @@ fn taken(answer: &MessageAnswer, is_json: bool) -> Result<(), CliError> {
 }
 
 fn done(word: &str, is_json: bool) -> Result<(), CliError> {
-    match is_json {
-        true => output::json(&serde_json::json!({ "done": true })),
-        false => output::line(word),
-    }
+    if is_json { output::json(&serde_json::json!({ "done": true })) } else { output::line(word) }
 }
 
 fn mode_of(session: &SessionSummary) -> String {

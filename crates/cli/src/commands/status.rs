@@ -28,9 +28,10 @@ pub(crate) async fn run(verb: Status) -> Result<(), CliError> {
     }
     let mut events = client.events(Watch::everything().lasting()).await?;
     loop {
-        let shown = match verb.line {
-            true => follow_line(&verb, &client, &mut last).await,
-            false => follow(&verb, &client).await,
+        let shown = if verb.line {
+            follow_line(&verb, &client, &mut last).await
+        } else {
+            follow(&verb, &client).await
         };
         match shown {
             // It may come back, and then it goes on.
@@ -95,9 +96,10 @@ async fn follow_line(verb: &Status, client: &Client, last: &mut Option<String>) 
     if last.as_ref() == Some(&line) {
         return Ok(());
     }
-    match verb.asking.json {
-        true => output::json_line(&status)?,
-        false => output::line(&line)?,
+    if verb.asking.json {
+        output::json_line(&status)?
+    } else {
+        output::line(&line)?
     }
     *last = Some(line);
     Ok(())

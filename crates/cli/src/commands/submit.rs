@@ -114,12 +114,11 @@ async fn ask(client: &Client, verb: &Chat, message: &str) -> Result<(), CliError
     }
     let accepted = client.chat_later(&verb.agent, form, &request, &options).await?;
     let turn = &accepted.execution;
-    match verb.asking.json {
-        true => output::json(&accepted),
-        false => {
-            let line = stands(&turn.id, &turn.status, turn.position, turn.eta_ms);
-            output::line(&format!("{line} ({})", accepted.durability))
-        }
+    if verb.asking.json {
+        output::json(&accepted)
+    } else {
+        let line = stands(&turn.id, &turn.status, turn.position, turn.eta_ms);
+        output::line(&format!("{line} ({})", accepted.durability))
     }
 }
 

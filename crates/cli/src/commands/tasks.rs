@@ -82,10 +82,7 @@ fn list(tasks: &[TaskView], has_more: bool, is_json: bool) -> Result<(), CliErro
         ]);
     }
     rows.print("No such tasks.")?;
-    match has_more {
-        true => output::line("… and more; --limit N lists them"),
-        false => Ok(()),
-    }
+    if has_more { output::line("… and more; --limit N lists them") } else { Ok(()) }
 }
 
 fn show(task: &TaskView, is_json: bool) -> Result<(), CliError> {
@@ -128,10 +125,7 @@ pub(crate) async fn explain(verb: Explain) -> Result<(), CliError> {
     let client = verb.asking.client()?;
     let task = client.task(&verb.id).await?;
     if task.ended_at.is_some() {
-        return match verb.asking.json {
-            true => output::json(&task),
-            false => output::line(&over(&task)),
-        };
+        return if verb.asking.json { output::json(&task) } else { output::line(&over(&task)) };
     }
     let explained = client.explain(&verb.id).await?;
     if verb.asking.json {

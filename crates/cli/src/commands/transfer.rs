@@ -57,9 +57,10 @@ async fn embedded(dir: &Path) -> Result<Log, CliError> {
 
 /// Opening a store makes it; whoever reads one means one that is there.
 pub(crate) fn exists(dir: &Path) -> Result<(), CliError> {
-    match dir.join(DATABASE).is_file() {
-        true => Ok(()),
-        false => Err(CliError::Input(format!("there is no store in {}", dir.display()))),
+    if dir.join(DATABASE).is_file() {
+        Ok(())
+    } else {
+        Err(CliError::Input(format!("there is no store in {}", dir.display())))
     }
 }
 

@@ -58,12 +58,14 @@ pub(crate) struct Simulate {
     json: bool,
 }
 
-fn since(text: &str) -> Result<TraceStart, String> {
+#[derive(Debug, thiserror::Error)]
+#[error("must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d")]
+struct NotAStart;
+
+fn since(text: &str) -> Result<TraceStart, NotAStart> {
     let moment = text.parse::<At>().map(|at| TraceStart::Moment(at.0));
     let length = || laneway_core::duration("since", text, Millis(1)).map(TraceStart::Last);
-    moment.or_else(|_| length()).map_err(|_| {
-        "must be a moment, such as 2026-11-15T12:00:00Z, or a duration, such as 30m, 2h or 7d".to_owned()
-    })
+    moment.or_else(|_| length()).map_err(|_| NotAStart)
 }
 
 /// Prints a trace of a store.
@@ -102,16 +104,14 @@ pub(crate) fn simulate(verb: &Simulate) -> Result<(), CliError> {
         let written = std::fs::write(file, plot(&comparison));
         written.map_err(|error| CliError::Failure(format!("cannot write {}: {error}", file.display())))?;
     }
-    match verb.json {
-        true => output::json(&comparison),
-        false => output::text(&table(&comparison)),
-    }
+    if verb.json { output::json(&comparison) } else { output::text(&table(&comparison)) }
 }
 
 fn trace(file: &Path) -> Result<Trace, CliError> {
-    let text = match file == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(file),
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
     };
     let text = text.map_err(|error| CliError::Input(format!("cannot read {}: {error}", file.display())))?;
     read_trace(&text).map_err(|error| CliError::Input(format!("{}, {error}", file.display())))

@@ -23,9 +23,10 @@ pub(crate) fn plain_lines(text: &str) -> String {
 /// The beginning of a text on one line.
 pub(crate) fn short(text: &str) -> String {
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match folded.chars().count() > CELL_CHARS_MAX {
-        true => folded.chars().take(CELL_CHARS_MAX - 1).chain(['…']).collect(),
-        false => folded,
+    if folded.chars().count() > CELL_CHARS_MAX {
+        folded.chars().take(CELL_CHARS_MAX - 1).chain(['…']).collect()
+    } else {
+        folded
     }
 }
 

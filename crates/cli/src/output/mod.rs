@@ -73,10 +73,7 @@ impl Rows {
         }
         let drawn = self.drawn(terminal_width());
         let (heading, rest) = drawn.split_once('\n').unwrap_or((&drawn, ""));
-        match in_colour() {
-            true => text(&format!("\u{1b}[1m{heading}\u{1b}[0m\n{rest}")),
-            false => text(&drawn),
-        }
+        if in_colour() { text(&format!("\u{1b}[1m{heading}\u{1b}[0m\n{rest}")) } else { text(&drawn) }
     }
 
     /// The table, no line of which is longer than `width`: columns that may go do, then lines are cut.
@@ -122,9 +119,10 @@ fn terminal_width() -> Option<usize> {
 }
 
 fn cut(line: &str, width: usize) -> String {
-    match line.chars().count() > width {
-        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
-        false => line.to_owned(),
+    if line.chars().count() > width {
+        line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        line.to_owned()
     }
 }
 

@@ -18,9 +18,10 @@ pub(crate) fn of(explained: &ExplainView, task: &TaskView) -> Vec<String> {
         Some(position) => format!("It has waited for {waited} and is number {position} in line."),
         None => format!("It was accepted {waited} ago and is not in line yet."),
     }];
-    match explained.blockers.is_empty() {
-        true => sentences.push("Nothing holds it up; it is about to start.".to_owned()),
-        false => sentences.extend(explained.blockers.iter().map(blocker)),
+    if explained.blockers.is_empty() {
+        sentences.push("Nothing holds it up; it is about to start.".to_owned())
+    } else {
+        sentences.extend(explained.blockers.iter().map(blocker))
     }
     sentences.push(match explained.eta_ms {
         Some(eta) => format!("It will probably start in {}.", format::duration(eta)),

@@ -48,10 +48,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
 
 /// No colours where somebody asked for none.
 pub(super) fn colour(colour: Color) -> Style {
-    match crate::output::in_colour() {
-        true => Style::new().fg(colour),
-        false => Style::new(),
-    }
+    if crate::output::in_colour() { Style::new().fg(colour) } else { Style::new() }
 }
 
 fn faint() -> Style {

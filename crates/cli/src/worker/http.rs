@@ -1,5 +1,6 @@
 //! Services that do tasks: asked with a POST, given up when the attempt must stop.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use laneway_client::{Attempt, AttemptFailure};
@@ -9,6 +10,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer may be.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Why a service cannot be asked at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServiceError {
+    #[error("{url}: {source}")]
+    Url { url: String, source: <reqwest::Url as FromStr>::Err },
+    #[error("cannot make an HTTP client: {0}")]
+    Client(#[source] reqwest::Error),
+}
+
 /// One service.
 #[derive(Clone)]
 pub(crate) struct Service {
@@ -17,14 +27,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(url: &str) -> Result<Service, String> {
-        let url = url.parse().map_err(|error| format!("{url}: {error}"))?;
+    pub(crate) fn new(url: &str) -> Result<Service, ServiceError> {
+        let url = url.parse().map_err(|source| ServiceError::Url { url: url.to_owned(), source })?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // What was configured is asked, and nobody else.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("laneway-worker/", env!("CARGO_PKG_VERSION")));
-        let http = http.build().map_err(|error| format!("cannot make an HTTP client: {error}"))?;
+        let http = http.build().map_err(ServiceError::Client)?;
         Ok(Service { http, url })
     }
 
@@ -51,9 +61,12 @@ impl Service {
         if let Some(trace) = &task.traceparent {
             request = request.header("traceparent", trace);
         }
-        let mut answer = request.send().await.map_err(|error| match error.is_connect() {
-            true => AttemptFailure::new("the service cannot be reached"),
-            false => AttemptFailure::new("the service broke off"),
+        let mut answer = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                AttemptFailure::new("the service cannot be reached")
+            } else {
+                AttemptFailure::new("the service broke off")
+            }
         })?;
         let status = answer.status();
         if !status.is_success() {

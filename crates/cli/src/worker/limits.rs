@@ -17,6 +17,15 @@ const VERB: &str = "limited";
 /// So many seconds after the first warning (`SIGXCPU`) a process that goes on is killed.
 const CPU_GRACE: u64 = 2;
 
+/// Why this program cannot be started once more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OwnProgramError {
+    #[error("cannot find this program: {0}")]
+    NotFound(#[source] std::io::Error),
+    #[error("this program's path is no text")]
+    NotText,
+}
+
 /// What this program is told when it starts another. No verb for people, so it is in no help and no completion.
 #[derive(Debug, Parser)]
 pub(crate) struct Limited {
@@ -39,7 +48,7 @@ pub(crate) fn asked() -> Option<Limited> {
 }
 
 /// The words that start `command` under limits.
-pub(crate) fn under(limits: &ProcessLimits, command: Vec<String>) -> Result<Vec<String>, String> {
+pub(crate) fn under(limits: &ProcessLimits, command: Vec<String>) -> Result<Vec<String>, OwnProgramError> {
     let mut words = vec![own_program()?, VERB.to_owned()];
     let given = [
         ("cpu-seconds", limits.cpu_seconds),
@@ -54,12 +63,12 @@ pub(crate) fn under(limits: &ProcessLimits, command: Vec<String>) -> Result<Vec<
 }
 
 /// This very program, also after its file was replaced by a newer one.
-fn own_program() -> Result<String, String> {
+fn own_program() -> Result<String, OwnProgramError> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".to_owned());
     }
-    let path = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    path.into_os_string().into_string().map_err(|_| "this program's path is no text".to_owned())
+    let path = std::env::current_exe().map_err(OwnProgramError::NotFound)?;
+    path.into_os_string().into_string().map_err(|_| OwnProgramError::NotText)
 }
 
 /// Limits this process and becomes the command; comes back only if that fails.

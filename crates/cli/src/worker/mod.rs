@@ -76,13 +76,14 @@ pub(crate) fn worker(asked: WorkerArguments) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failure(format!("no runtime: {error}")))?;
     let tally = runtime.block_on(run(worker, &config, &url))?;
-    let told = match asked.json {
-        true => serde_json::json!({
+    let told = if asked.json {
+        serde_json::json!({
             "claimed": tally.claimed, "completed": tally.completed, "failed": tally.failed, "stale": tally.stale,
             "left": tally.left,
         })
-        .to_string(),
-        false => tally.to_string(),
+        .to_string()
+    } else {
+        tally.to_string()
     };
     // Nobody may be there to read it.
     drop(writeln!(std::io::stdout(), "{told}"));
@@ -140,7 +141,7 @@ fn assemble(asked: &WorkerArguments, config: &WorkerConfig, client: Client) -> R
                 })
             }
             WorkerRunner::Url(address) => {
-                let service = Service::new(address).map_err(CliError::Input)?;
+                let service = Service::new(address).map_err(CliError::input)?;
                 worker.handler(kind, move |attempt: Attempt| {
                     let service = service.clone();
                     async move { service.ask(&attempt).await }

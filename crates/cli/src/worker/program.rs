@@ -57,20 +57,28 @@ fn output_max(configured: &WorkerProgram) -> usize {
     configured.output_bytes_max.map_or(OUTPUT_BYTES_MAX, |bytes| bytes as usize)
 }
 
+/// Why a program could not be started at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotThere {
+    #[error(transparent)]
+    Directory(StartError),
+    #[error("there is no program {0}")]
+    Program(String),
+}
+
 /// Whether the program could be started at all.
-pub(crate) fn check(configured: &WorkerProgram) -> Result<(), String> {
+pub(crate) fn check(configured: &WorkerProgram) -> Result<(), NotThere> {
     if let Some(dir) = configured.cwd.as_ref().filter(|dir| !dir.is_dir()) {
-        return Err(StartError::NoDirectory(dir.clone()).to_string());
+        return Err(NotThere::Directory(StartError::NoDirectory(dir.clone())));
     }
     let name = configured.command.first().and_then(|word| word.fixed()).unwrap_or_default();
-    let is_there = match name.contains('/') {
-        true => configured.cwd.as_deref().unwrap_or(".".as_ref()).join(name).exists(),
-        false => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|dir| dir.join(name).exists())
-        }
+    let is_there = if name.contains('/') {
+        configured.cwd.as_deref().unwrap_or(".".as_ref()).join(name).exists()
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| dir.join(name).exists())
     };
-    if is_there { Ok(()) } else { Err(format!("there is no program {name}")) }
+    if is_there { Ok(()) } else { Err(NotThere::Program(name.to_owned())) }
 }
 
 /// A program or directory that is not there may be there on another machine; a word that cannot be one never is.
@@ -93,9 +101,10 @@ async fn text(
     };
     let done = program.run(input, stop, |_| {}).await.map_err(not_started)?;
     succeeded(&done, attempt)?;
-    match is_turn(attempt) {
-        true => Ok(Value::String(done.stdout)),
-        false => Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout))),
+    if is_turn(attempt) {
+        Ok(Value::String(done.stdout))
+    } else {
+        Ok(serde_json::from_str(&done.stdout).unwrap_or(Value::String(done.stdout)))
     }
 }
 
@@ -122,10 +131,11 @@ fn succeeded(done: &ProgramEnd, attempt: &Attempt) -> Result<(), AttemptFailure>
     if done.overflowed {
         return Err(AttemptFailure::fatal("the program wrote more than it may"));
     }
-    match done.exit.is_success() {
-        true => Ok(()),
+    if done.exit.is_success() {
+        Ok(())
+    } else {
         // What it says on stderr stays on this machine: there may be anything in it.
-        false => Err(AttemptFailure::new(format!("the program ended with {}", done.exit))),
+        Err(AttemptFailure::new(format!("the program ended with {}", done.exit)))
     }
 }
 

@@ -92,8 +92,5 @@ fn without_duration(word: &str) -> String {
     let is_duration = bare.starts_with(|sign: char| sign.is_ascii_digit())
         && bare.ends_with(['s', 'm', 'h'])
         && bare.chars().all(|sign| sign.is_ascii_digit() || ".msdh".contains(sign));
-    match is_duration {
-        true => format!("~{}", &word[bare.len()..]),
-        false => word.to_owned(),
-    }
+    if is_duration { format!("~{}", &word[bare.len()..]) } else { word.to_owned() }
 }

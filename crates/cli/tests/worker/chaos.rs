@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use laneway_client::protocol::{ClaimBody, CompleteBody};
 use laneway_client::{Client, Events, TasksQuery, Watch};
+use laneway_seeded::Random;
 use serde_json::{Value, json};
 
 use crate::common::{PATIENCE, Process, Served, serve, task, worker};
@@ -66,7 +67,7 @@ struct Accidents<'a> {
     served: &'a Served,
     file: String,
     workers: [Process; 2],
-    seed: u64,
+    random: Random,
     kills: u32,
     pauses: u32,
     /// What the workers that were killed had said.
@@ -74,15 +75,10 @@ struct Accidents<'a> {
 }
 
 impl Accidents<'_> {
-    fn chance(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.seed >> 33
-    }
-
     /// Kills one worker and starts another, or pauses one until its leases have lapsed.
     async fn happen(&mut self) {
-        let which = (self.chance() % 2) as usize;
-        if self.chance().is_multiple_of(2) {
+        let which = self.random.index(2);
+        if self.random.percent(50) {
             self.workers[which].signal("-KILL");
             self.kills += 1;
             self.lines.extend(self.workers[which].said());
@@ -125,11 +121,11 @@ async fn a_thousand_tasks_are_each_completed_once_although_workers_are_killed_an
     let log = dir.path().join("runs");
     let file = file(&log);
     let workers = ["w0", "w1"].map(|name| worker(dir.path(), &served, name, &file));
-    let seed = 20_261_115;
+    let random = Random::new(20_261_115);
     let mut events = client.events(Watch::lane("external").lasting()).await.unwrap();
     let (lines, kills, pauses) = (Vec::new(), 0, 0);
     let mut accidents =
-        Accidents { dir: dir.path(), served: &served, file, workers, seed, kills, pauses, lines };
+        Accidents { dir: dir.path(), served: &served, file, workers, random, kills, pauses, lines };
     for reached in (BETWEEN..TASKS).step_by(BETWEEN) {
         done(client, &mut events, reached).await;
         accidents.happen().await;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use laneway_core::{Block, LaneName, LaneSettings, Pattern, SETTING_KEYS, SettingError, Switch};
 
+use crate::error::Expected;
 use crate::fields::{Field, Fields};
 use crate::formats::Value;
 use crate::report::Report;
@@ -225,7 +226,7 @@ fn complete(
 fn set(report: &mut Report, block: &str, field: &Field<'_>, setting: &str, lane: &mut Lane) {
     let text = match scalar(field, setting) {
         Ok(text) => text,
-        Err(expected) => return report.wrong(field.line, block, &field.written, &expected),
+        Err(expected) => return report.wrong(field.line, block, &field.written, &expected.0),
     };
     assign(report, block, field, (setting, &text), lane);
 }
@@ -246,15 +247,15 @@ fn assign(
 }
 
 /// The text that the core is asked to read, or what it would have taken instead.
-pub(crate) fn scalar(field: &Field<'_>, setting: &str) -> Result<String, String> {
+pub(crate) fn scalar(field: &Field<'_>, setting: &str) -> Result<String, Expected> {
     let wanted = || match LaneSettings::default().set(setting, "?") {
-        Err(error) => error.expected,
-        Ok(()) => "has a value of the wrong type".to_owned(),
+        Err(error) => error.into(),
+        Ok(()) => Expected("has a value of the wrong type".into()),
     };
     match field.value {
         Value::Number(text) => Ok(text.clone()),
         Value::Bool(truth) => Ok(truth.to_string()),
-        _ if field.millis => Err("must be a whole number of milliseconds".to_owned()),
+        _ if field.millis => Err(Expected("must be a whole number of milliseconds".into())),
         // A number or a truth in quotes is a text, and a text is wrong where a number is wanted.
         Value::Text(text) if !is_duration(setting) && (text.parse::<f64>().is_ok() || is_truth(text)) => {
             Err(wanted())

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::error::Expected;
+
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
@@ -64,17 +66,18 @@ const SCHEMES: [&str; 4] = ["redis:", "rediss:", "postgres:", "postgresql:"];
 
 impl StoreLocation {
     /// Reads `memory`, a URL or a path; the error says what would be right.
-    pub(crate) fn read(text: &str) -> Result<StoreLocation, &'static str> {
+    pub(crate) fn read(text: &str) -> Result<StoreLocation, Expected> {
         let text = text.trim();
+        let wrong = |expected: &'static str| Err(Expected(expected.into()));
         match text.split_once("://") {
-            Some((_, "")) => Err("must name a host after the ://"),
+            Some((_, "")) => wrong("must name a host after the ://"),
             Some(("redis" | "rediss", _)) => Ok(StoreLocation::Redis(text.to_owned())),
             Some(("postgres" | "postgresql", _)) => Ok(StoreLocation::Postgres(text.to_owned())),
-            Some(_) => Err("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
-            None if text.is_empty() => Err("must not be blank"),
+            Some(_) => wrong("must be \"memory\", a directory, a redis:// or a postgres:// URL"),
+            None if text.is_empty() => wrong("must not be blank"),
             None if text == "memory" => Ok(StoreLocation::Memory),
             None if SCHEMES.iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) => {
-                Err("must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE")
+                wrong("must have // after the scheme, as in redis://HOST:PORT/0 or postgres://HOST/DATABASE")
             }
             None => Ok(StoreLocation::Path(text.into())),
         }

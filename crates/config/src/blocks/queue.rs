@@ -9,6 +9,7 @@ use laneway_core::{COUNT_MAX, Handler, LaneSettings, Millis, Pattern, ToolLane, 
 
 use crate::blocks::lanes::{Lanes, scalar};
 use crate::config::ToolLaneConfig;
+use crate::error::Expected;
 use crate::fields::{Field, Fields, word};
 use crate::formats::Value;
 use crate::report::Report;
@@ -66,9 +67,9 @@ fn one(report: &mut Report, lanes: &mut Lanes, lane: ToolLane, setting: &str, fi
         return report.twice(field.line, BLOCK, &field.written, first.clone());
     }
     let result = scalar(field, setting)
-        .and_then(|text| lane.assign(setting, &text, report.at(field.line)).map_err(|error| error.expected));
+        .and_then(|text| lane.assign(setting, &text, report.at(field.line)).map_err(Expected::from));
     if let Err(expected) = result {
-        report.wrong(field.line, BLOCK, &field.written, &expected);
+        report.wrong(field.line, BLOCK, &field.written, &expected.0);
     }
 }
 
@@ -84,16 +85,16 @@ fn fill(
     report: &mut Report,
     lanes: &mut Lanes,
     targets: &[Pattern],
-    (setting, text): (&str, Result<String, String>),
+    (setting, text): (&str, Result<String, Expected>),
     field: &Field<'_>,
 ) {
     let checked = text.and_then(|text| {
-        LaneSettings::default().set(setting, &text).map_err(|error| error.expected)?;
+        LaneSettings::default().set(setting, &text)?;
         Ok(text)
     });
     let text = match checked {
         Ok(text) => text,
-        Err(expected) => return report.wrong(field.line, BLOCK, &field.written, &expected),
+        Err(expected) => return report.wrong(field.line, BLOCK, &field.written, &expected.0),
     };
     for pattern in targets {
         if let Err(error) = lanes.lane(pattern).assign(setting, &text, report.at(field.line)) {

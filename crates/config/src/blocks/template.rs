@@ -37,11 +37,29 @@ pub enum TemplateField {
     Attempt,
 }
 
+/// Why a word of a command cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// A place begins and does not end.
+    #[error("{word:?} has a {{{{ without its }}}}")]
+    Unclosed {
+        /// The whole word.
+        word: String,
+    },
+    /// A task has nothing of this name.
+    #[error("{{{{{place}}}}} is nothing of a task; there are {PLACES}")]
+    UnknownPlace {
+        /// What stands between the braces.
+        place: String,
+    },
+}
+
 const PLACES: &str = "payload, payload.<key>, id, kind, lane, session, attempt";
 
 impl Template {
     /// Reads a word.
-    pub fn read(word: &str) -> Result<Template, String> {
+    pub fn read(word: &str) -> Result<Template, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = word;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -49,7 +67,7 @@ impl Template {
                 parts.push(TemplatePart::Text(before.to_owned()));
             }
             let Some((inside, after)) = after.split_once("}}") else {
-                return Err(format!("{word:?} has a {{{{ without its }}}}"));
+                return Err(TemplateError::Unclosed { word: word.to_owned() });
             };
             parts.push(TemplatePart::Field(TemplateField::read(inside.trim())?));
             rest = after;
@@ -80,15 +98,12 @@ impl Template {
 }
 
 impl TemplateField {
-    fn read(inside: &str) -> Result<TemplateField, String> {
+    fn read(inside: &str) -> Result<TemplateField, TemplateError> {
         let mut keys = inside.split('.').map(str::to_owned);
         let place = match (keys.next().as_deref(), inside) {
             (Some("payload"), _) => {
                 let keys: Vec<String> = keys.collect();
-                match keys.iter().any(String::is_empty) {
-                    true => None,
-                    false => Some(TemplateField::Payload(keys)),
-                }
+                if keys.iter().any(String::is_empty) { None } else { Some(TemplateField::Payload(keys)) }
             }
             (_, "id") => Some(TemplateField::Id),
             (_, "kind") => Some(TemplateField::Kind),
@@ -97,7 +112,7 @@ impl TemplateField {
             (_, "attempt") => Some(TemplateField::Attempt),
             _ => None,
         };
-        place.ok_or_else(|| format!("{{{{{inside}}}}} is nothing of a task; there are {PLACES}"))
+        place.ok_or_else(|| TemplateError::UnknownPlace { place: inside.to_owned() })
     }
 }
 

@@ -117,10 +117,12 @@ pub fn parse_worker(file: &str, text: &str) -> Result<WorkerConfig, Errors> {
         handlers: handlers(&mut report, &mut top),
     };
     top.finish(&mut report);
-    match report.errors.is_empty() {
-        true if config.handlers.is_empty() => Err(alone(file, no_handler())),
-        true => Ok(config),
-        false => Err(Errors(report.errors)),
+    if !report.errors.is_empty() {
+        Err(Errors(report.errors))
+    } else if config.handlers.is_empty() {
+        Err(alone(file, no_handler()))
+    } else {
+        Ok(config)
     }
 }
 
@@ -217,8 +219,7 @@ fn limits(report: &mut Report, fields: &mut Fields<'_>) -> ProcessLimits {
 /// The words of a command. Nothing of a task may decide which program runs, or be read as code.
 fn words(report: &mut Report, block: &str, command: &[String]) -> Option<Vec<Template>> {
     let line = report.line_of(block, "command");
-    let words: Result<Vec<Template>, String> = command.iter().map(|word| Template::read(word)).collect();
-    let words = match words {
+    let words = match command.iter().map(|word| Template::read(word)).collect::<Result<Vec<_>, _>>() {
         Ok(words) => words,
         Err(why) => {
             report.contradiction(line, block, format!("command: {why}"));

@@ -1,43 +1,32 @@
 //! Names: of lanes, of everything else, and patterns over the names of lanes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 128;
 
 /// Why a text cannot be a name. It never repeats the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// Nothing was left after trimming.
+    #[error("a name needs at least one character")]
     Empty,
     /// More than [`NAME_CHARS_MAX`] characters; holds how many.
+    #[error("a name has at most {NAME_CHARS_MAX} characters, this one has {0}")]
     TooLong(usize),
     /// A control character, at this place counted from one.
+    #[error("a name has no control characters, this one has one as character {0}")]
     ControlCharacter(usize),
     /// A `*`, which only patterns may contain.
+    #[error("'*' belongs in patterns, not in the name of a lane")]
     Star,
 }
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NameError::Empty => write!(f, "a name needs at least one character"),
-            NameError::TooLong(chars) => {
-                write!(f, "a name has at most {NAME_CHARS_MAX} characters, this one has {chars}")
-            }
-            NameError::ControlCharacter(place) => {
-                write!(f, "a name has no control characters, this one has one as character {place}")
-            }
-            NameError::Star => write!(f, "'*' belongs in patterns, not in the name of a lane"),
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
 
 fn check(text: &str) -> Result<(), NameError> {
     let chars = text.chars().count();
@@ -133,22 +122,7 @@ impl LaneName {
     /// The key of the session whose own lane this is.
     pub fn session_key(&self) -> Option<String> {
         let encoded = self.0.strip_prefix("session:").filter(|_| self.is_session())?;
-        let mut bytes = Vec::with_capacity(encoded.len());
-        let mut rest = encoded.as_bytes();
-        while let Some((first, after)) = rest.split_first() {
-            let hex = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-            match hex.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-                Some(byte) => {
-                    bytes.push(byte);
-                    rest = &after[2..];
-                }
-                None => {
-                    bytes.push(*first);
-                    rest = after;
-                }
-            }
-        }
-        String::from_utf8(bytes).ok()
+        percent_decode_str(encoded).decode_utf8().ok().map(Cow::into_owned)
     }
 
     /// Whether this is a lane of one session: its own or one of its tool lanes.

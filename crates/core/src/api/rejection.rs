@@ -1,6 +1,5 @@
 //! Refusals: understood, nothing changed, and what to do next.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::api::ids::{Fence, TaskId};
@@ -8,22 +7,27 @@ use crate::api::name::LaneName;
 use crate::api::settings_schema::SettingError;
 use crate::api::task_spec::{CHAIN_DEPTH_MAX, KEY_BYTES_MAX, LANES_PER_TASK_MAX, TRACE_BYTES_MAX};
 use crate::api::time::{Millis, Timestamp};
+use crate::decide::dispatch::CLAIM_MAX;
 use crate::decide::notes::{NOTE_BYTES_MAX, NOTE_CHANGES_MAX, NOTES_BYTES_MAX};
+use crate::decide::submit::BATCH_CALLS_MAX;
 use crate::query::estimate::{RETRY_AFTER_MAX, RETRY_AFTER_MIN, RETRY_AFTER_UNKNOWN};
 use crate::sessions::message::{BadMessage, MessageId, TEXTS_BYTES_MAX};
 
 /// Why a command was not carried out. Nothing changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
     /// The task would have to wait, and this lane's line is full (or the task may not wait).
+    #[error(transparent)]
     LaneFull(Box<LaneFull>),
     /// This lane takes no new work.
+    #[error("lane {lane} is draining and takes no new work")]
     LaneDraining {
         /// Which lane.
         lane: LaneName,
     },
     /// The task would start only after its deadline.
+    #[error("it would start in {starts_in}, after its deadline in {deadline}")]
     DeadlineUnmeetable {
         /// When it would probably start.
         starts_in: Millis,
@@ -31,21 +35,25 @@ pub enum Rejection {
         deadline: Millis,
     },
     /// No live task has this id: it has ended or never was.
+    #[error("task {task} is not live: it has ended or was never accepted")]
     NotLive {
         /// The id.
         task: TaskId,
     },
     /// The task runs, and this can only be done to one that waits.
+    #[error("task {task} runs already")]
     NotWaiting {
         /// The id.
         task: TaskId,
     },
     /// A live task or a dead letter has this id already.
+    #[error("the id {task} is in use")]
     IdTaken {
         /// The id.
         task: TaskId,
     },
     /// The attempt lost its lease: whatever it reports counts no more.
+    #[error("lease {fence} on {task} is stale")]
     StaleLease {
         /// Which task.
         task: TaskId,
@@ -53,11 +61,13 @@ pub enum Rejection {
         fence: Fence,
     },
     /// The task that should wait for this one does not run.
+    #[error("task {task} does not run, so it cannot wait for another")]
     ParentNotRunning {
         /// The parent.
         task: TaskId,
     },
     /// The task could never start: it needs a slot that is held until it has ended.
+    #[error("it would wait for lane {lane}, which {holder} holds until it has ended")]
     WouldDeadlock {
         /// The lane of that slot.
         lane: LaneName,
@@ -65,18 +75,22 @@ pub enum Rejection {
         holder: TaskId,
     },
     /// Too many tasks wait for each other.
+    #[error("at most {CHAIN_DEPTH_MAX} tasks can wait for each other in a chain")]
     ChainTooDeep,
     /// The same key was used for another request.
+    #[error("the key was used for another request, task {task}")]
     KeyConflict {
         /// The task of that request.
         task: TaskId,
     },
     /// No dead letter has this id.
+    #[error("there is no dead letter {dead_letter}")]
     NoSuchDeadLetter {
         /// The id.
         dead_letter: TaskId,
     },
     /// `now` lies before the last step.
+    #[error("the clock went back: it is {now}, but the last step was at {last}")]
     ClockWentBack {
         /// The time of this step.
         now: Timestamp,
@@ -84,15 +98,19 @@ pub enum Rejection {
         last: Timestamp,
     },
     /// `now` lies behind [`Timestamp::MAX`].
+    #[error("a step can be at {} ms at the latest", Timestamp::MAX)]
     TimeTooLate {
         /// The time of this step.
         now: Timestamp,
     },
     /// A setting makes no sense.
+    #[error(transparent)]
     BadSetting(Box<SettingError>),
     /// Something asked of a task makes no sense.
+    #[error(transparent)]
     BadTask(BadTask),
     /// The session is busy, and the message's mode says that it is refused then.
+    #[error("{session} is busy{}", with_turn(*turn))]
     SessionBusy {
         /// The session's lane.
         session: LaneName,
@@ -100,45 +118,59 @@ pub enum Rejection {
         turn: Option<TaskId>,
     },
     /// Nothing is under way in the session.
+    #[error("nothing is under way in {session}")]
     SessionIdle {
         /// The session's lane.
         session: LaneName,
     },
     /// The turn that a message was meant to steer is over, or takes no steering.
+    #[error("turn {turn} is over or takes no steering")]
     TurnOver {
         /// The turn.
         turn: TaskId,
     },
     /// No message has this id: it has ended or never was.
+    #[error("message {message} has ended or was never accepted")]
     NoSuchMessage {
         /// The id.
         message: MessageId,
     },
     /// The message is in a turn already: out of reach.
+    #[error("message {message} is in a turn already")]
     MessageInTurn {
         /// The id.
         message: MessageId,
     },
     /// A message has this id already.
+    #[error("the id {message} is in use")]
     MessageIdTaken {
         /// The id.
         message: MessageId,
     },
     /// The texts of all waiting messages have reached their bound.
+    #[error("the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)]
     MessagesFull,
     /// Something about a message makes no sense.
+    #[error("{0}")]
     BadMessage(BadMessage),
     /// A note is not as the change expects: another caller has changed it.
+    #[error("another caller has changed it meanwhile")]
     NoteChanged {
         /// Its key.
         key: Arc<str>,
     },
     /// The notes are as large as they may be.
+    #[error("a note has at most {} KiB, all of them {} MiB, and {NOTE_CHANGES_MAX} change at once", NOTE_BYTES_MAX >> 10, NOTES_BYTES_MAX >> 20)]
     NotesFull,
 }
 
 /// The numbers of a lane whose line is full.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "lane {lane} is full: {running}{} running, {waiting}/{max_queued} waiting; come back in {} s",
+    of(*max_concurrency),
+    retry_after.0.div_ceil(1000)
+)]
 pub struct LaneFull {
     /// The lane.
     pub lane: LaneName,
@@ -159,30 +191,41 @@ pub struct LaneFull {
 }
 
 /// What makes no sense about a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTask {
     /// More than [`LANES_PER_TASK_MAX`] lanes; holds how many.
+    #[error("a task names at most {LANES_PER_TASK_MAX} lanes, this one names {0}")]
     TooManyLanes(usize),
     /// A priority above 9.
+    #[error("a priority is a whole number from 0 to 9")]
     Priority,
     /// A duration longer than [`Millis::MAX`]; holds the field.
+    #[error("{0} is at most ten years")]
     TooLong(&'static str),
     /// A duration of zero where there must be some time; holds the field.
+    #[error("{0} is at least one millisecond")]
     Zero(&'static str),
     /// A key that is empty or longer than [`KEY_BYTES_MAX`].
+    #[error("an idempotency key has 1 to {KEY_BYTES_MAX} bytes")]
     Key,
     /// A trace that is longer than [`TRACE_BYTES_MAX`].
+    #[error("a trace has at most {TRACE_BYTES_MAX} bytes")]
     Trace,
     /// No calls, or more than a batch may have.
+    #[error("a batch has 1 to {BATCH_CALLS_MAX} calls")]
     BatchSize,
     /// The session's key makes no lane name.
+    #[error("the session's key makes no lane: {0}")]
     Session(crate::api::name::NameError),
     /// It waits for a task that is not live.
+    #[error("the task to start after is not live")]
     After,
     /// A claim names no lane or asks for no task.
+    #[error("a claim names at least one lane and asks for at least one task")]
     EmptyClaim,
     /// A claim names more tasks than one may take; holds how many.
+    #[error("a claim takes at most {CLAIM_MAX} tasks, this one names {0}")]
     TooManyClaimed(usize),
 }
 
@@ -233,107 +276,10 @@ impl Rejection {
     }
 }
 
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rejection::LaneFull(full) => full.fmt(f),
-            Rejection::LaneDraining { lane } => write!(f, "lane {lane} is draining and takes no new work"),
-            Rejection::DeadlineUnmeetable { starts_in, deadline } => {
-                write!(f, "it would start in {starts_in}, after its deadline in {deadline}")
-            }
-            Rejection::NotLive { task } => {
-                write!(f, "task {task} is not live: it has ended or was never accepted")
-            }
-            Rejection::NotWaiting { task } => write!(f, "task {task} runs already"),
-            Rejection::IdTaken { task } => write!(f, "the id {task} is in use"),
-            Rejection::StaleLease { task, fence } => write!(f, "lease {fence} on {task} is stale"),
-            Rejection::ParentNotRunning { task } => {
-                write!(f, "task {task} does not run, so it cannot wait for another")
-            }
-            Rejection::WouldDeadlock { lane, holder } => {
-                write!(f, "it would wait for lane {lane}, which {holder} holds until it has ended")
-            }
-            Rejection::ChainTooDeep => {
-                write!(f, "at most {CHAIN_DEPTH_MAX} tasks can wait for each other in a chain")
-            }
-            Rejection::KeyConflict { task } => {
-                write!(f, "the key was used for another request, task {task}")
-            }
-            Rejection::NoSuchDeadLetter { dead_letter } => write!(f, "there is no dead letter {dead_letter}"),
-            Rejection::ClockWentBack { now, last } => {
-                write!(f, "the clock went back: it is {now}, but the last step was at {last}")
-            }
-            Rejection::TimeTooLate { .. } => {
-                write!(f, "a step can be at {} ms at the latest", Timestamp::MAX)
-            }
-            Rejection::BadSetting(error) => error.fmt(f),
-            Rejection::BadTask(bad) => bad.fmt(f),
-            Rejection::SessionBusy { session, turn: Some(turn) } => {
-                write!(f, "{session} is busy with turn {turn}")
-            }
-            Rejection::SessionBusy { session, turn: None } => write!(f, "{session} is busy"),
-            Rejection::SessionIdle { session } => write!(f, "nothing is under way in {session}"),
-            Rejection::TurnOver { turn } => write!(f, "turn {turn} is over or takes no steering"),
-            Rejection::NoSuchMessage { message } => {
-                write!(f, "message {message} has ended or was never accepted")
-            }
-            Rejection::MessageInTurn { message } => write!(f, "message {message} is in a turn already"),
-            Rejection::MessageIdTaken { message } => write!(f, "the id {message} is in use"),
-            Rejection::MessagesFull => {
-                write!(f, "the waiting messages have {} MiB of text already", TEXTS_BYTES_MAX >> 20)
-            }
-            Rejection::BadMessage(bad) => bad.fmt(f),
-            Rejection::NoteChanged { .. } => write!(f, "another caller has changed it meanwhile"),
-            Rejection::NotesFull => {
-                let (one, all) = (NOTE_BYTES_MAX >> 10, NOTES_BYTES_MAX >> 20);
-                write!(
-                    f,
-                    "a note has at most {one} KiB, all of them {all} MiB, and {NOTE_CHANGES_MAX} change at once"
-                )
-            }
-        }
-    }
+fn with_turn(turn: Option<TaskId>) -> String {
+    turn.map_or(String::new(), |turn| format!(" with turn {turn}"))
 }
 
-impl std::error::Error for Rejection {}
-
-impl fmt::Display for LaneFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lane {} is full: {}", self.lane, self.running)?;
-        if let Some(slots) = self.max_concurrency {
-            write!(f, "/{slots}")?;
-        }
-        write!(f, " running, {}/{} waiting", self.waiting, self.max_queued)?;
-        write!(f, "; come back in {} s", self.retry_after.0.div_ceil(1000))
-    }
-}
-
-impl fmt::Display for BadTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadTask::TooManyLanes(lanes) => {
-                write!(f, "a task names at most {LANES_PER_TASK_MAX} lanes, this one names {lanes}")
-            }
-            BadTask::Priority => write!(f, "a priority is a whole number from 0 to 9"),
-            BadTask::TooLong(field) => write!(f, "{field} is at most ten years"),
-            BadTask::Zero(field) => write!(f, "{field} is at least one millisecond"),
-            BadTask::Key => write!(f, "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"),
-            BadTask::Trace => write!(f, "a trace has at most {TRACE_BYTES_MAX} bytes"),
-            BadTask::BatchSize => {
-                write!(f, "a batch has 1 to {} calls", crate::decide::submit::BATCH_CALLS_MAX)
-            }
-            BadTask::Session(error) => write!(f, "the session's key makes no lane: {error}"),
-            BadTask::After => write!(f, "the task to start after is not live"),
-            BadTask::EmptyClaim => {
-                write!(f, "a claim names at least one lane and asks for at least one task")
-            }
-            BadTask::TooManyClaimed(tasks) => {
-                write!(
-                    f,
-                    "a claim takes at most {} tasks, this one names {tasks}",
-                    crate::decide::dispatch::CLAIM_MAX
-                )
-            }
-        }
-    }
+fn of(slots: Option<u32>) -> String {
+    slots.map_or(String::new(), |slots| format!("/{slots}"))
 }

@@ -66,7 +66,7 @@ impl Retry {
 }
 
 /// SplitMix64's finisher: spreads a seed and a small number over all 64 bits.
-fn mix(seed: u64, number: u32) -> u64 {
+pub(crate) fn mix(seed: u64, number: u32) -> u64 {
     let mut z = seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

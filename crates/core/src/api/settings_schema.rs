@@ -1,13 +1,12 @@
 //! Settings by name, as people write them: the one list of keys, their spellings and their bounds.
 
-use std::fmt;
-
 use crate::api::lane_settings::*;
 use crate::api::retry::{Retry, RetryStrategy};
 use crate::api::time::Millis;
 
 /// Why a setting was refused: which one, and what would be right. It never repeats the value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} {expected}")]
 pub struct SettingError {
     /// The setting's whole name, as in [`SETTING_KEYS`]; for an unknown one the first 64 characters of what was
     /// asked for, without control characters.
@@ -15,14 +14,6 @@ pub struct SettingError {
     /// What would be right, as the end of a sentence that starts with the setting.
     pub expected: String,
 }
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.setting, self.expected)
-    }
-}
-
-impl std::error::Error for SettingError {}
 
 /// Every key that [`LaneSettings::set`] takes.
 pub const SETTING_KEYS: &[&str] = &[

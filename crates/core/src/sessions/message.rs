@@ -9,6 +9,7 @@ use crate::api::event::CancelReason;
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::Source;
 use crate::api::name::{LaneName, Name, NameError};
+use crate::api::retry::mix;
 use crate::api::time::Timestamp;
 use crate::sessions::queue_mode::QueueOverrides;
 
@@ -44,10 +45,7 @@ impl TaskId {
     /// UUIDv7 gives a UUIDv7 of the same millisecond.
     pub fn of_turn(first: MessageId, number: u32) -> TaskId {
         const LOW: u128 = (1 << 62) - 1;
-        let mut z = (first.0 & LOW) as u64 ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        TaskId(first.0 & !LOW | u128::from(z ^ (z >> 31)) & LOW)
+        TaskId(first.0 & !LOW | u128::from(mix((first.0 & LOW) as u64, number)) & LOW)
     }
 }
 

@@ -211,25 +211,18 @@ impl Default for MessagePolicy {
 }
 
 /// A value that the policy does not allow, with the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BeyondPolicy {
     /// `cap` is at most this, and at least 1.
+    #[error("cap is a whole number from 1 to {0}")]
     Cap(u32),
     /// `debounce` is at most this.
+    #[error("debounce is at most {}", .0.written())]
     Debounce(Millis),
     /// `max_wait` is at most this.
+    #[error("max_wait is at most {}", .0.written())]
     MaxWait(Millis),
-}
-
-impl std::fmt::Display for BeyondPolicy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            BeyondPolicy::Cap(most) => write!(f, "cap is a whole number from 1 to {most}"),
-            BeyondPolicy::Debounce(most) => write!(f, "debounce is at most {}", most.written()),
-            BeyondPolicy::MaxWait(most) => write!(f, "max_wait is at most {}", most.written()),
-        }
-    }
 }
 
 /// How messages are queued, with exceptions by channel.

@@ -71,6 +71,8 @@ fn spread(half: u32) -> u64 {
 pub(crate) mod tests {
     use std::collections::BTreeMap;
 
+    use laneway_seeded::Random;
+
     use super::*;
 
     /// Two numbers whose hashes an index takes for the same. Among a hundred thousand there are some.
@@ -92,11 +94,10 @@ pub(crate) mod tests {
     #[test]
     fn it_finds_exactly_its_entries_despite_collisions() {
         let (mut index, mut model) = (HashIndex::<()>::new(1), BTreeMap::new());
-        let mut random = 1u64;
+        let mut random = Random::new(1);
         let mut removed = 0;
         for number in 0..4000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let key = random >> 58;
+            let key = random.below(64);
             match model.remove(&key) {
                 Some(known) => {
                     index.remove(hash_of(key), known);

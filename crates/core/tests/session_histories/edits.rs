@@ -138,9 +138,10 @@ pub(crate) fn check_taken(
         _ => None,
     });
     let is_named = |id: &MessageId| only.as_ref().is_none_or(|only| only.contains(id));
-    match taken.unwrap_or_default() == given && given.iter().all(is_named) {
-        true => Ok(()),
-        false => Err(format!("{given:?} were given")),
+    if taken.unwrap_or_default() == given && given.iter().all(is_named) {
+        Ok(())
+    } else {
+        Err(format!("{given:?} were given"))
     }
 }
 

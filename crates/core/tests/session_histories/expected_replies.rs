@@ -181,12 +181,11 @@ impl Ledger {
             }),
             _ => {}
         }
-        match is_expected(expected, reply) && has_happened && reply.typing == shows_typing {
-            true => Ok(()),
-            false => {
-                let state = self.messages.get(&incoming.id).map(|known| known.state);
-                Err(format!("answered {reply:?}, expected {expected:?}, and it is {state:?}"))
-            }
+        if is_expected(expected, reply) && has_happened && reply.typing == shows_typing {
+            Ok(())
+        } else {
+            let state = self.messages.get(&incoming.id).map(|known| known.state);
+            Err(format!("answered {reply:?}, expected {expected:?}, and it is {state:?}"))
         }
     }
 
@@ -295,9 +294,10 @@ fn check_refused(expected: &Expected, rejection: &Rejection, events: &[Event]) -
         }
         _ => false,
     };
-    match may_be && events.is_empty() {
-        true => Ok(()),
-        false => Err(format!("refused as {}, expected {expected:?}", rejection.code())),
+    if may_be && events.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("refused as {}, expected {expected:?}", rejection.code()))
     }
 }
 

@@ -256,9 +256,10 @@ impl Generator {
     fn edit(&mut self, ledger: &Ledger) -> SessionCommand {
         if !ledger.parked.is_empty() && self.random.percent(40) {
             let message = self.random.pick(&ledger.parked);
-            return match self.random.percent(70) {
-                true => SessionCommand::Resend { message, again: MessageId(self.id()) },
-                false => SessionCommand::Withdraw { message },
+            return if self.random.percent(70) {
+                SessionCommand::Resend { message, again: MessageId(self.id()) }
+            } else {
+                SessionCommand::Withdraw { message }
             };
         }
         let of = |matches: &dyn Fn(MessageState) -> bool| -> Vec<MessageId> {

@@ -46,9 +46,10 @@ impl Engine {
                 _ => Ok(()),
             },
             (Command::Finish { task, fence, .. } | Command::Heartbeat { task, fence }, ReplyTo::Reply(_)) => {
-                match self.is_claimed(*task) {
-                    true => Ok(()),
-                    false => Err(Rejection::StaleLease { task: *task, fence: *fence }.into()),
+                if self.is_claimed(*task) {
+                    Ok(())
+                } else {
+                    Err(Rejection::StaleLease { task: *task, fence: *fence }.into())
                 }
             }
             (Command::Redrive { dead_letter, .. }, _) => {
@@ -82,9 +83,10 @@ impl Engine {
 
     fn admit_kind(&self, kind: &Name, home: Option<&LaneName>) -> Result<(), Error> {
         let runs_here = self.resources.handlers.get(kind).is_some();
-        match runs_here || home.is_some_and(|home| self.is_external(home)) {
-            true => Ok(()),
-            false => Err(Error::NoHandler { kind: kind.clone() }),
+        if runs_here || home.is_some_and(|home| self.is_external(home)) {
+            Ok(())
+        } else {
+            Err(Error::NoHandler { kind: kind.clone() })
         }
     }
 

@@ -65,9 +65,10 @@ impl Engine {
             _ => None,
         };
         let reply = self.admit(request).and_then(|()| {
-            let command = match self.storage.journal.log().is_some() {
-                true => request.command.clone(),
-                false => std::mem::replace(&mut request.command, Command::Tick),
+            let command = if self.storage.journal.log().is_some() {
+                request.command.clone()
+            } else {
+                std::mem::replace(&mut request.command, Command::Tick)
             };
             Ok(self.scheduler.step(batch.at, command, &mut batch.events)?)
         });

@@ -174,9 +174,10 @@ impl Task {
     /// What is asked, of a named handler.
     pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
         let Full { spec, payload, has_kind } = self.full()?;
-        match has_kind && !is_slot(&spec.kind) {
-            true => Ok((spec, payload.map(|payload| *payload))),
-            false => Err(Error::NoHandler { kind: spec.kind }),
+        if has_kind && !is_slot(&spec.kind) {
+            Ok((spec, payload.map(|payload| *payload)))
+        } else {
+            Err(Error::NoHandler { kind: spec.kind })
         }
     }
 

@@ -92,9 +92,10 @@ impl ClaimRequest {
     fn command(self) -> Result<Command, Error> {
         let lease = self.lease.map(millis);
         let (worker, lanes, kinds) = (self.worker?, self.lanes?, self.kinds?);
-        match self.these.is_empty() {
-            true => Ok(Command::Claim { worker, lanes, kinds, max: self.max, lease }),
-            false => Ok(Command::ClaimThese { worker, tasks: self.these, lease }),
+        if self.these.is_empty() {
+            Ok(Command::Claim { worker, lanes, kinds, max: self.max, lease })
+        } else {
+            Ok(Command::ClaimThese { worker, tasks: self.these, lease })
         }
     }
 }

@@ -106,9 +106,10 @@ impl Engine {
         }
         let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External);
         let kinds: BTreeSet<Name> = here.map(|view| view.kind).filter(is_unknown).collect();
-        match kinds.is_empty() || self.run_options.unknown_kinds == UnknownKinds::Fail {
-            true => Ok(()),
-            false => Err(Error::NoHandlers { kinds: kinds.into_iter().collect() }),
+        if kinds.is_empty() || self.run_options.unknown_kinds == UnknownKinds::Fail {
+            Ok(())
+        } else {
+            Err(Error::NoHandlers { kinds: kinds.into_iter().collect() })
         }
     }
 

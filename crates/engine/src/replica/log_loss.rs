@@ -183,9 +183,10 @@ impl Engine {
             if let Command::Submit { task, spec } = &accepted.command {
                 specs.insert(*task, spec.clone());
             }
-            let asked = match is_setting(&accepted.command) {
-                true => has_settings.then_some(accepted),
-                false => self.wanted(accepted, before, &specs),
+            let asked = if is_setting(&accepted.command) {
+                has_settings.then_some(accepted)
+            } else {
+                self.wanted(accepted, before, &specs)
             };
             requests.extend(asked.map(Accepted::into_ask));
         }

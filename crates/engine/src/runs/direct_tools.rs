@@ -62,6 +62,6 @@ async fn one(handler: &Handler, context: Context, arguments: Bytes) -> ToolResul
             Err(error) => failed(format!("the result cannot be read: {error}")),
         },
         Ok(Err(Failure { error, .. })) => failed(error),
-        Err(panic) => failed(panic),
+        Err(panic) => failed(panic.to_string()),
     }
 }

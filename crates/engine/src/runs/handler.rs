@@ -132,7 +132,7 @@ pub(crate) async fn run(
                 let Failure { error, retryable } = failure;
                 (Outcome::Failure { error: error.into(), retryable }, None)
             }
-            Some(Err(panic)) => (Outcome::Failure { error: panic.into(), retryable: true }, None),
+            Some(Err(panic)) => (Outcome::Failure { error: panic.to_string().into(), retryable: true }, None),
         }
     };
     if let Some(broadcast) = &handle.resources().broadcast {

@@ -6,9 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// A future panicked; holds the message of the panic.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+pub(crate) struct Panicked(String);
+
 /// Drives a future to its end or its panic, whose message is the error. The future is not polled again after a
 /// panic, so it does not matter in which state that left it.
-pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
+pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
     poll_fn(move |context| poll_catching_panic(future.as_mut(), context)).await
 }
 
@@ -16,16 +21,16 @@ pub(crate) async fn catch_panic<F: Future>(mut future: Pin<&mut F>) -> Result<F:
 pub(crate) fn poll_catching_panic<F: Future>(
     future: Pin<&mut F>,
     context: &mut Context<'_>,
-) -> Poll<Result<F::Output, String>> {
+) -> Poll<Result<F::Output, Panicked>> {
     match catch_unwind(AssertUnwindSafe(|| future.poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(panic) => Poll::Ready(Err(message(&*panic))),
+        Err(panic) => Poll::Ready(Err(Panicked(message(&*panic)))),
     }
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("without a message"))
+    text.unwrap_or("without a message").to_owned()
 }

@@ -85,7 +85,7 @@ impl Slot {
         match ran {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(panic)) => {
-                let error: std::sync::Arc<str> = panic.into();
+                let error: std::sync::Arc<str> = panic.to_string().into();
                 self.outcome = Outcome::Failure { error: error.clone(), retryable: false };
                 Err(RunError::Ended(laneway_core::End::Failed { error }))
             }

@@ -30,12 +30,23 @@ pub struct ToolUse {
 pub enum ToolResult {
     /// It was done, with this result.
     Done(Value),
-    /// The caller's checks refused it, in these words; it was never submitted.
-    Refused(String),
+    /// The caller's checks refused it; it was never submitted.
+    Refused(ToolRefusal),
     /// A message for the turn came before it started.
     Skipped,
     /// It was accepted and came to another end.
     Failed(RunError),
+}
+
+/// Why a caller's checks refuse a call, in the caller's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolRefusal(pub String);
+
+impl<T: Into<String>> From<T> for ToolRefusal {
+    fn from(why: T) -> ToolRefusal {
+        ToolRefusal(why.into())
+    }
 }
 
 /// The tool lanes of one session.
@@ -115,7 +126,7 @@ impl Tools {
     pub async fn batch<C, Fut>(&self, calls: Vec<ToolUse>, mut check: C) -> Result<Vec<ToolResult>, Error>
     where
         C: FnMut(&ToolUse) -> Fut,
-        Fut: Future<Output = Result<(), String>>,
+        Fut: Future<Output = Result<(), ToolRefusal>>,
     {
         let mut verdicts = Vec::with_capacity(calls.len());
         for call in &calls {
@@ -126,7 +137,7 @@ impl Tools {
         if matches!(*self.handle.tool_calls(), ToolCalls::Direct) {
             let mut done = direct_tools::run(&self.handle, self.parent.as_ref(), passed).await?.into_iter();
             let closed = || ToolResult::Failed(RunError::Refused(Error::Closed));
-            let result = |refused: Option<String>| match refused {
+            let result = |refused: Option<ToolRefusal>| match refused {
                 Some(why) => ToolResult::Refused(why),
                 None => done.next().unwrap_or_else(closed),
             };

@@ -1,10 +1,15 @@
 //! What the tests of the engine share.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod shared_store;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::{Block, LaneName, LaneSettings, Pattern};
 use laneway_engine::{Filter, Handle, Options};
+use laneway_store::testing::FaultyStore;
+use laneway_store::{MemoryStore, Store};
 
 pub fn lanes() -> Handle {
     Handle::in_memory(Options::default())
@@ -48,4 +53,22 @@ pub fn replica_options() -> Options {
     let mut options = Options::default();
     options.replica_lease = secs(5);
     options
+}
+
+/// Engines on one store in memory, each of which can be cut off from it.
+pub async fn replicas<const N: usize>() -> ([Handle; N], [Arc<FaultyStore>; N]) {
+    replicas_with(replica_options).await
+}
+
+pub async fn replicas_with<const N: usize>(
+    options: impl Fn() -> Options,
+) -> ([Handle; N], [Arc<FaultyStore>; N]) {
+    let memory = MemoryStore::new();
+    let stores: [_; N] = std::array::from_fn(|_| Arc::new(FaultyStore::new(Arc::new(memory.clone()))));
+    let mut handles = Vec::new();
+    for store in &stores {
+        let store: Arc<dyn Store> = Arc::<FaultyStore>::clone(store);
+        handles.push(Handle::join(store, options()).await.unwrap());
+    }
+    (handles.try_into().unwrap_or_else(|_| panic!("as many")), stores)
 }

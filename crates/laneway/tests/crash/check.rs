@@ -144,9 +144,10 @@ impl Told {
                 if !self.starts.insert(attempt as u32) {
                     return Err(format!("had attempt {attempt} twice"));
                 }
-                match self.lane == "once" && self.starts.len() > 1 {
-                    true => Err("was started twice".into()),
-                    false => Ok(()),
+                if self.lane == "once" && self.starts.len() > 1 {
+                    Err("was started twice".into())
+                } else {
+                    Ok(())
                 }
             }
             ("done", Some(_)) => {

@@ -323,7 +323,7 @@ async fn counted(lanes: &Configured) -> String {
 async fn batch(lanes: &Configured, tool: &'static str) -> String {
     let calls: Vec<ToolUse> = (0..2).map(|number| ToolUse::new(tool, json!(number))).collect();
     let start = Instant::now();
-    let fine = |_: &ToolUse| async { Ok::<(), String>(()) };
+    let fine = |_: &ToolUse| async { Ok(()) };
     let results = lanes.tools("ann").batch(calls, fine).await.unwrap();
     let done = |value: Value| laneway::ToolResult::Done(value);
     assert_eq!(results, [done(json!(0)), done(json!(1))]);

@@ -166,8 +166,9 @@ fn compare(mode: &str, refused: u32, turns: &Turns, ends: &BTreeMap<u32, Message
         "latest" => (2, 0, 8, 0),
         _ => (10, 0, 0, 0),
     };
-    match (delivered, cancelled, dropped, refused) == counted {
-        true => Ok(()),
-        false => Err(format!("delivered, cancelled, dropped, refused are not {counted:?}").into()),
+    if (delivered, cancelled, dropped, refused) == counted {
+        Ok(())
+    } else {
+        Err(format!("delivered, cancelled, dropped, refused are not {counted:?}").into())
     }
 }

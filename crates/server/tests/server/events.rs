@@ -114,7 +114,7 @@ async fn a_slow_reader_is_bounded_and_told_how_much_it_missed() {
     const LARGE: u64 = 24;
     const SMALL: u64 = 1500;
     let server = serve("").await;
-    let task = json!({"kind": "job", "lanes": ["external"], "payload": {}});
+    let task = json!({"kind": "work", "lanes": ["external"], "payload": {}});
     let id = server.post("/api/tasks", task).await.json()["id"].as_str().unwrap().to_owned();
     // It is kept for as long as the reader takes.
     let claim = json!({"worker": "w", "lanes": ["external"], "lease_ms": 3_600_000});

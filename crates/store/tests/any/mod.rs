@@ -10,6 +10,7 @@ use laneway_core::{
     Event, Fence, Handler, Idempotency, LaneName, LaneSettings, Millis, Name, Order, Parent, Pattern, Period,
     RateLimit, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
 };
+use laneway_seeded::Random;
 
 /// How many sorts of events there are.
 pub(crate) const SORTS: u64 = 31;
@@ -53,17 +54,17 @@ pub(crate) fn sort(event: &Event) -> u64 {
 
 /// A source of values, all of which follow from the seed. With `full`, nothing optional is left out.
 pub(crate) struct Dice {
-    pub(crate) seed: u64,
-    pub(crate) full: bool,
+    random: Random,
+    full: bool,
 }
 
 impl Dice {
+    pub(crate) fn new(seed: u64, full: bool) -> Dice {
+        Dice { random: Random::new(seed), full }
+    }
+
     fn number(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let z = z ^ (z >> 31);
+        let z = self.random.number();
         // Small ones, large ones, and the ends.
         match z % 8 {
             0 => 0,

@@ -161,10 +161,7 @@ async fn run_turn(sim: Sim, replica: usize, context: Context, _: Value) -> Resul
         // A turn that cannot take steering goes on without.
         let takes = context.set_steering(true).await.is_ok();
         pass(millis).await;
-        match takes {
-            true => context.take_steering().await.map_or(0, |messages| messages.len()),
-            false => 0,
-        }
+        if takes { context.take_steering().await.map_or(0, |messages| messages.len()) } else { 0 }
     };
     tokio::select! {
         biased;

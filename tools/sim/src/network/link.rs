@@ -133,10 +133,7 @@ impl World {
             self.store_away(300);
             return Err(unavailable("it fell over"));
         }
-        match self.reaches(replica) {
-            true => act(self),
-            false => Err(unavailable("it is away")),
-        }
+        if self.reaches(replica) { act(self) } else { Err(unavailable("it is away")) }
     }
 
     /// What a replica reads: in a format that it does not know where a newer one wrote it.

@@ -60,9 +60,10 @@ pub(crate) fn after_power_cut(before: &Files, events: &[Event], cut: usize, rand
     // A call that is one line begins before it ends.
     moments.sort_by_key(|(line, is_start, number)| (*line, !is_start, *number));
     for (_, is_start, number) in moments.into_iter().take_while(|(line, ..)| *line <= cut) {
-        match is_start {
-            true => disk.begin(number, &events[number].call),
-            false => disk.end(number, &events[number].call),
+        if is_start {
+            disk.begin(number, &events[number].call)
+        } else {
+            disk.end(number, &events[number].call)
         }
     }
     disk.left(random)
@@ -117,9 +118,10 @@ impl Disk {
             let file = &mut self.files[*file];
             let since = std::mem::take(&mut file.since);
             for (number, change) in since {
-                match safe.contains(&number) {
-                    true => change.make(&mut file.safe, |_| true),
-                    false => file.since.push((number, change)),
+                if safe.contains(&number) {
+                    change.make(&mut file.safe, |_| true)
+                } else {
+                    file.since.push((number, change))
                 }
             }
         }

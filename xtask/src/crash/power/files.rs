@@ -35,9 +35,10 @@ impl Files {
         self.directories.insert(place.to_owned());
         for entry in std::fs::read_dir(place)? {
             let path = entry?.path();
-            match path.is_dir() {
-                true => self.read_directory(&path)?,
-                false => drop(self.files.insert(path.clone(), std::fs::read(&path)?)),
+            if path.is_dir() {
+                self.read_directory(&path)?
+            } else {
+                drop(self.files.insert(path.clone(), std::fs::read(&path)?))
             }
         }
         Ok(())

@@ -127,8 +127,9 @@ fn quoted(line: &str) -> Vec<Vec<u8>> {
 /// The bytes of `\x2f\x74…`, which is how strace writes everything here.
 fn unescaped(text: &str) -> Vec<u8> {
     let digit = |letter: u8| char::from(letter).to_digit(16).unwrap_or_default() as u8;
-    match text.starts_with("\\x") {
-        true => text.as_bytes().chunks_exact(4).map(|code| digit(code[2]) * 16 + digit(code[3])).collect(),
-        false => text.as_bytes().to_vec(),
+    if text.starts_with("\\x") {
+        text.as_bytes().chunks_exact(4).map(|code| digit(code[2]) * 16 + digit(code[3])).collect()
+    } else {
+        text.as_bytes().to_vec()
     }
 }

@@ -51,9 +51,10 @@ async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), CliError> {
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         signals.push(signal(kind).map_err(cannot)?);
     }
-    match verb.json {
-        true => output::json_line(&serde_json::json!({ "url": url }))?,
-        false => output::text(&greeting(&url))?,
+    if verb.json {
+        output::json_line(&serde_json::json!({ "url": url }))?
+    } else {
+        output::text(&greeting(&url))?
     }
     let traffic = traffic::start(crate::connection::client(&url, None)?);
     let stop = async move {
@@ -67,10 +68,7 @@ async fn serve(verb: &arguments::Demo, dir: &Path) -> Result<(), CliError> {
         drop(traffic);
     };
     server.serve(listener, stop).await.map_err(cannot)?;
-    match verb.json {
-        true => Ok(()),
-        false => output::line("Stopped; nothing is left behind."),
-    }
+    if verb.json { Ok(()) } else { output::line("Stopped; nothing is left behind.") }
 }
 
 /// How this program is called from here: whoever has just built it has it on no path.

@@ -45,12 +45,11 @@ pub(crate) fn is_program(name: &str, dir: &Path) -> bool {
     let is_one = |path: PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    match name.contains('/') {
-        true => is_one(dir.join(name)),
-        false => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|dir| is_one(dir.join(name)))
-        }
+    if name.contains('/') {
+        is_one(dir.join(name))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|dir| is_one(dir.join(name)))
     }
 }
 
@@ -67,11 +66,10 @@ pub(super) async fn clock(store: Option<&Arc<dyn Store>>) -> Finding {
         Ok(Some(there)) => {
             let apart = there.0.abs_diff(here);
             let detail = format!("{} from that of the store, which counts", format::duration(apart));
-            match apart > APART_MAX_MS {
-                true => {
-                    odd("clock", detail, "keep both right with NTP: times that people see come from either")
-                }
-                false => well("clock", detail),
+            if apart > APART_MAX_MS {
+                odd("clock", detail, "keep both right with NTP: times that people see come from either")
+            } else {
+                well("clock", detail)
             }
         }
     }

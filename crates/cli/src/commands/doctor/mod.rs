@@ -32,13 +32,15 @@ pub(crate) async fn run(verb: Doctor) -> Result<(), CliError> {
         }
         Err(other) => return Err(other),
     };
-    match verb.place.json {
-        true => output::json(&findings)?,
-        false => print(&findings)?,
+    if verb.place.json {
+        output::json(&findings)?
+    } else {
+        print(&findings)?
     }
-    match findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
-        true => Err(CliError::Told),
-        false => Ok(()),
+    if findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
+        Err(CliError::Told)
+    } else {
+        Ok(())
     }
 }
 
@@ -156,9 +158,10 @@ async fn server(verb: &Doctor, config: &Config) -> Finding {
         Err(error) => wrong("server", error.to_string(), "set LANEWAY_TOKEN to a token of that server"),
         Ok(me) => {
             let detail = format!("{url} is {}, and knows us as {}", readiness.status, me.subject);
-            match readiness.status == "ready" {
-                true => well("server", detail),
-                false => odd("server", detail, "`laneway top` shows what holds it up"),
+            if readiness.status == "ready" {
+                well("server", detail)
+            } else {
+                odd("server", detail, "`laneway top` shows what holds it up")
             }
         }
     }

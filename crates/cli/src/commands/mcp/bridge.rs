@@ -28,6 +28,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 const SESSION_ID: &str = "mcp-session-id";
 
+/// The client sends a longer message than the bridge reads.
+#[derive(Debug, thiserror::Error)]
+#[error("a message has at most {LINE_BYTES_MAX} bytes")]
+pub(crate) struct MessageTooLong;
+
 /// What is between a client and a server.
 pub(crate) struct Bridge(Arc<Shared>);
 
@@ -77,14 +82,14 @@ impl Bridge {
     }
 
     /// Passes on what is read until that ends; what is under way then is given up, and the session closed.
-    pub(crate) async fn run(&self, mut input: impl AsyncBufRead + Unpin) -> Result<(), String> {
+    pub(crate) async fn run(&self, mut input: impl AsyncBufRead + Unpin) -> Result<(), MessageTooLong> {
         let mut asking = JoinSet::new();
         let done = loop {
             let mut line = Vec::new();
             match (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
                 Err(_) | Ok(0) => break Ok(()),
                 Ok(read) if read as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") => {
-                    break Err(format!("a message has at most {LINE_BYTES_MAX} bytes"));
+                    break Err(MessageTooLong);
                 }
                 Ok(_) => {}
             }

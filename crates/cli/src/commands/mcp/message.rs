@@ -21,11 +21,10 @@ impl Message {
     pub(crate) fn read(line: &[u8]) -> Result<Message, Value> {
         let value: Value = serde_json::from_slice(line)
             .map_err(|_| refusal(Value::Null, PARSE_ERROR, "a message is one line of JSON", None))?;
-        match value.is_object() {
-            true => Ok(Message { value }),
-            false => {
-                Err(refusal(Value::Null, INVALID_REQUEST, "a message is an object; send one in a line", None))
-            }
+        if value.is_object() {
+            Ok(Message { value })
+        } else {
+            Err(refusal(Value::Null, INVALID_REQUEST, "a message is an object; send one in a line", None))
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(asked: Mcp) -> Result<(), CliError> {
     });
     // Whoever reads standard input cannot be interrupted, and there is nothing left to do.
     runtime.shutdown_background();
-    done.map_err(CliError::Input)
+    done.map_err(CliError::input)
 }
 
 async fn asked_to_stop() {

@@ -154,6 +154,8 @@ impl Iterator for ChildQueueIter<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use laneway_seeded::Random;
+
     use super::*;
     use crate::state::ready_tree::ranked_list;
     use crate::state::table::Idx;
@@ -162,10 +164,10 @@ mod tests {
     fn the_best_taken_seat_is_always_first() {
         let mut set = ChildQueue::default();
         let mut sitting: BTreeMap<NodeIdx, Rank> = BTreeMap::new();
-        let mut number = 7u64;
+        let mut random = Random::new(7);
         let mut longest = 0;
         for round in 0..4_000u64 {
-            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = random.number();
             let id = Idx::new((number >> 40) as usize % 100);
             let rank = Rank::new(ranked_list::ArrivalRank::new((number >> 60) as u8, round), number >> 50);
             if let Some(old) = sitting.remove(&id) {

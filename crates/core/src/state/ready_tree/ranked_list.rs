@@ -277,6 +277,8 @@ impl<K: Ord + Copy> RankedList<K> {
 
 #[cfg(test)]
 mod tests {
+    use laneway_seeded::Random;
+
     use super::*;
     use crate::state::table::Idx;
 
@@ -284,10 +286,10 @@ mod tests {
     fn it_is_a_sorted_list_with_positions() {
         let mut list = RankedList::default();
         let mut plain: Vec<(ArrivalRank, TaskIdx)> = Vec::new();
-        let mut number = 7u64;
+        let mut random = Random::new(7);
         let mut grown = 0;
         for round in 0..20_000 {
-            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = random.number();
             let appended = number >> 60 < 8;
             let key = if appended {
                 ArrivalRank::new(2, round as u64 + (1 << 40))

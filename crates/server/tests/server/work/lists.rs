@@ -65,7 +65,7 @@ async fn every_attempt_is_told_with_its_worker_and_error_also_after_a_restart() 
     let mut server = serve_in("", Some(open()), Some(dir.path().to_owned())).await;
     let retry = json!({"strategy": "fixed", "max_retries": 1, "fixed_delay_ms": 1});
     let id =
-        submit(&server, json!({"kind": "job", "lanes": ["external"], "payload": {"a": 1}, "retry": retry}))
+        submit(&server, json!({"kind": "work", "lanes": ["external"], "payload": {"a": 1}, "retry": retry}))
             .await;
     let path = format!("/api/tasks/{id}");
     let mut events = server.events(&format!("{path}/events")).await;

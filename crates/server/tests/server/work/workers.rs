@@ -61,7 +61,7 @@ async fn a_worker_may_ask_for_the_very_tasks_that_it_means() {
     let server = serve("").await;
     let mut ids = Vec::new();
     for number in 0..4 {
-        let task = json!({"kind": "job", "lanes": ["external"], "payload": number});
+        let task = json!({"kind": "work", "lanes": ["external"], "payload": number});
         ids.push(server.post("/api/tasks", task).await.json()["id"].clone());
     }
     let claim = |ids: serde_json::Value| server.post("/api/claim", json!({"worker": "w", "ids": ids}));

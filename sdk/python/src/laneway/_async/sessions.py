@@ -64,7 +64,7 @@ class AsyncSession:
         await self._transport.send("POST", self._path("messages", message, "send-now"))
 
     async def resend(self, message: str) -> MessageAnswer:
-        """Sends a message that was set aside once more, as a new one."""
+        """Sends a parked message once more, as a new one."""
         return await self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
 
     async def interrupt(self) -> None:

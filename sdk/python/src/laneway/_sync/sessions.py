@@ -66,7 +66,7 @@ class Session:
         self._transport.send("POST", self._path("messages", message, "send-now"))
 
     def resend(self, message: str) -> MessageAnswer:
-        """Sends a message that was set aside once more, as a new one."""
+        """Sends a parked message once more, as a new one."""
         return self._transport.read(MessageAnswer, "POST", self._path("messages", message, "resend"))
 
     def interrupt(self) -> None:

@@ -90,7 +90,7 @@ fn batch_result(app: &App, tool: String, result: ToolResult) -> BatchResult {
             (None, Some(Problem { retryable: false, ..Problem::new(Code::Draining, detail) }))
         }
         ToolResult::Skipped => (None, Some(ended(&End::Cancelled { reason: CancelReason::Steered }))),
-        ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why).problem)),
+        ToolResult::Refused(why) => (None, Some(*ApiError::new(Code::Forbidden, why.0).problem)),
         ToolResult::Failed(RunError::Refused(error)) => (None, Some(*ApiError::from(error).problem)),
         ToolResult::Failed(RunError::Ended(end)) => (None, Some(ended(&end))),
         _ => (None, Some(*ApiError::new(Code::Internal, "something unexpected went wrong").problem)),

@@ -1,5 +1,8 @@
 //! The whole state as plain data: to save it, to compare it, to start from it.
 
+mod lanes;
+mod links;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,11 +18,10 @@ use crate::scheduler::Scheduler;
 use crate::sessions::snapshot::SavedSessions;
 use crate::state::RememberedKey;
 use crate::state::dead_letters::DeadLetter;
-use crate::state::lane::{Gate, LaneIdx};
-use crate::state::stats::{LaneStats, RunTime};
+use crate::state::snapshot::lanes::SavedLane;
+use crate::state::stats::LaneStats;
 use crate::state::table::Mark;
 use crate::state::task::{Attempt, LiveTask, Passed, Phase, Rare, TaskIdx};
-use crate::state::token_bucket::Bucket;
 
 /// A snapshot of a scheduler, without the indexes (the line, the timers), which are rebuilt from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,19 +43,6 @@ pub struct Snapshot {
     sessions: SavedSessions,
     #[serde(default)]
     notes: Vec<(Arc<str>, Arc<str>)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct SavedLane {
-    name: LaneName,
-    gate: Gate,
-    drained: bool,
-    bucket: Bucket,
-    under_pressure: bool,
-    warned: bool,
-    critical: bool,
-    run_time: RunTime,
-    last_change: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,21 +155,6 @@ impl Scheduler {
         }
     }
 
-    fn save_lane(&self, idx: LaneIdx) -> SavedLane {
-        let lane = &self.state.lanes[idx];
-        SavedLane {
-            name: lane.name.clone(),
-            gate: lane.gate,
-            drained: lane.drained,
-            bucket: lane.bucket,
-            under_pressure: lane.under_pressure,
-            warned: lane.warned,
-            critical: lane.critical,
-            run_time: lane.run_time,
-            last_change: lane.last_change,
-        }
-    }
-
     fn save_task(&self, idx: TaskIdx) -> SavedTask {
         let task = &self.state.tasks[idx];
         SavedTask {
@@ -281,19 +255,6 @@ impl Scheduler {
         this
     }
 
-    fn restore_lane(&mut self, saved: &SavedLane) {
-        let number = self.state.lanes.lane(&saved.name, &mut self.state.lane_config);
-        let lane = &mut self.state.lanes[number];
-        lane.gate = saved.gate;
-        lane.drained = saved.drained;
-        lane.bucket = saved.bucket;
-        lane.under_pressure = saved.under_pressure;
-        lane.warned = saved.warned;
-        lane.critical = saved.critical;
-        lane.run_time = saved.run_time;
-        lane.last_change = saved.last_change;
-    }
-
     fn restore_task(&mut self, saved: &SavedTask) {
         let route = self.state.lanes.join_route(&saved.lanes, &mut self.state.lane_config);
         let phase = match &saved.phase {
@@ -357,30 +318,6 @@ impl Scheduler {
                 }
                 SavedPhase::BackingOff(_) => lane.retrying += 1,
                 _ => lane.waiting += 1,
-            }
-        }
-    }
-
-    /// Ties a task to others, when all are there.
-    fn restore_links(&mut self, saved: &SavedTask) {
-        let Some(task) = self.state.tasks.find(saved.id) else { return };
-        if let Some(parent) = self.parent_of(task) {
-            self.state.tasks[parent].rare().children.push(task);
-        }
-        let after = saved.rare.as_ref().and_then(|rare| rare.after);
-        if let Some(after) = after.and_then(|after| self.state.tasks.find(after)) {
-            self.state.tasks[after].rare().followers.push(task);
-        }
-        let SavedPhase::Running(attempt) = &saved.phase else { return };
-        for (name, lender) in &attempt.borrowed {
-            if let (Some(lane), Some(lender)) = (self.state.lanes.find(name), self.state.tasks.find(*lender))
-            {
-                if let Some(attempt) = self.state.tasks[task].attempt_mut() {
-                    attempt.borrowed.push((lane, lender));
-                }
-                if let Some(attempt) = self.state.tasks[lender].attempt_mut() {
-                    attempt.lent.push((lane, task));
-                }
             }
         }
     }
