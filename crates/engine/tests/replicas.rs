@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, replica_options as options, secs, until};
-use laneway_core::{Claimer, End, LaneName, Name, Retry, TaskSpec, Timestamp};
+use laneway_core::{End, LaneName, Name, Owner, Retry, TaskSpec, Timestamp};
 use laneway_engine::{
     Appends, ClaimRequest, Context, Error, Failure, Handle, Options, RunError, Slot, Task, TaskHandle,
 };
@@ -166,8 +166,8 @@ async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
     a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
     let slot = b.slot(["work"]).await.unwrap();
     let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![lane("work")]);
-    spec.home = a.here();
-    assert!(spec.home.is_some() && spec.home != b.here());
+    spec.caller_at = a.here();
+    assert!(spec.caller_at.is_some() && spec.caller_at != b.here());
     let task = a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap();
     until(&b, "work", 1, 1).await;
     ([a, b], stores, task, slot)
@@ -305,7 +305,7 @@ async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_un
     let ([a, b], _) = replicas().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=9s")]).await.unwrap();
     let mut spec = TaskSpec::new(Name::new("held").unwrap(), vec![LaneName::new("work").unwrap()]);
-    spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
+    spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
     a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap().detach();
     until(&b, "work", 1, 0).await;
     a.shutdown(Duration::ZERO).await;

@@ -1,6 +1,6 @@
 //! The naive scheduler's line: which tasks are in it, which may run, which is next, which are passed over.
 
-use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Timestamp};
+use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Owner, ReplicaId, Timestamp};
 
 use crate::naive::{Naive, Phase, Task};
 
@@ -208,7 +208,7 @@ impl Naive {
             let best = || self.in_line().into_iter().filter(fits).min_by_key(|index| self.rank(*index));
             let kept_waiting = || self.child_kept_waiting(|task| !task.is_external());
             let Some(index) = self.ready_reservation().or_else(best).or_else(kept_waiting) else { return };
-            self.start(index, None, None);
+            self.start(index, Owner::Replica(ReplicaId::SOLE), None);
         }
     }
 
@@ -222,7 +222,7 @@ impl Naive {
         best.or_else(|| self.child_kept_waiting(|task| task.is_external() && fits(task)))
     }
 
-    pub(crate) fn start(&mut self, index: usize, worker: Option<Name>, lease: Option<Millis>) {
+    pub(crate) fn start(&mut self, index: usize, owner: Owner, lease: Option<Millis>) {
         let passed = self.passed_by(index);
         let home = self.home_settings(index);
         let task = &self.tasks[index];
@@ -259,7 +259,7 @@ impl Naive {
             lease_until: now + lease,
             lease,
             timeout_at: timeout,
-            worker,
+            owner,
             borrowed: indexes,
         });
         passed.into_iter().for_each(|passed| self.reserve_for(passed));

@@ -3,10 +3,8 @@
 use laneway_core::{Command, Handler, LaneName, Name, Rejection, SessionCommand, TaskId, TaskSpec};
 
 use crate::driver::engine::Engine;
-use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Call, ReplyTo, Request};
 use crate::error::Error;
-use crate::handle::task::is_slot;
 
 impl Engine {
     /// Whether this program can do what the request asks for.
@@ -53,9 +51,8 @@ impl Engine {
             }
             (Command::Redrive { letter, .. }, _) => {
                 let mut dead_payloads = self.scheduler.dead_letters();
-                let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
                 match dead_payloads.find(|dead| dead.task == *letter) {
-                    Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
+                    Some(dead) if dead.spec.owner.is_some() => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }
             }
@@ -91,8 +88,7 @@ impl Engine {
     /// Whether a worker may report on it: what an engine runs itself, only that engine reports.
     fn is_claimed(&self, task: TaskId) -> bool {
         let Some(view) = self.scheduler.task(task) else { return true };
-        let by_worker = |worker: Option<Name>| worker.is_some_and(|worker| !Ids::is_runner(&worker));
-        view.running.is_none_or(|run| by_worker(run.worker))
+        view.running.is_none_or(|run| run.worker().is_some())
     }
 
     fn is_external(&self, home: &LaneName) -> bool {
@@ -102,5 +98,5 @@ impl Engine {
 
 /// Whether the caller itself uses the slot of a task, so that no handler runs it.
 fn is_for_caller(spec: &TaskSpec, reply_to: &ReplyTo) -> bool {
-    spec.claimer.is_some() || matches!(reply_to, ReplyTo::Slot(_))
+    spec.owner.is_some() || matches!(reply_to, ReplyTo::Slot(_))
 }
