@@ -40,6 +40,7 @@ pub use api::lane_settings::{
     Period, RateLimit, STOP_GRACE, Settings, Source, Switch, WEIGHT_MAX,
 };
 pub use api::name::{LaneName, NAME_CHARS_MAX, Name, NameError, Pattern};
+pub use api::owner::{Owner, ReplicaId};
 pub use api::rejection::{BadTask, LaneFull, Rejection};
 pub use api::retry::{Retry, RetryStrategy};
 pub use api::session_command::{
@@ -47,8 +48,7 @@ pub use api::session_command::{
 };
 pub use api::settings_schema::{SETTING_KEYS, SettingError, duration};
 pub use api::task_spec::{
-    CHAIN_DEPTH_MAX, Claimer, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TRACE_BYTES_MAX,
-    TaskSpec,
+    CHAIN_DEPTH_MAX, Idempotency, KEY_BYTES_MAX, LANES_PER_TASK_MAX, Parent, TRACE_BYTES_MAX, TaskSpec,
 };
 pub use api::time::{Millis, Timestamp};
 pub use api::views::{LaneView, Running, TaskStatus, TaskView};

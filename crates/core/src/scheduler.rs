@@ -3,7 +3,7 @@
 use crate::api::command::{Command, Reply};
 use crate::api::event::{Event, LaneChange};
 use crate::api::ids::Fence;
-use crate::api::name::Name;
+use crate::api::owner::ReplicaId;
 use crate::api::rejection::Rejection;
 use crate::api::time::Timestamp;
 use crate::api::views::TaskView;
@@ -48,6 +48,7 @@ use crate::step::Step;
 /// | why does a task wait, and for how long? | `query/explain.rs`, `query/estimate.rs` |
 /// | what must always hold | `invariants.rs` |
 /// | notes of programs | `decide/notes.rs` |
+/// | who executes an attempt, and what follows when a replica ends or dies? | `decide/replicas.rs` |
 /// | what becomes of a message to a busy session? | `sessions/send.rs`, `sessions/turns.rs`, `sessions/steering.rs` |
 pub struct Scheduler {
     pub(crate) state: State,
@@ -64,7 +65,7 @@ impl Scheduler {
             state: State::new(seed),
             indexes: Indexes::new(seed),
             scratch: StepScratch::default(),
-            local: LocalOptions { seed, collects_ended: false, is_stopped: false, runner: None },
+            local: LocalOptions { seed, collects_ended: false, is_stopped: false, replica: ReplicaId::SOLE },
         }
     }
 
@@ -137,10 +138,10 @@ impl Scheduler {
         self.scratch.ended.drain(..)
     }
 
-    /// Names the replica that owns the attempts which this scheduler starts from now on. Replicas that share a log tell
-    /// their own attempts by it. It is no event, because it ends with the process.
-    pub fn run_as(&mut self, runner: Option<Name>) {
-        self.local.runner = runner;
+    /// Names the replica that owns the attempts which this scheduler starts from now on; until then, that is
+    /// [`SOLE`](ReplicaId::SOLE). Replicas that share a log tell their own attempts by it. It is no event, because it ends with the process.
+    pub fn run_as(&mut self, replica: ReplicaId) {
+        self.local.replica = replica;
     }
 
     /// The highest fence that an attempt has had.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use laneway_core::{
-    Block, Claimer, Command, End, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Pattern,
+    Block, Command, End, Event, Fence, Handler, LaneName, LaneSettings, Millis, Name, Owner, Pattern,
     Rejection, Reply, Retry, Scheduler, Switch, TaskId, TaskSpec, Timestamp,
 };
 
@@ -82,7 +82,7 @@ fn fences_rise_above_a_known_fence_and_never_fall() {
 }
 
 #[test]
-fn survives_its_runner_predicts_whether_a_task_outlives_a_silent_owner() {
+fn survives_its_owner_predicts_whether_a_task_outlives_a_silent_owner() {
     for handler in [Handler::Internal, Handler::External] {
         for (retry, redeliveries) in [(Retry::NONE, 0), (Retry::NONE, 2), (Retry::STANDARD, 0)] {
             let mut lanes = Scheduler::new(1);
@@ -94,20 +94,20 @@ fn survives_its_runner_predicts_whether_a_task_outlives_a_silent_owner() {
             };
             let block = Block { lanes: Pattern::new("out").unwrap(), settings: Some(settings) };
             step(&mut lanes, Command::Configure(vec![block])).unwrap();
-            assert!(!lanes.survives_its_runner(TaskId(1)), "an unknown task");
+            assert!(!lanes.survives_its_owner(TaskId(1)), "an unknown task");
             let spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("out").unwrap()]);
             step(&mut lanes, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
             let mut now = 1000;
             for lapses in 0.. {
                 if lanes.task(TaskId(1)).unwrap().running.is_none() {
-                    assert!(lanes.survives_its_runner(TaskId(1)), "a waiting task");
+                    assert!(lanes.survives_its_owner(TaskId(1)), "a waiting task");
                     // Longer than any delay of a retry.
                     now += 10_000_000;
                     let mut wake = |command| lanes.step(Timestamp(now), command, &mut Vec::new()).unwrap();
                     wake(Command::Tick);
                     wake(claim(&[1], None));
                 }
-                let survives = lanes.survives_its_runner(TaskId(1));
+                let survives = lanes.survives_its_owner(TaskId(1));
                 // Longer than any lease.
                 now += 10_000_000;
                 lanes.step(Timestamp(now), Command::Tick, &mut Vec::new()).unwrap();
@@ -160,16 +160,17 @@ fn a_claim_of_one_kind_finds_its_tasks_behind_others() {
 }
 
 #[test]
-fn a_task_with_a_claimer_starts_in_order_and_ends_with_its_lease() {
+fn a_task_of_a_given_worker_starts_in_order_and_ends_with_its_lease() {
     let mut lanes = Scheduler::new(1);
     for task in 1..=2 {
         let mut spec = TaskSpec::new(Name::new("job").unwrap(), vec![LaneName::new("one").unwrap()]);
-        spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: Some(Millis(50)) });
+        spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
+        spec.lease = Some(Millis(50));
         step(&mut lanes, Command::Submit { task: TaskId(task), spec: Box::new(spec) }).unwrap();
     }
     let owner = |lanes: &Scheduler, task| {
         let running = lanes.task(TaskId(task)).and_then(|view| view.running);
-        running.map(|running| (running.worker.unwrap().to_string(), running.lease_until))
+        running.map(|running| (running.worker().unwrap().to_string(), running.lease_until))
     };
     assert_eq!(owner(&lanes, 1), Some(("caller".to_owned(), Timestamp(1050))));
     assert_eq!(owner(&lanes, 2), None);

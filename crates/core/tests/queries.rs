@@ -4,8 +4,8 @@
 
 use laneway_core::{
     Agent, Block, CancelReason, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId,
-    MessageSettings, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, Reply, Scheduler, Selector,
-    SessionCommand, Source, TaskId, TaskSpec, Timestamp,
+    MessageSettings, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, ReplicaId, Reply, Scheduler,
+    Selector, SessionCommand, Source, TaskId, TaskSpec, Timestamp,
 };
 
 fn name(text: &str) -> Name {
@@ -131,17 +131,17 @@ fn a_task_has_the_lanes_that_it_names() {
 #[test]
 fn the_owner_of_an_attempt_is_the_replica_that_starts_it() {
     let mut queue = Queue::new();
-    let mut owner_of = |task: u128, replica: Option<&str>| {
-        queue.scheduler.run_as(replica.map(name));
+    let mut owner_of = |task: u128, replica: Option<ReplicaId>| {
+        replica.into_iter().for_each(|replica| queue.scheduler.run_as(replica));
         queue.submit(task, &format!("lane-{task}"));
         let granted = queue.events.iter().find_map(|event| match event {
-            Event::Granted { worker, .. } => Some(worker.as_ref().map(ToString::to_string)),
+            Event::Granted { owner, .. } => owner.replica(),
             _ => None,
         });
         granted.unwrap()
     };
-    assert_eq!(owner_of(1, None), None);
-    assert_eq!(owner_of(2, Some("replica-1")), Some("replica-1".to_owned()));
+    assert_eq!(owner_of(1, None), ReplicaId::SOLE);
+    assert_eq!(owner_of(2, Some(ReplicaId(7))), ReplicaId(7));
 }
 
 #[test]

@@ -3,18 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
 use laneway_core::{
-    Block, CancelReason, Command, End, Event, LaneName, LaneSettings, Name, Outcome, Pattern, Rejection,
-    Reply, Retry, Scheduler, TaskId, TaskSpec, Timestamp,
+    Block, CancelReason, Command, End, Event, Fence, Idempotency, LaneName, LaneSettings, Name, Outcome,
+    Owner, Pattern, Rejection, ReplicaId, Reply, Retry, Scheduler, TaskId, TaskSpec, Timestamp,
 };
+
+const A: ReplicaId = ReplicaId(1);
+const B: ReplicaId = ReplicaId(2);
+const C: ReplicaId = ReplicaId(3);
+const D: ReplicaId = ReplicaId(4);
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-/// The scheduler of a replica, with a lane of one slot.
-fn scheduler_of(replica: &str) -> Scheduler {
+/// A lane with one slot, and tasks that are tried twice.
+fn scheduler_of(replica: ReplicaId) -> Scheduler {
     let mut lanes = Scheduler::new(1);
-    lanes.run_as(Some(name(replica)));
+    lanes.run_as(replica);
     let mut settings = LaneSettings::default();
     settings.set("max_concurrency", "1").unwrap();
     let block = Block { lanes: Pattern::new("work").unwrap(), settings: Some(settings) };
@@ -22,26 +27,26 @@ fn scheduler_of(replica: &str) -> Scheduler {
     lanes
 }
 
-fn spec(home: Option<&str>) -> Box<TaskSpec> {
+fn spec(caller_at: Option<ReplicaId>) -> Box<TaskSpec> {
     let mut spec = TaskSpec::new(name("work"), vec![LaneName::new("work").unwrap()]);
-    spec.home = home.map(name);
+    spec.caller_at = caller_at;
     spec.retry = Some(Retry::STANDARD);
     Box::new(spec)
 }
 
-/// The tasks that this command grants, each with its owner.
-fn grants(lanes: &mut Scheduler, at: u64, command: Command) -> Vec<(u128, String)> {
+/// Who was granted what by this command.
+fn grants(lanes: &mut Scheduler, at: u64, command: Command) -> Vec<(u128, Owner)> {
     let mut events = Vec::new();
     lanes.step(Timestamp(at), command, &mut events).unwrap();
     let grant = |event: &Event| match event {
-        Event::Granted { task, worker, .. } => Some((task.0, worker.as_ref().unwrap().to_string())),
+        Event::Granted { task, owner, .. } => Some((task.0, owner.clone())),
         _ => None,
     };
     events.iter().filter_map(grant).collect()
 }
 
-fn submit(task: u128, home: Option<&str>) -> Command {
-    Command::Submit { task: TaskId(task), spec: spec(home) }
+fn submit(task: u128, caller_at: Option<ReplicaId>) -> Command {
+    Command::Submit { task: TaskId(task), spec: spec(caller_at) }
 }
 
 fn finish(lanes: &Scheduler, task: u128, outcome: Outcome) -> Command {
@@ -50,42 +55,111 @@ fn finish(lanes: &Scheduler, task: u128, outcome: Outcome) -> Command {
 }
 
 #[test]
-fn the_replica_of_the_caller_runs_only_the_first_attempt() {
-    let mut lanes = scheduler_of("a");
-    assert_eq!(grants(&mut lanes, 0, submit(1, None)), [(1, "a".to_owned())]);
-    assert_eq!(grants(&mut lanes, 0, submit(2, Some("b"))), []);
-    // A restored scheduler knows the replica, too.
+fn the_first_attempt_is_run_where_the_caller_is_and_later_ones_anywhere() {
+    let mut lanes = scheduler_of(A);
+    assert_eq!(grants(&mut lanes, 0, submit(1, None)), [(1, Owner::Replica(A))]);
+    assert_eq!(grants(&mut lanes, 0, submit(2, Some(B))), []);
+    // A restored scheduler knows it too.
     let mut lanes = Scheduler::restore(1, &lanes.snapshot());
-    lanes.run_as(Some(name("c")));
-    assert_eq!(lanes.task(TaskId(2)).unwrap().home, Some(name("b")));
+    lanes.run_as(C);
+    assert_eq!(lanes.task(TaskId(2)).unwrap().caller_at, Some(B));
     let done = finish(&lanes, 1, Outcome::Success);
-    assert_eq!(grants(&mut lanes, 10, done), [(2, "b".to_owned())]);
+    assert_eq!(grants(&mut lanes, 10, done), [(2, Owner::Replica(B))]);
     let failed = finish(&lanes, 2, Outcome::Failure { error: "no".into(), retryable: true });
     assert_eq!(grants(&mut lanes, 20, failed), []);
-    let retry_at = lanes.next_wakeup().unwrap();
-    assert_eq!(grants(&mut lanes, retry_at.0, Command::Tick), [(2, "c".to_owned())]);
+    let again = lanes.next_wakeup().unwrap();
+    assert_eq!(grants(&mut lanes, again.0, Command::Tick), [(2, Owner::Replica(C))]);
 }
 
 #[test]
-fn any_replica_runs_the_waiting_tasks_of_a_replica_that_ends() {
-    let mut lanes = scheduler_of("a");
+fn any_replica_runs_the_waiting_tasks_of_one_that_ends() {
+    let mut lanes = scheduler_of(A);
     grants(&mut lanes, 0, submit(1, None));
-    grants(&mut lanes, 0, submit(2, Some("b")));
-    grants(&mut lanes, 0, submit(3, Some("d")));
+    grants(&mut lanes, 0, submit(2, Some(B)));
+    grants(&mut lanes, 0, submit(3, Some(D)));
     let mut events = Vec::new();
-    for home in ["b", "b", "z"] {
-        lanes.step(Timestamp(1), Command::Unbind { home: name(home) }, &mut events).unwrap();
+    for replica in [B, B, C] {
+        lanes.step(Timestamp(1), Command::Unbind { replica }, &mut events).unwrap();
     }
-    assert_eq!(events, [Event::Unbound { home: name("b") }], "once, and only for a replica with tasks");
-    let homes = |lanes: &Scheduler| [2, 3].map(|task| lanes.task(TaskId(task)).unwrap().home);
-    assert_eq!(homes(&lanes), [None, Some(name("d"))]);
+    assert_eq!(events, [Event::Unbound { replica: B }], "once, and only if there is something");
+    let callers_at = |lanes: &Scheduler| [2, 3].map(|task| lanes.task(TaskId(task)).unwrap().caller_at);
+    assert_eq!(callers_at(&lanes), [None, Some(D)]);
     let done = finish(&lanes, 1, Outcome::Success);
-    assert_eq!(grants(&mut lanes, 10, done), [(2, "a".to_owned())]);
+    assert_eq!(grants(&mut lanes, 10, done), [(2, Owner::Replica(A))]);
+}
+
+/// What a replica's program asks for when it wants a slot.
+fn slot(task: u128, replica: ReplicaId) -> Command {
+    let mut spec = spec(None);
+    spec.kind = name("slot");
+    spec.owner = Some(Owner::Replica(replica));
+    spec.retry = Some(Retry::NONE);
+    Command::Submit { task: TaskId(task), spec }
 }
 
 #[test]
-fn a_lost_end_is_restored_unless_the_task_runs() {
-    let mut lanes = scheduler_of("a");
+fn a_slot_belongs_to_the_replica_that_asked_for_it_and_is_no_kind_that_a_handler_runs() {
+    let mut lanes = scheduler_of(A);
+    assert_eq!(grants(&mut lanes, 0, slot(1, B)), [(1, Owner::Replica(B))]);
+    grants(&mut lanes, 0, slot(2, B));
+    grants(&mut lanes, 0, slot(3, A));
+    grants(&mut lanes, 0, submit(4, None));
+    // A restored scheduler knows it too.
+    let lanes = Scheduler::restore(1, &lanes.snapshot());
+    let owners = [1, 2, 3, 4].map(|task| lanes.task(TaskId(task)).unwrap().owner);
+    assert_eq!(owners, [Some(B), Some(B), Some(A), None].map(|owner| owner.map(Owner::Replica)));
+    assert_eq!([2, 4].map(|task| lanes.task(TaskId(task)).unwrap().is_slot()), [true, false]);
+    assert_eq!(lanes.kinds().map(Name::as_str).collect::<Vec<_>>(), ["work"]);
+    assert_eq!(lanes.violation(), None);
+}
+
+#[test]
+fn what_waits_for_a_replica_that_is_gone_goes_with_it_and_what_others_wait_for_stays() {
+    let mut lanes = scheduler_of(A);
+    let mut events = Vec::new();
+    let mut step = |command| lanes.step(Timestamp(1), command, &mut events).unwrap();
+    step(slot(1, B));
+    for (task, replica) in [(2, B), (3, A)] {
+        step(slot(task, replica));
+    }
+    for (task, caller_at) in [(4, Some(B)), (5, Some(D)), (6, Some(B))] {
+        let Command::Submit { task, mut spec } = submit(task, caller_at) else { return };
+        let key = "key".into();
+        spec.idempotency =
+            (task == TaskId(6)).then_some(Idempotency { key, fingerprint: 1, until_end: false });
+        let again = Command::Submit { task: TaskId(7), spec: spec.clone() };
+        step(Command::Submit { task, spec });
+        if task == TaskId(6) {
+            assert_eq!(step(again), Reply::Accepted { task, joined: true });
+        }
+    }
+    events.clear();
+    let unanswered = vec![(TaskId(1), Fence(1)), (TaskId(3), Fence(9))];
+    let gone = Command::ReplicaGone { replica: B, unanswered };
+    lanes.step(Timestamp(2), gone.clone(), &mut events).unwrap();
+    let reason = CancelReason::Caller;
+    let cancelled = |task| Event::Ended { task: TaskId(task), end: End::Cancelled { reason } };
+    let error = "the lease lapsed".into();
+    let expected = [
+        cancelled(2),
+        Event::DeadLettered { task: TaskId(1), error, attempts: 1 },
+        Event::Ended { task: TaskId(1), end: End::Lost },
+        Event::Unbound { replica: B },
+        cancelled(4),
+        Event::Left { task: TaskId(6) },
+    ];
+    assert_eq!(events[..6], expected, "{events:?}");
+    assert!(matches!(events[6..], [Event::Granted { task: TaskId(3), .. }]), "{events:?}");
+    let callers_at = [5, 6].map(|task| lanes.task(TaskId(task)).unwrap().caller_at);
+    assert_eq!(callers_at, [Some(D), None]);
+    events.clear();
+    lanes.step(Timestamp(3), gone, &mut events).unwrap();
+    assert_eq!((events, lanes.violation()), (vec![], None), "once is enough");
+}
+
+#[test]
+fn a_lost_end_is_restored_for_waiting_and_lost_tasks_and_never_for_running_ones() {
+    let mut lanes = scheduler_of(A);
     grants(&mut lanes, 0, submit(1, None));
     grants(&mut lanes, 0, submit(2, None));
     let mut restore_end = |task: u128, spec: Option<Box<TaskSpec>>, end: End| {
@@ -109,7 +183,7 @@ fn a_lost_end_is_restored_unless_the_task_runs() {
         (Err(Rejection::NotLive { task: TaskId(3) }), vec![]),
         "a lost task without a spec"
     );
-    let (reply, events, wrong) = restore_end(3, Some(spec(Some("b"))), End::Lost);
+    let (reply, events, wrong) = restore_end(3, Some(spec(Some(B))), End::Lost);
     assert!(
         matches!(&events[..], [Event::Submitted { .. }, end] if *end == ended(3, End::Lost)),
         "{events:?}"
@@ -122,7 +196,7 @@ fn a_lost_end_is_restored_unless_the_task_runs() {
 
 #[test]
 fn advancing_never_moves_the_time_back() {
-    let mut lanes = scheduler_of("a");
+    let mut lanes = scheduler_of(A);
     lanes.advance_to(Timestamp(100));
     lanes.advance_to(Timestamp(50));
     assert_eq!(lanes.now(), Timestamp(100));

@@ -54,8 +54,8 @@ async fn connected() -> ([Handle; 2], [Arc<FaultyStore>; 2], TaskHandle, Slot) {
     a.configure(vec![block("work", "max_concurrency=1")]).await.unwrap();
     let slot = b.slot(["work"]).await.unwrap();
     let mut spec = TaskSpec::new(Name::new("work").unwrap(), vec![lane("work")]);
-    spec.home = a.here();
-    assert!(spec.home.is_some() && spec.home != b.here());
+    spec.caller_at = a.here();
+    assert!(spec.caller_at.is_some() && spec.caller_at != b.here());
     let task = a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap();
     until(&b, "work", 1, 1).await;
     ([a, b], stores, task, slot)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, numbers, replica_options as options, replicas, secs, until};
-use laneway_core::{Claimer, End, LaneName, Name, TaskSpec, Timestamp};
+use laneway_core::{End, LaneName, Name, Owner, TaskSpec, Timestamp};
 use laneway_engine::{Appends, ClaimRequest, Context, Error, Handle, RunError, Task};
 use laneway_store::testing::{Fault, FaultyStore, in_format};
 use laneway_store::{
@@ -153,7 +153,7 @@ async fn a_slot_that_is_held_from_elsewhere_outlives_the_replica_that_gave_it_un
     let ([a, b], _) = replicas().await;
     a.configure(vec![block("work", "max_concurrency=1 lease=9s")]).await.unwrap();
     let mut spec = TaskSpec::new(Name::new("held").unwrap(), vec![LaneName::new("work").unwrap()]);
-    spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
+    spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
     a.submit_spec(a.new_id(), Box::new(spec), None).await.unwrap().detach();
     until(&b, "work", 1, 0).await;
     a.shutdown(Duration::ZERO).await;

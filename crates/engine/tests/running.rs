@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{block, lane, lanes, numbers, secs};
-use laneway_core::{CancelReason, Claimer, End, LaneName, Name, Rejection, Reply, Retry, Source, TaskSpec};
+use laneway_core::{CancelReason, End, LaneName, Name, Owner, Rejection, Reply, Retry, Source, TaskSpec};
 use laneway_engine::{Context, Error, Failure, OnDrop, RunError, Stopped, Task};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -174,7 +174,7 @@ async fn do_not_retry_skips_the_rest_and_leaves_a_letter_that_can_be_redriven() 
 async fn the_letter_of_a_task_that_only_held_a_slot_is_not_redriven() {
     let lanes = lanes();
     let mut spec = TaskSpec::new(Name::new("hold").unwrap(), vec![LaneName::main()]);
-    spec.claimer = Some(Claimer { worker: Name::new("caller").unwrap(), lease: None });
+    spec.owner = Some(Owner::Worker(Name::new("caller").unwrap()));
     let task = lanes.submit_spec(lanes.new_id(), Box::new(spec), None).await.unwrap();
     let error = "its owner sent no heartbeat".into();
     assert_eq!(task.wait().await, Err(RunError::Ended(End::Failed { error })));

@@ -65,7 +65,7 @@ impl Describer {
             }
             Event::Session(event) => self.session_event(event),
             Event::MessagesConfigured { .. } => describe("configured", "messages", Tone::Lane),
-            Event::Unbound { home } => describe("unbound", home.to_string(), Tone::Lane),
+            Event::Unbound { replica } => describe("unbound", replica.to_string(), Tone::Lane),
             Event::Noted { changes } => {
                 let keys: Vec<&str> = changes.iter().map(|(key, _)| &**key).collect();
                 describe("noted", keys.join(", "), Tone::Lane)
@@ -123,12 +123,12 @@ impl Describer {
     }
 
     fn granted(&mut self, event: &Event) -> Description {
-        let Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, borrowed, .. } = event
+        let Event::Granted { task, attempt, fence, lease_until, timeout_at, owner, borrowed, .. } = event
         else {
             return describe("", "", Tone::Start);
         };
         let mut rest = format!("{} {fence}", self.name(*task));
-        if let Some(worker) = worker {
+        if let Some(worker) = owner.worker() {
             rest.push_str(&format!(" to {worker}"));
         }
         rest.push_str(&format!(" until {lease_until}"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use laneway_core::{Event, Fence, LaneName, Millis, Name, TaskId, TaskSpec, Timestamp};
+use laneway_core::{Event, Fence, LaneName, Millis, Name, Owner, ReplicaId, TaskId, TaskSpec, Timestamp};
 use laneway_store::{Batch, BatchId, Entry, Head, Log, MemoryStore, Store};
 use laneway_store_sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -42,7 +42,7 @@ fn events(count: usize) -> Vec<Event> {
                 lease_until: Timestamp(1_790_000_030_000),
                 lease: Millis(30_000),
                 timeout_at: None,
-                worker: None,
+                owner: Owner::Replica(ReplicaId::SOLE),
                 borrowed: vec![],
             },
             _ => Event::Ended { task, end: laneway_core::End::Completed },

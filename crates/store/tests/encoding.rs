@@ -10,13 +10,14 @@
 mod any;
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    Block, Command, End, LaneName, LaneSettings, MessageId, Name, Outcome, Pattern, Scheduler, Snapshot,
-    Source, Switch, TaskId, TaskSpec, Timestamp,
+    Block, Command, End, LaneName, LaneSettings, MessageId, Millis, Name, Outcome, Owner, Pattern, ReplicaId,
+    Scheduler, Snapshot, Source, Switch, TaskId, TaskSpec, Timestamp,
 };
 use laneway_store::testing::in_format;
 use laneway_store::{
@@ -78,22 +79,23 @@ fn the_events_above_are_of_every_sort() {
     }
 }
 
-/// Checks the sample of every format of a sort of record: each must be readable, and writing what the newest one
+/// Checks the samples of the formats of a sort of record, from the oldest that was ever released: each must be readable, and writing what the newest one
 /// says must give the very same bytes. A change of the type that is not a new format fails here.
 fn check_formats(
     sort: &str,
-    newest: u8,
+    formats: RangeInclusive<u8>,
     sample: &Bytes,
     rewrite: impl Fn(Bytes) -> Result<Bytes, StoreError>,
 ) {
     let path = |format: u8| -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/formats/{sort}-{format}.hex"))
     };
+    let newest = *formats.end();
     if !path(newest).exists() {
         fs::write(path(newest), to_hex(sample)).unwrap();
         panic!("there was no sample of {sort} format {newest}; there is now: keep it");
     }
-    for format in 1..=newest {
+    for format in formats {
         let bytes = from_hex(&fs::read_to_string(path(format)).unwrap());
         let again = rewrite(bytes.clone());
         assert!(
@@ -121,7 +123,7 @@ fn every_format_of_batches_can_be_read() {
     let events = (0..SORTS).map(|sort| Dice::new(sort, true).event(sort)).collect();
     let sample = Batch { id: BatchId(1 << 100), at: Timestamp(1_790_000_000_000), events };
     let sample = log().seal(Head::EMPTY, &Entry::of(sample)).unwrap().record;
-    check_formats("batch", BATCH_FORMAT, &sample, |record| {
+    check_formats("batch", 3..=BATCH_FORMAT, &sample, |record| {
         block_on(async {
             let log = log();
             let append = Append {
@@ -156,6 +158,12 @@ fn busy() -> Scheduler {
         spec.group = Some(Name::new("group").unwrap());
         spec.caller = Some(Name::new("token-1").unwrap());
         spec.trace = Some("00-0af7".into());
+        match number {
+            2 => spec.owner = Some(Owner::Replica(ReplicaId(7))),
+            3 => (spec.owner, spec.lease) = (Some(Owner::Worker(Name::new("w").unwrap())), Some(Millis(50))),
+            4 => spec.caller_at = Some(ReplicaId(7)),
+            _ => {}
+        }
         let key = format!("key {number}").into();
         let until_end = number == 2;
         spec.idempotency = Some(laneway_core::Idempotency { key, fingerprint: number as u64, until_end });
@@ -194,7 +202,7 @@ async fn seal_state(state: &Snapshot) -> Bytes {
 #[test]
 fn every_format_of_snapshots_can_be_read() {
     let sample = block_on(seal_state(&busy().snapshot()));
-    check_formats("snapshot", SNAPSHOT_FORMAT, &sample, |record| {
+    check_formats("snapshot", 3..=SNAPSHOT_FORMAT, &sample, |record| {
         block_on(async {
             let (log, head) = log_of_one().await;
             log.store().save_snapshot(StoredSnapshot { head, record }).await.unwrap();
@@ -236,7 +244,7 @@ fn every_format_of_finished_tasks_can_be_read() {
         let entry = Entry { finished: vec![(finished, None)], ..Entry::of(batch()) };
         log().seal(Head::EMPTY, &entry).unwrap().finished[0].record.clone()
     };
-    check_formats("finished", FINISHED_FORMAT, &seal(finished.clone()), |record| {
+    check_formats("finished", 1..=FINISHED_FORMAT, &seal(finished.clone()), |record| {
         block_on(async {
             let log = log();
             let stored = StoredFinished {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use laneway_core::{End, Event, LaneName, TaskId};
+use laneway_core::{End, Event, LaneName, Owner, ReplicaId, TaskId};
 use laneway_store::Batch;
 
 use crate::{LEASE_MS, REPLICA_LEASE_MS, WORK_MAX};
@@ -36,7 +36,7 @@ pub struct Findings {
 struct Task {
     lanes: Vec<LaneName>,
     /// Whose slot it is, if it is one.
-    slot_of: Option<u64>,
+    slot_of: Option<ReplicaId>,
     arrival: usize,
     attempts: u32,
     running: Option<Run>,
@@ -116,8 +116,7 @@ impl Checker {
     fn event(&mut self, event: &Event, done: &HashSet<(TaskId, u64)>) {
         match event {
             Event::Submitted { task, spec, .. } => {
-                let slot_of = spec.kind.as_str().strip_prefix("laneway.slot@");
-                let slot_of = slot_of.and_then(|number| u64::from_str_radix(number, 16).ok());
+                let slot_of = spec.owner.as_ref().and_then(Owner::replica);
                 let arrival = self.findings.tasks;
                 self.findings.tasks += 1;
                 let accepted =
@@ -220,7 +219,7 @@ impl Checker {
                 ghosts.push(format!("{id} runs on {} ms after its lease", batch.at.0 - run.lease_until));
             }
             let Some(replica) = task.slot_of else { continue };
-            let seen = self.seen.get(&replica).copied().unwrap_or_default();
+            let seen = self.seen.get(&replica.0).copied().unwrap_or_default();
             let silent = self.now.active_ms - seen.active_ms;
             let extended = (self.now.outages - seen.outages) * LEASE_MS.max(REPLICA_LEASE_MS);
             // What runs has a lease; the last renewal may be as late as the last heartbeat.
@@ -262,7 +261,7 @@ mod tests {
             lease_until: Timestamp(lease_until),
             lease: Millis(2000),
             timeout_at: None,
-            worker: None,
+            owner: Owner::Replica(ReplicaId(1)),
             borrowed: vec![],
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use laneway_core::{Command, Fence, Scheduler, Selector, TaskId, Timestamp};
+use laneway_core::{Command, Fence, Scheduler, TaskId, Timestamp};
 use laneway_engine::Faults;
 use laneway_store::testing::{resealed, rewritten};
 use laneway_store::{Append, BatchId, ErrorKind, Head, StoreError, StoredBatch};
@@ -104,18 +104,15 @@ impl Faults for Planted {
             }
             (Bug::CompletedTwice, Command::Finish { task, .. }) => state.status(*task).is_none(),
             (Bug::LeaseNotRenewed, Command::Heartbeat { task, .. }) => {
-                let worker = state.task(*task).and_then(|view| view.running).and_then(|run| run.worker);
-                worker.is_some_and(|worker| worker.as_str().starts_with("process-"))
+                let run = state.task(*task).and_then(|view| view.running);
+                run.is_some_and(|run| run.worker().is_none())
             }
             (Bug::OutcomeDropped, Command::Finish { task, fence, .. }) => {
                 let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_repeated = !seen.insert((*task, *fence));
                 is_repeated && self.sim.world().wires[self.replica].has_failed
             }
-            (Bug::DeadNotReaped, Command::CancelWaiting { which: Selector { kind: Some(kind), .. }, .. }) => {
-                kind.as_str().contains('@')
-            }
-            (Bug::DeadNotReaped, Command::Lapse { .. } | Command::Unbind { .. }) => true,
+            (Bug::DeadNotReaped, Command::ReplicaGone { .. }) => true,
             _ => false,
         };
         if is_wrong {

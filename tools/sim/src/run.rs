@@ -163,8 +163,8 @@ impl World {
         }
         let mut ghosts = Vec::new();
         for (task, seen) in &self.checker.live {
-            if let Some(author) = seen.slot_of
-                && !self.is_alive(author)
+            if let Some(replica) = seen.slot_of()
+                && !self.is_alive(replica.0)
             {
                 ghosts.push(format!("{task} is a slot of a replica that is dead"));
             }
@@ -191,7 +191,7 @@ impl World {
     /// What has not ended yet.
     fn left(&self) -> Vec<String> {
         let tasks = self.checker.live.iter().map(|(task, seen)| {
-            let run = seen.run.as_ref().map(|run| format!("running #{} at {:?}", run.fence, run.holder));
+            let run = seen.run.as_ref().map(|run| format!("running #{} at {:?}", run.fence, run.owner));
             let lanes: Vec<&str> = seen.lanes.iter().map(LaneName::as_str).collect();
             format!("{task} in {lanes:?} {}", run.unwrap_or_else(|| "waiting".to_owned()))
         });

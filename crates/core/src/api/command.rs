@@ -8,6 +8,7 @@ use crate::api::event::{CancelReason, End, StopReason};
 use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::Block;
 use crate::api::name::{LaneName, Name, Pattern};
+use crate::api::owner::ReplicaId;
 use crate::api::session_command::{MessageReply, SessionCommand, TurnMessage};
 use crate::api::task_spec::{Parent, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
@@ -123,10 +124,18 @@ pub enum Command {
         /// How it ended.
         end: End,
     },
-    /// A replica ends: from now on, any replica may run the tasks of the callers that were connected to it.
+    /// A replica begins to end: from now on, any replica may run the tasks of the callers that are connected to it.
     Unbind {
-        /// The replica.
-        home: Name,
+        /// Which replica.
+        replica: ReplicaId,
+    },
+    /// A replica has ended or died, and its callers are gone: their waiting slots are cancelled, and nobody waits for
+    /// their other tasks.
+    ReplicaGone {
+        /// Which replica.
+        replica: ReplicaId,
+        /// The attempts that others granted it since its last sign of life: their leases end now.
+        unanswered: Vec<(TaskId, Fence)>,
     },
     /// Take the slots away from all attempts in a lane at once: their leases end and their fences are stale.
     ForceRelease {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::{Block, Handler};
-use crate::api::name::{LaneName, Name};
+use crate::api::name::LaneName;
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::session_command::SessionEvent;
 use crate::api::task_spec::TaskSpec;
 use crate::api::time::{Millis, Timestamp};
@@ -101,8 +102,8 @@ pub enum Event {
         lease: Millis,
         /// When the attempt has taken too long.
         timeout_at: Option<Timestamp>,
-        /// The worker that claimed it, else the replica that runs it, where replicas share a log.
-        worker: Option<Name>,
+        /// Who executes it.
+        owner: Owner,
         /// Which of its lanes (by index; `global` comes last) it borrows a parent's slot of.
         borrowed: Vec<u8>,
     },
@@ -225,8 +226,8 @@ pub enum Event {
     Session(Box<SessionEvent>),
     /// A replica ends: any replica may run the tasks of the callers that were connected to it.
     Unbound {
-        /// The replica.
-        home: Name,
+        /// Which replica.
+        replica: ReplicaId,
     },
     /// Later fences are above this one, which an attempt had before the log lost events.
     FencesRaised {

@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod ids;
 pub(crate) mod lane_settings;
 pub(crate) mod name;
+pub(crate) mod owner;
 pub(crate) mod rejection;
 pub(crate) mod retry;
 pub(crate) mod session_command;

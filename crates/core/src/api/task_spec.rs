@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::ids::{BlobId, TaskId};
 use crate::api::lane_settings::{PRIORITY_MAX, Source};
 use crate::api::name::{LaneName, Name};
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::rejection::BadTask;
 use crate::api::retry::Retry;
 use crate::api::time::Millis;
@@ -53,28 +54,23 @@ pub struct TaskSpec {
     pub group: Option<Name>,
     /// Makes asking twice the same as asking once.
     pub idempotency: Option<Idempotency>,
-    /// The replica that its caller is connected to. It owns the first attempt, whichever replica grants it, unless a
-    /// worker does. See [`run_as`](crate::Scheduler::run_as).
+    /// The replica that its caller is connected to. It owns the first attempt, whichever replica grants it, unless
+    /// `owner` is set. See [`run_as`](crate::Scheduler::run_as).
     #[serde(default)]
-    pub home: Option<Name>,
-    /// The worker to which the scheduler grants it directly, when its turn comes. A claim does not hand it out.
+    pub caller_at: Option<ReplicaId>,
+    /// The owner of its attempts, where that is known beforehand: the replica whose program asked for a slot, or a worker
+    /// that waits for this task. The scheduler grants it directly, when its turn comes; a claim does not hand it out.
     #[serde(default)]
-    pub claimer: Option<Claimer>,
+    pub owner: Option<Owner>,
+    /// How long its owner may go unheard. Default: the lease of the home lane.
+    #[serde(default)]
+    pub lease: Option<Millis>,
     /// The token that asked, where callers have tokens.
     #[serde(default)]
     pub caller: Option<Name>,
     /// The trace that the task belongs to, as the caller's `traceparent` names it.
     #[serde(default)]
     pub trace: Option<Arc<str>>,
-}
-
-/// A worker that waits for one task, such as a caller that asked for a slot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claimer {
-    /// Its name.
-    pub worker: Name,
-    /// How long it may go unheard. Default: the lease of the home lane.
-    pub lease: Option<Millis>,
 }
 
 /// The running task that asked for another.
@@ -117,11 +113,17 @@ impl TaskSpec {
             after: None,
             group: None,
             idempotency: None,
-            home: None,
-            claimer: None,
+            caller_at: None,
+            owner: None,
+            lease: None,
             caller: None,
             trace: None,
         }
+    }
+
+    /// Whether it is a slot or closure of a program, which no handler runs.
+    pub fn is_slot(&self) -> bool {
+        matches!(self.owner, Some(Owner::Replica(_)))
     }
 
     /// Whether what is asked makes sense by itself.
@@ -136,7 +138,7 @@ impl TaskSpec {
         check_length("timeout", self.timeout, false)?;
         check_length("deadline", self.deadline, true)?;
         check_length("run_after", self.run_after, true)?;
-        check_length("lease", self.claimer.as_ref().and_then(|claimer| claimer.lease), false)?;
+        check_length("lease", self.lease, false)?;
         if let Some(retry) = self.retry {
             check_length("retry.initial_delay", Some(retry.initial_delay), true)?;
             check_length("retry.fixed_delay", Some(retry.fixed_delay), true)?;

@@ -7,6 +7,7 @@ use crate::api::event::AlertLevel;
 use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::{Handler, LaneSettings, Settings, Source};
 use crate::api::name::{LaneName, Name, Pattern};
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::dead_letters::DeadLetter;
@@ -66,7 +67,9 @@ pub struct TaskView {
     /// The task that asked for it.
     pub parent: Option<TaskId>,
     /// The replica that its caller is connected to.
-    pub home: Option<Name>,
+    pub caller_at: Option<ReplicaId>,
+    /// The owner of its attempts, where that was known when it was submitted.
+    pub owner: Option<Owner>,
     /// The token that asked, where callers have tokens.
     pub caller: Option<Name>,
     /// The trace that it belongs to.
@@ -88,8 +91,8 @@ pub struct Running {
     pub timeout_at: Option<Timestamp>,
     /// It has to stop.
     pub stopping: bool,
-    /// The worker that claimed it, or the replica that runs it where replicas share a log.
-    pub worker: Option<Name>,
+    /// Who executes it.
+    pub owner: Owner,
 }
 
 /// A lane, to look at.
@@ -115,7 +118,19 @@ pub struct LaneView<'a> {
     pub stats: &'a LaneStats,
 }
 
+impl Running {
+    /// The worker that executes it, if one does.
+    pub fn worker(&self) -> Option<&Name> {
+        self.owner.worker()
+    }
+}
+
 impl TaskView {
+    /// Whether it is a slot or closure of a program, which no handler runs.
+    pub fn is_slot(&self) -> bool {
+        matches!(self.owner, Some(Owner::Replica(_)))
+    }
+
     /// How long a task that ends at `ended` waited for its last attempt: from its acceptance, attempts before counted in.
     pub fn waited(&self, ended: Timestamp) -> Millis {
         self.running.as_ref().map_or(ended, |run| run.started).since(self.submitted)
@@ -158,7 +173,7 @@ impl Scheduler {
         self.state.tasks.by_arrival().into_iter().map(|task| self.view(task))
     }
 
-    /// The kinds of live tasks, in no particular order.
+    /// The kinds of live tasks, slots of programs not counted, in no particular order.
     pub fn kinds(&self) -> impl Iterator<Item = &Name> {
         self.state.kinds.names()
     }
@@ -191,14 +206,15 @@ impl Scheduler {
                 heard: Timestamp(attempt.lease_until.0.saturating_sub(attempt.lease.0)),
                 timeout_at: is_set(attempt.timeout_at),
                 stopping: attempt.stopping.is_some(),
-                worker: attempt.worker.clone(),
+                owner: attempt.owner.clone(),
             }),
             wait_until: is_set(task.wait_until),
             timeout: own_timeout.or(self.settings(self.state.lanes.route(task.route).first_lane()).timeout),
             deadline: is_set(task.deadline()),
             joined: task.rare.as_ref().map_or(0, |rare| rare.joined),
             group: task.rare.as_ref().and_then(|rare| rare.group.clone()),
-            home: task.rare.as_ref().and_then(|rare| rare.home.clone()),
+            caller_at: task.caller_at(),
+            owner: self.fixed_owner(idx),
             caller: task.rare.as_ref().and_then(|rare| rare.caller.clone()),
             trace: task.rare.as_ref().and_then(|rare| rare.trace.clone()),
             parent: task.rare.as_ref().and_then(|rare| rare.parent).map(|parent| parent.task),

@@ -17,7 +17,7 @@ const ENDED_RUNS_MAX: usize = 1024;
 
 impl Scheduler {
     pub(crate) fn on_granted(&mut self, event: &Event) {
-        let Event::Granted { task, fence, lease_until, lease, timeout_at, worker, borrowed, .. } = event
+        let Event::Granted { task, fence, lease_until, lease, timeout_at, owner, borrowed, .. } = event
         else {
             return;
         };
@@ -31,7 +31,7 @@ impl Scheduler {
             lease_until: *lease_until,
             timeout_at: timeout_at.unwrap_or(Timestamp::NEVER),
             stopping: None,
-            worker: worker.clone(),
+            owner: owner.clone(),
             borrowed: self.borrow(idx, borrowed),
             lent: Default::default(),
         };

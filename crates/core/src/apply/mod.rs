@@ -43,7 +43,7 @@ impl Scheduler {
             Event::Alert { lane, level, .. } => self.on_alert(lane, *level, true),
             Event::AlertOver { lane, level } => self.on_alert(lane, *level, false),
             Event::Session(event) => self.on_session(event),
-            Event::Unbound { home } => self.on_unbound(home),
+            Event::Unbound { replica } => self.on_unbound(*replica),
             Event::Noted { changes } => self.on_noted(changes),
             Event::FencesRaised { to } => self.state.fences = self.state.fences.max(to.0),
             Event::MessagesConfigured { settings } => self.on_messages_configured(settings),
@@ -233,12 +233,13 @@ impl Scheduler {
         spec.source = task.source;
         spec.priority = Some(task.priority);
         spec.retry = task.retry();
+        spec.owner = self.fixed_owner(idx);
         if let Some(rare) = &task.rare {
             spec.timeout = rare.timeout;
             spec.wait_timeout = rare.wait_timeout;
             spec.fair_key = rare.fair_key.clone();
             spec.group = rare.group.clone();
-            spec.claimer = rare.claimer.clone();
+            spec.lease = rare.lease;
             spec.caller = rare.caller.clone();
             spec.trace = rare.trace.clone();
         }

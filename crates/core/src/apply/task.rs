@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::event::{End, Event};
 use crate::api::ids::TaskId;
-use crate::api::name::Name;
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::retry::Retry;
 use crate::api::task_spec::{Idempotency, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
@@ -38,7 +38,7 @@ impl Scheduler {
             phase,
             rare: self.rare(spec, *deadline),
             route,
-            kind: self.state.kinds.join(&spec.kind),
+            kind: self.state.kinds.join(&spec.kind, spec.owner.as_ref().and_then(Owner::replica)),
             leaf: None,
             attempts: 0,
             priority: *priority,
@@ -70,6 +70,7 @@ impl Scheduler {
     }
 
     pub(crate) fn rare(&self, spec: &TaskSpec, deadline: Option<Timestamp>) -> Option<Box<Rare>> {
+        let worker = spec.owner.as_ref().and_then(Owner::worker);
         let is_plain = spec.timeout.is_none()
             && deadline.is_none()
             && spec.wait_timeout.is_none()
@@ -78,8 +79,9 @@ impl Scheduler {
             && spec.parent.is_none()
             && spec.after.is_none()
             && spec.group.is_none()
-            && spec.home.is_none()
-            && spec.claimer.is_none()
+            && spec.caller_at.is_none()
+            && worker.is_none()
+            && spec.lease.is_none()
             && spec.caller.is_none()
             && spec.trace.is_none()
             && spec.idempotency.is_none();
@@ -101,8 +103,9 @@ impl Scheduler {
             after: spec.after,
             run_at: spec.after.and(spec.run_after).map(|length| self.state.now + length),
             group: spec.group.clone(),
-            home: spec.home.clone(),
-            claimer: spec.claimer.clone(),
+            caller_at: spec.caller_at,
+            worker: worker.cloned(),
+            lease: spec.lease,
             caller: spec.caller.clone(),
             trace: spec.trace.clone(),
             key: spec.idempotency.as_ref().map(|asked| Arc::clone(&asked.key)),
@@ -177,17 +180,11 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn on_unbound(&mut self, home: &Name) {
-        let is_bound = |rare: &crate::state::task::Rare| rare.home.as_ref() == Some(home);
-        let bound: Vec<TaskIdx> = self
-            .state
-            .tasks
-            .iter()
-            .filter(|(_, task)| task.rare.as_deref().is_some_and(is_bound))
-            .map(|(idx, _)| idx)
-            .collect();
-        for idx in bound {
-            self.state.tasks[idx].rare().home = None;
+    pub(crate) fn on_unbound(&mut self, replica: ReplicaId) {
+        let tasks = self.state.tasks.iter();
+        let bound = tasks.filter(|(_, task)| task.caller_at() == Some(replica)).map(|(idx, _)| idx);
+        for idx in bound.collect::<Vec<TaskIdx>>() {
+            self.state.tasks[idx].rare().caller_at = None;
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::api::event::Event;
 use crate::api::ids::{Fence, TaskId};
 use crate::api::lane_settings::Handler;
 use crate::api::name::{Name, Pattern};
+use crate::api::owner::Owner;
 use crate::api::rejection::{BadTask, Rejection};
 use crate::api::time::Millis;
 use crate::scheduler::Scheduler;
@@ -36,8 +37,8 @@ impl Step<'_> {
             return;
         }
         while let Some(task) = self.next_to_start() {
-            let runner = self.runner_of(task);
-            self.start(task, runner, None);
+            let owner = self.owner_of(task);
+            self.start(task, owner, None);
         }
         self.granted_all();
     }
@@ -71,7 +72,7 @@ impl Step<'_> {
             let best = offered.find(|(leaf, _)| fits(*leaf)).map(|(_, task)| task);
             let Some(task) = best.or_else(|| self.child_kept_waiting(kept_waiting)) else { break };
             claimed.push(self.state.tasks[task].id);
-            self.start(task, Some(worker.clone()), lease);
+            self.start(task, Owner::Worker(worker.clone()), lease);
         }
         Ok(Reply::Claimed(claimed))
     }
@@ -97,17 +98,18 @@ impl Step<'_> {
             let is_offered = task.handler == Handler::External && matches!(task.phase, Phase::Waiting);
             if is_offered && self.may_run(idx) {
                 claimed.push(*id);
-                self.start(idx, Some(worker.clone()), lease);
+                self.start(idx, Owner::Worker(worker.clone()), lease);
             }
         }
         Ok(Reply::Claimed(claimed))
     }
 
-    fn start(&mut self, idx: TaskIdx, worker: Option<Name>, lease: Option<Millis>) {
+    fn start(&mut self, idx: TaskIdx, owner: Owner, lease: Option<Millis>) {
         let task = &self.state.tasks[idx];
         let home = self.settings(self.state.lanes.route(task.route).first_lane());
-        let lease = lease.or(task.claimer().and_then(|claimer| claimer.lease)).unwrap_or(home.lease);
-        let timeout = task.rare.as_ref().and_then(|rare| rare.timeout).or(home.timeout);
+        let own = task.rare.as_ref();
+        let lease = lease.or(own.and_then(|rare| rare.lease)).unwrap_or(home.lease);
+        let timeout = own.and_then(|rare| rare.timeout).or(home.timeout);
         let granted = Event::Granted {
             task: task.id,
             attempt: task.attempts + 1,
@@ -115,7 +117,7 @@ impl Step<'_> {
             lease_until: self.state.now + lease,
             lease,
             timeout_at: timeout.map(|length| self.state.now + length),
-            worker,
+            owner,
             borrowed: self.borrowed_lanes(idx),
         };
         self.emit(granted);

@@ -1,12 +1,12 @@
 //! Decisions: a command or the time becomes events. Decisions read the state and never write it.
 
-pub(crate) mod affinity;
 pub(crate) mod control;
 pub(crate) mod dispatch;
 pub(crate) mod expire;
 pub(crate) mod lending;
 pub(crate) mod notes;
 pub(crate) mod outcome;
+pub(crate) mod replicas;
 pub(crate) mod restore_outcome;
 pub(crate) mod submit;
 
@@ -55,7 +55,8 @@ impl Step<'_> {
                 Ok(Reply::Done)
             }
             Command::RestoreOutcome { task, spec, end } => self.restore_outcome(task, spec, end),
-            Command::Unbind { home } => Ok(self.unbind(home)),
+            Command::Unbind { replica } => Ok(self.unbind(replica)),
+            Command::ReplicaGone { replica, unanswered } => Ok(self.replica_gone(replica, &unanswered)),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.resume(lane)),

@@ -95,7 +95,7 @@ impl Step<'_> {
         let task = &self.state.tasks[idx];
         let Some(attempt) = task.attempt() else { return };
         let (id, fence) = (task.id, attempt.fence);
-        if task.claimer().is_some() {
+        if task.worker().is_some() {
             let error: Arc<str> = "its owner sent no heartbeat".into();
             self.fail(idx, Arc::clone(&error), false, End::Failed { error });
         } else if task.handler != Handler::External {
@@ -200,7 +200,7 @@ impl Scheduler {
     }
 
     /// Whether a live task outlives its owner: it has not begun, or another attempt follows.
-    pub fn survives_its_runner(&self, task: TaskId) -> bool {
+    pub fn survives_its_owner(&self, task: TaskId) -> bool {
         let Some(idx) = self.state.tasks.find(task) else { return false };
         let task = &self.state.tasks[idx];
         match task.handler {

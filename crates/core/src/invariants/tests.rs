@@ -6,6 +6,7 @@ use crate::api::command::{Command, Outcome};
 use crate::api::event::Event;
 use crate::api::ids::{Fence, TaskId};
 use crate::api::name::{LaneName, Name};
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::retry::Retry;
 use crate::api::session_command::SessionCommand;
 use crate::api::task_spec::{Idempotency, TaskSpec};
@@ -80,7 +81,7 @@ const DAMAGES: &[(&str, Damage)] = &[
         this.state.tasks.running.remove(Fence(1));
     }),
     ("a kind of no task", |this| {
-        this.state.kinds.join(&name("ghost"));
+        this.state.kinds.join(&name("ghost"), None);
     }),
     ("a key without an end", |this| this.indexes.key_ends.clear()),
     ("a key with another end", |this| {
@@ -173,7 +174,7 @@ fn started(scheduler: &mut Scheduler, task: u128) -> Option<String> {
         lease_until: Timestamp(31_000),
         lease: Millis(30_000),
         timeout_at: None,
-        worker: None,
+        owner: Owner::Replica(ReplicaId::SOLE),
         borrowed: Vec::new(),
     };
     scheduler.apply(Timestamp(1000), &granted);

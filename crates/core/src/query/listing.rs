@@ -141,8 +141,9 @@ impl Scheduler {
     /// Who runs under a worker's claim.
     pub fn claimed(&self) -> Vec<TaskView> {
         let running = self.state.tasks.running.iter().map(|(_, task)| task);
-        let claimed = running
-            .filter(|task| self.state.tasks[*task].attempt().is_some_and(|attempt| attempt.worker.is_some()));
+        let claimed = running.filter(|task| {
+            self.state.tasks[*task].attempt().is_some_and(|attempt| attempt.owner.worker().is_some())
+        });
         claimed.map(|task| self.view(task)).collect()
     }
 

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use crate::api::event::LaneChange;
 use crate::api::ids::TaskId;
 use crate::api::lane_settings::LEVEL_MAX;
-use crate::api::name::Name;
+use crate::api::owner::ReplicaId;
 use crate::api::time::Timestamp;
 use crate::api::views::TaskView;
 use crate::sessions::table::{SessionIdx, Sessions};
@@ -102,7 +102,7 @@ pub(crate) struct LocalOptions {
     /// Grants have stopped, see [`stop_granting`](crate::Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// The owner of what is granted here, see [`run_as`](crate::Scheduler::run_as).
-    pub(crate) runner: Option<Name>,
+    pub(crate) replica: ReplicaId,
 }
 
 /// What is remembered of a request under an idempotency key.

@@ -8,8 +8,9 @@ use crate::api::event::StopReason;
 use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::{Handler, Source};
 use crate::api::name::{LaneName, Name};
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::retry::Retry;
-use crate::api::task_spec::{Claimer, Parent};
+use crate::api::task_spec::Parent;
 use crate::api::time::{Millis, Timestamp};
 use crate::state::hash_index::HashIndex;
 use crate::state::interner::KindIdx;
@@ -77,7 +78,7 @@ pub(crate) struct Attempt {
     pub(crate) lease_until: Timestamp,
     pub(crate) timeout_at: Timestamp,
     pub(crate) stopping: Option<(StopReason, Timestamp)>,
-    pub(crate) worker: Option<Name>,
+    pub(crate) owner: Owner,
     /// Lanes whose slot belongs to an ancestor, and which one.
     pub(crate) borrowed: SmallVec<[(LaneIdx, TaskIdx); 2]>,
     /// Lanes whose slot a descendant uses, and which one.
@@ -103,8 +104,10 @@ pub(crate) struct Rare {
     /// Live tasks that are held until this one ends.
     pub(crate) followers: Vec<TaskIdx>,
     pub(crate) group: Option<Name>,
-    pub(crate) home: Option<Name>,
-    pub(crate) claimer: Option<Claimer>,
+    pub(crate) caller_at: Option<ReplicaId>,
+    /// The worker to which it is granted directly.
+    pub(crate) worker: Option<Name>,
+    pub(crate) lease: Option<Millis>,
     pub(crate) caller: Option<Name>,
     pub(crate) trace: Option<Arc<str>>,
     pub(crate) key: Option<Arc<str>>,
@@ -141,8 +144,13 @@ impl LiveTask {
     }
 
     /// The worker to which it is granted directly.
-    pub(crate) fn claimer(&self) -> Option<&Claimer> {
-        self.rare.as_ref()?.claimer.as_ref()
+    pub(crate) fn worker(&self) -> Option<&Name> {
+        self.rare.as_ref()?.worker.as_ref()
+    }
+
+    /// The replica that its caller is connected to.
+    pub(crate) fn caller_at(&self) -> Option<ReplicaId> {
+        self.rare.as_ref()?.caller_at
     }
 
     pub(crate) fn attempt(&self) -> Option<&Attempt> {

@@ -2,7 +2,8 @@
 
 use laneway_core::{
     BadTask, CHAIN_DEPTH_MAX, CancelReason, Command, DeadLetterRemoval, End, Event, Gate, KEY_WINDOW,
-    LaneFull, LaneName, Millis, Parent, Rejection, Reply, Selector, StopReason, TaskId, TaskSpec, Timestamp,
+    LaneFull, LaneName, Millis, Owner, Parent, Rejection, Reply, Selector, StopReason, TaskId, TaskSpec,
+    Timestamp,
 };
 
 use crate::naive::{Key, NEVER, Naive, Phase, Task};
@@ -42,7 +43,7 @@ impl Naive {
                     && let Some(index) = self.best_external(fits)
                 {
                     claimed.push(self.tasks[index].id);
-                    self.start(index, Some(worker.clone()), lease);
+                    self.start(index, Owner::Worker(worker.clone()), lease);
                 }
                 Ok(Reply::Claimed(claimed))
             }

@@ -1,6 +1,6 @@
 //! The naive scheduler's line: the tasks in it, those that may run, the next one, and those that are passed over.
 
-use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Timestamp};
+use laneway_core::{Event, Fence, LaneName, Millis, Name, Order, Owner, ReplicaId, Timestamp};
 
 use crate::naive::{Naive, Phase, Task};
 
@@ -207,7 +207,7 @@ impl Naive {
             let best = || self.in_line().into_iter().filter(fits).min_by_key(|index| self.rank(*index));
             let blocked_child = || self.blocked_child(|task| !task.is_external());
             let Some(index) = self.ready_reservation().or_else(best).or_else(blocked_child) else { return };
-            self.start(index, None, None);
+            self.start(index, Owner::Replica(ReplicaId::SOLE), None);
         }
     }
 
@@ -221,7 +221,7 @@ impl Naive {
         best.or_else(|| self.blocked_child(|task| task.is_external() && fits(task)))
     }
 
-    pub(crate) fn start(&mut self, index: usize, worker: Option<Name>, lease: Option<Millis>) {
+    pub(crate) fn start(&mut self, index: usize, owner: Owner, lease: Option<Millis>) {
         let passed = self.passed_by(index);
         let home = self.home_settings(index);
         let task = &self.tasks[index];
@@ -258,7 +258,7 @@ impl Naive {
             lease_until: now + lease,
             lease,
             timeout_at: timeout,
-            worker,
+            owner,
             borrowed: indexes,
         });
         passed.into_iter().for_each(|passed| self.reserve_for(passed));

@@ -3,10 +3,8 @@
 use laneway_core::{Command, Handler, LaneName, Name, Rejection, SessionCommand, TaskId, TaskSpec};
 
 use crate::driver::engine::Engine;
-use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Call, ReplyTo, Request};
 use crate::error::Error;
-use crate::handle::task::is_slot;
 
 impl Engine {
     /// Whether this program can do what the request asks for.
@@ -54,9 +52,8 @@ impl Engine {
             }
             (Command::Redrive { dead_letter, .. }, _) => {
                 let mut dead_letters = self.scheduler.dead_letters();
-                let held_a_slot = |spec: &TaskSpec| is_slot(&spec.kind) || spec.claimer.is_some();
                 match dead_letters.find(|dead| dead.task == *dead_letter) {
-                    Some(dead) if held_a_slot(&dead.spec) => Err(Error::NotForClosures("a second life")),
+                    Some(dead) if dead.spec.owner.is_some() => Err(Error::NotForClosures("a second life")),
                     _ => Ok(()),
                 }
             }
@@ -93,8 +90,7 @@ impl Engine {
     /// Whether a worker may report on it: what an engine runs itself, only that engine reports.
     fn is_claimed(&self, task: TaskId) -> bool {
         let Some(view) = self.scheduler.task(task) else { return true };
-        let by_worker = |worker: Option<Name>| worker.is_some_and(|worker| !Ids::is_runner(&worker));
-        view.running.is_none_or(|run| by_worker(run.worker))
+        view.running.is_none_or(|run| run.worker().is_some())
     }
 
     fn is_external(&self, home: &LaneName) -> bool {
@@ -104,5 +100,5 @@ impl Engine {
 
 /// Whether the caller itself uses the slot of a task, so that no handler runs it.
 fn is_for_caller(spec: &TaskSpec, reply_to: &ReplyTo) -> bool {
-    spec.claimer.is_some() || matches!(reply_to, ReplyTo::Slot(_))
+    spec.owner.is_some() || matches!(reply_to, ReplyTo::Slot(_))
 }

@@ -11,7 +11,6 @@ use crate::driver::engine::Engine;
 use crate::driver::ids::ByTask;
 use crate::driver::mailbox::{Inbox, Request};
 use crate::error::Error;
-use crate::handle::task::is_slot;
 use crate::journal::Journal;
 
 /// What was decided together.
@@ -120,7 +119,7 @@ impl Batch {
         let is_passing = |event: &Event| {
             matches!(event, Event::Submitted { .. } | Event::Granted { .. } | Event::Ended { .. })
         };
-        let is_of_slot = |view: &TaskView| is_slot(&view.kind) && view.payload.is_none();
+        let is_of_slot = |view: &TaskView| view.is_slot() && view.payload.is_none();
         self.payloads.is_empty() && self.departed.iter().all(is_of_slot) && self.events.iter().all(is_passing)
     }
 

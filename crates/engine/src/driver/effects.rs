@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Reply, TaskId, TaskView, Timestamp,
+    BlobId, End, Event, Fence, LaneName, Millis, Name, Outcome, Owner, Reply, TaskId, TaskView, Timestamp,
 };
 use tokio::sync::oneshot;
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
-use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Report, Request, Waiter};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
-use crate::handle::task::is_slot;
 use crate::handle::workers::Claim;
 use crate::runs::context::Context;
 use crate::runs::handler;
@@ -151,10 +149,11 @@ impl Engine {
     /// What a worker got, of what is still there.
     fn claims(&self, events: &[Event]) -> Vec<Claim> {
         let granted = events.iter().filter_map(|event| match event {
-            Event::Granted { task, attempt, fence, lease_until, timeout_at, worker, .. }
-                if worker.as_ref().is_some_and(|worker| !Ids::is_runner(worker)) =>
-            {
-                let view = self.scheduler.task(*task)?;
+            Event::Granted {
+                task, attempt, fence, lease_until, timeout_at, owner: Owner::Worker(_), ..
+            } => {
+                // The same step may have granted a task to a worker that waits for that one.
+                let view = self.scheduler.task(*task).filter(|view| view.owner.is_none())?;
                 let (payload, blob) = match self.payload_of(*task, view.payload) {
                     Payload::Ready(payload) => (Some(payload), None),
                     Payload::Stored(blob) => (None, blob),
@@ -179,8 +178,8 @@ impl Engine {
 
     fn effect(&mut self, event: &Event, batch: &Batch, view: Option<&TaskView>) {
         match event {
-            Event::Granted { task, attempt, fence, lease, timeout_at, worker, .. }
-                if self.is_for_us(*task, worker.as_ref()) =>
+            Event::Granted { task, attempt, fence, lease, timeout_at, owner, .. }
+                if *owner == self.owner() =>
             {
                 let grant = Grant {
                     task: *task,
@@ -191,8 +190,9 @@ impl Engine {
                 };
                 self.start(grant, batch.at, &batch.payloads);
             }
-            Event::Granted { task, fence, worker, .. } => {
-                let start_of = AttemptStart { fence: *fence, started: batch.at, worker: worker.clone() };
+            Event::Granted { task, fence, owner, .. } => {
+                let worker = owner.worker().cloned();
+                let start_of = AttemptStart { fence: *fence, started: batch.at, worker };
                 self.runs.note(*task, start_of);
             }
             Event::Stopping { task, fence, reason, .. } => self.runs.tell(*task, *fence, (*reason).into()),
@@ -243,7 +243,7 @@ impl Engine {
             return;
         }
         let Some(view) = self.scheduler.task(task) else { return };
-        if is_slot(&view.kind) {
+        if view.is_slot() {
             // Its caller got an error when the store was away, and has gone.
             drop(self.handle().map(|handle| Slot::new(task, fence, timeout_at, stop, handle)));
             return;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use laneway_core::{BlobId, Command, Millis, Name, Outcome, Scheduler, TaskId, Timestamp};
+use laneway_core::{BlobId, Command, Millis, Outcome, ReplicaId, Scheduler, TaskId, Timestamp};
 use laneway_store::{Durability, Head, StoreError, Try};
 use tokio::sync::{Notify, oneshot};
 
@@ -97,8 +97,6 @@ pub(crate) struct Storage {
 
 /// How tasks run here.
 pub(crate) struct RunOptions {
-    /// The name under which this engine runs tasks, where others share the store.
-    pub(crate) runner: Option<Name>,
     pub(crate) unknown_kinds: UnknownKinds,
     pub(crate) stop_grace: Duration,
 }
@@ -127,21 +125,21 @@ impl Engine {
         let ids = options.seed.map_or_else(Ids::new, Ids::seeded);
         let spawner = Spawner::new(options.spawner);
         let is_shared = options.shares.is_some() || journal.log().is_some_and(|log| log.store().is_shared());
-        let runner = if is_shared { ids.runner() } else { None };
+        let id = if is_shared { ids.replica() } else { ReplicaId::SOLE };
         let mut scheduler = Scheduler::new(ids.seed());
         scheduler.collect_ended();
-        scheduler.run_as(runner.clone());
+        scheduler.run_as(id);
         let lease = millis(options.replica_lease).max(REPLICA_LEASE_MIN);
         let hub = Hub::new(options.clock.now(), options.updates_max);
         let broadcast = options.shares.as_ref().map(|store| {
-            let (broadcast, relay) = Broadcast::new(ids.replica().0, store, hub.clone());
+            let (broadcast, relay) = Broadcast::new(id.0, store, hub.clone());
             spawner.spawn(relay.run());
             broadcast
         });
-        let replica = options.shares.map(|store| Replica::new(ids.replica(), lease, Follower::new(store)));
+        let replica = options.shares.map(|store| Replica::new(id, lease, Follower::new(store)));
         let resources = Resources {
-            slot_kind: replica.as_ref().and_then(|replica| Name::new(replica.id.slot_kind()).ok()),
-            runner: runner.clone().filter(|_| replica.is_some()),
+            id,
+            is_replica: replica.is_some(),
             ids: Arc::new(ids),
             handlers: options.handlers,
             hub,
@@ -175,7 +173,7 @@ impl Engine {
             callers: Callers::default(),
             storage: Storage::new(journal, snapshotter),
             runs: Runs::default(),
-            run_options: RunOptions { runner, unknown_kinds, stop_grace },
+            run_options: RunOptions { unknown_kinds, stop_grace },
             starts: Vec::new(),
             is_watched: true,
             positions: Positions::default(),

@@ -7,16 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use foldhash::fast::FixedState;
-use laneway_core::{BlobId, Name, TaskId};
+use laneway_core::{BlobId, ReplicaId, TaskId};
 use laneway_store::BatchId;
-
-use crate::replica::ReplicaId;
 
 /// A map by task. The ids are our own, so a fast hash is safe.
 pub(crate) type ByTask<V> = HashMap<TaskId, V, FixedState>;
-
-/// How the names of engines that run tasks begin.
-const RUNNER: &str = "process-";
 
 /// Makes ids: UUIDs of version 7, which sort by their time of making.
 pub(crate) struct Ids {
@@ -50,23 +45,8 @@ impl Ids {
 
     /// The number of this engine among those that share a log.
     pub(crate) fn replica(&self) -> ReplicaId {
-        ReplicaId(self.chance.hash_one("replica"))
-    }
-
-    /// A name for this process that no other has, with the number of the engine at its end.
-    pub(crate) fn runner(&self) -> Option<Name> {
-        Name::new(format!("{RUNNER}{:016x}{:016x}", (self.uuid() >> 64) as u64, self.replica().0)).ok()
-    }
-
-    /// Whether this is the name of an engine that runs tasks, and not of a worker.
-    pub(crate) fn is_runner(name: &Name) -> bool {
-        name.as_str().strip_prefix(RUNNER).is_some_and(|id| id.len() == 32)
-    }
-
-    /// The engine that runs tasks under this name; `None`: it is a worker's.
-    pub(crate) fn replica_of(name: &Name) -> Option<ReplicaId> {
-        let number = name.as_str().strip_prefix(RUNNER).filter(|id| id.len() == 32)?.get(16..)?;
-        u64::from_str_radix(number, 16).ok().map(ReplicaId)
+        // One that has its log to itself is called zero.
+        ReplicaId(self.chance.hash_one("replica").max(1))
     }
 
     pub(crate) fn task(&self) -> TaskId {

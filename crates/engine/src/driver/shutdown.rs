@@ -30,9 +30,9 @@ impl Engine {
     /// Begins to close, or closes earlier than was said before.
     pub(crate) fn close(&mut self, deadline: Instant, done: oneshot::Sender<()>) {
         self.scheduler.stop_granting();
-        if let (None, Some(home)) = (&self.closing, &self.resources.runner) {
+        if self.closing.is_none() && self.resources.is_replica {
             // Tasks whose callers are connected here may run elsewhere from now on.
-            let command = Command::Unbind { home: home.clone() };
+            let command = Command::Unbind { replica: self.resources.id };
             self.storage.deferred.push(Request::new(command, ReplyTo::NoCaller));
         }
         let closing = self.closing.get_or_insert(Closing { deadline, give_up: None, done: Vec::new() });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::{Command, TaskSpec};
+use laneway_core::{Command, Owner, TaskSpec};
 use tokio::sync::oneshot;
 
 use crate::driver::mailbox::{Call, ReplyTo, Request, Room};
@@ -55,9 +55,7 @@ impl Handle {
 
     fn spec_of_slot(&self, asked: Task) -> Result<Box<TaskSpec>, Error> {
         let mut spec = asked.for_slot()?;
-        if let Some(kind) = &self.0.resources.slot_kind {
-            spec.kind = kind.clone();
-        }
+        spec.owner = Some(Owner::Replica(self.0.resources.id));
         Ok(spec)
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod workers;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use laneway_core::{BlobId, Command, LaneSettings, Name, Pattern, Reply, Scheduler, TaskId};
+use laneway_core::{BlobId, Command, LaneSettings, Pattern, ReplicaId, Reply, Scheduler, TaskId};
 use laneway_store::Durability;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
@@ -80,9 +80,10 @@ pub(crate) struct Resources {
     pub(crate) hub: Hub,
     /// Taken at the end, so that the store is closed although handles are left.
     pub(crate) journal: Arc<Mutex<Option<Journal>>>,
-    /// The kind of this engine's slots, and its name as a runner, where several engines share the log.
-    pub(crate) slot_kind: Option<Name>,
-    pub(crate) runner: Option<Name>,
+    /// Which replica this engine is.
+    pub(crate) id: ReplicaId,
+    /// Others share the log, and it follows what they append.
+    pub(crate) is_replica: bool,
     /// Notified when a worker may find something to claim.
     pub(crate) offers: Arc<Notify>,
     /// How the calls of tools are run.

@@ -1,7 +1,7 @@
 //! Submitting a task as the core's [`TaskSpec`], and how it stands when it is accepted.
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Fence, Millis, Name, Scheduler, TaskId, TaskSpec, TaskStatus};
+use laneway_core::{BlobId, Command, Fence, Millis, ReplicaId, Scheduler, TaskId, TaskSpec, TaskStatus};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -9,7 +9,6 @@ use crate::driver::mailbox::{Accepted, ReplyTo, Request};
 use crate::error::Error;
 use crate::events::update::Update;
 use crate::handle::Handle;
-use crate::handle::task::SLOT_KIND;
 use crate::handle::task_handle::TaskHandle;
 
 /// How a task stands.
@@ -43,9 +42,10 @@ pub struct Submitted {
 }
 
 impl Handle {
-    /// Where a task belongs whose caller is connected here (see [`TaskSpec::home`]), if others share the log.
-    pub fn here(&self) -> Option<Name> {
-        self.resources().runner.clone()
+    /// Where the callers of tasks are that are connected here (see [`TaskSpec::caller_at`]), if others share the log.
+    pub fn here(&self) -> Option<ReplicaId> {
+        let resources = self.resources();
+        resources.is_replica.then_some(resources.id)
     }
 
     /// Accepts a task as it is spelled out, under an id of [`new_id`](Handle::new_id), with its payload (JSON). Like [`submit`](Handle::submit) otherwise.
@@ -81,7 +81,7 @@ impl Handle {
         mut spec: Box<TaskSpec>,
         payload: Option<Bytes>,
     ) -> Result<(Command, Vec<(BlobId, Bytes)>), Error> {
-        if spec.kind.as_str() == SLOT_KIND {
+        if spec.is_slot() {
             return Err(Error::NoHandler { kind: spec.kind });
         }
         let mut payloads = Vec::new();

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, Retry, Source, TaskId, TaskSpec};
+use laneway_core::{Idempotency, LaneName, Millis, Name, Parent, ReplicaId, Retry, Source, TaskId, TaskSpec};
 use serde::Serialize;
 
 use crate::driver::clock::millis;
@@ -112,8 +112,8 @@ impl Task {
 
     /// Its caller is connected to this engine ([`Handle::here`](crate::Handle::here)), which runs it, whichever of those that share
     /// a log grants it. It goes with the engine if that dies, and goes on elsewhere if that ends in order.
-    pub fn home(self, home: Option<Name>) -> Task {
-        self.set(|spec| spec.home = home)
+    pub fn caller_at(self, replica: Option<ReplicaId>) -> Task {
+        self.set(|spec| spec.caller_at = replica)
     }
 
     /// The token that asks for it, and the trace that it belongs to.
@@ -174,7 +174,7 @@ impl Task {
     /// What is asked, of a named handler.
     pub(crate) fn for_handler(self) -> Result<(Box<TaskSpec>, Option<Bytes>), Error> {
         let Full { spec, payload, has_kind } = self.full()?;
-        if has_kind && !is_slot(&spec.kind) {
+        if has_kind {
             Ok((spec, payload.map(|payload| *payload)))
         } else {
             Err(Error::NoHandler { kind: spec.kind })
@@ -196,13 +196,8 @@ impl Task {
     }
 }
 
-/// The kind of tasks that exist only as long as the program that asked: closures and slots.
-pub(crate) const SLOT_KIND: &str = "laneway.slot";
-
-/// Whether tasks of this kind are slots, here or at another replica.
-pub(crate) fn is_slot(kind: &Name) -> bool {
-    kind.as_str() == SLOT_KIND || crate::replica::ReplicaId::of_kind(kind).is_some()
-}
+/// The kind of tasks that exist only as long as the program that asked: closures and slots. What makes them slots is their owner.
+const SLOT_KIND: &str = "laneway.slot";
 
 /// The same as a name, which all share.
 fn slot_kind() -> Option<&'static Name> {

@@ -9,7 +9,7 @@ use laneway_store::{Append, ErrorKind, Head, Log, StoreError};
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
 use crate::driver::mailbox::Request;
-use crate::replica::ReplicaId;
+use crate::replica::author_of;
 
 /// The pauses after which an append is repeated whose outcome is unknown.
 const REPEAT_AFTER: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
@@ -34,7 +34,7 @@ impl Engine {
                     if head != self.storage.head {
                         self.storage.head = head;
                         self.resources.appends.kept.add();
-                        self.note(ReplicaId::of_batch(head.batch), &batch);
+                        self.note(author_of(head.batch), &batch);
                         if let Some(replica) = &mut self.replica {
                             replica.recent.note(head, requests, &batch);
                         }

@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use laneway_core::{DeadLetterRemoval, End, Event, TaskView, Timestamp};
+use laneway_core::{DeadLetterRemoval, End, Event, Running, TaskView, Timestamp};
 use laneway_store::{Batch as StoredBatch, Entry, Finished, Try};
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
-use crate::handle::task::is_slot;
+use crate::replica::batch_of;
 
 impl Engine {
     /// What is stored of a batch with its events.
     pub(crate) fn entry(&mut self, batch: &Batch) -> Entry {
         let chance = self.resources.ids.batch();
-        let id = self.replica.as_ref().map_or(chance, |replica| replica.id.batch(chance.0 as u64));
+        let id = self.replica.as_ref().map_or(chance, |replica| batch_of(replica.id, chance.0 as u64));
         let mut entry = Entry::of(StoredBatch { id, at: batch.at, events: Vec::new() });
         entry.payloads.clone_from(&batch.payloads);
         let mut departed = batch.departed.iter().peekable();
@@ -40,7 +40,7 @@ impl Engine {
                         Some(payload) => entry.dropped.push(payload),
                         None => {}
                     }
-                    if !is_slot(&view.kind) {
+                    if !view.is_slot() {
                         let result = batch.result_of(*task, end);
                         let tries = self.take_tries(*task, &mut entry);
                         let payload = batch.ended_payloads.get(task).cloned();
@@ -64,7 +64,7 @@ fn finished(view: &TaskView, end: &End, at: Timestamp, tries: Vec<Try>) -> Finis
         priority: view.priority,
         group: view.group.clone(),
         parent: view.parent,
-        worker: view.running.as_ref().and_then(|running| running.worker.clone()),
+        worker: view.running.as_ref().and_then(Running::worker).cloned(),
         submitted: view.submitted,
         started: view.running.as_ref().map(|running| running.started),
         ended: at,

@@ -8,7 +8,6 @@ use laneway_core::{BlobId, TaskId};
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
-use crate::handle::task::is_slot;
 
 /// The most payloads that are read for one batch, so that clearing a long line does not hold up other commands.
 const RECALLED_MAX: usize = 128;
@@ -20,7 +19,7 @@ impl Engine {
             return Vec::new();
         }
         let untold = batch.departed.iter().filter(|view| !batch.ended_payloads.contains_key(&view.id));
-        let untold = untold.filter(|view| !is_slot(&view.kind));
+        let untold = untold.filter(|view| !view.is_slot());
         untold.filter_map(|view| Some((view.id, view.payload?))).take(RECALLED_MAX).collect()
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, Selector, TaskId,
+    Backoff, Block, CancelReason, Command, End, Handler, LaneSettings, Name, Pattern, ReplicaId, TaskId,
     TaskView,
 };
 use laneway_store::{ErrorKind, StoreError};
@@ -16,7 +16,6 @@ use crate::driver::mailbox::{Ending, ReplyTo, Request};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
 use crate::events::update::Update;
-use crate::handle::task::{SLOT_KIND, is_slot};
 use crate::options::UnknownKinds;
 use crate::runs::stop::Stopped;
 use crate::runs::table::AttemptStart;
@@ -48,14 +47,13 @@ impl Engine {
         let dead = self.load().await?;
         self.check_kinds()?;
         let mut commands = Vec::new();
-        if let (None, Ok(kind)) = (&self.run_options.runner, Name::new(SLOT_KIND)) {
-            // First, so that none of them is granted: their callers are gone. In a shared store they may be another replica's.
-            let which = Selector { kind: Some(kind), ..Selector::default() };
-            commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
+        if self.resources.id == ReplicaId::SOLE {
+            // First, so that no slot is granted whose caller is gone with the former process.
+            commands.push(Command::ReplicaGone { replica: ReplicaId::SOLE, unanswered: Vec::new() });
         }
         for view in dead {
-            let Some(running) = view.running else { continue };
-            if is_slot(&view.kind) {
+            let Some(running) = &view.running else { continue };
+            if view.is_slot() {
                 // Cancelled and not lost, so that it leaves no dead letter.
                 commands.push(Command::Cancel { task: view.id, reason: CancelReason::Caller });
             }
@@ -99,12 +97,12 @@ impl Engine {
 
     /// Whether something here runs every task that no worker does.
     pub(crate) fn check_kinds(&self) -> Result<(), Error> {
-        let is_unknown = |kind: &Name| !is_slot(kind) && self.resources.handlers.get(kind).is_none();
+        let is_unknown = |kind: &Name| self.resources.handlers.get(kind).is_none();
         // Looking at each task takes a while, and is seldom needed.
         if !self.scheduler.kinds().any(is_unknown) {
             return Ok(());
         }
-        let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External);
+        let here = self.scheduler.tasks().filter(|view| view.handler != Handler::External && !view.is_slot());
         let kinds: BTreeSet<Name> = here.map(|view| view.kind).filter(is_unknown).collect();
         if kinds.is_empty() || self.run_options.unknown_kinds == UnknownKinds::Fail {
             Ok(())
@@ -118,7 +116,7 @@ impl Engine {
         let Some(log) = self.storage.journal.log() else { return Ok(Vec::new()) };
         let (head, mut scheduler) = log.restore(self.resources.ids.seed()).await?;
         scheduler.collect_ended();
-        scheduler.run_as(self.run_options.runner.clone());
+        scheduler.run_as(self.resources.id);
         self.is_watched = true;
         (self.storage.head, self.scheduler) = (head, scheduler);
         match self.replica {
@@ -149,8 +147,8 @@ impl Engine {
             }
             if let Some(run) = &view.running {
                 let (fence, started) = (run.fence, run.started);
-                self.runs.note(view.id, AttemptStart { fence, started, worker: run.worker.clone() });
-                let is_own = view.handler != Handler::External && run.worker == self.run_options.runner;
+                self.runs.note(view.id, AttemptStart { fence, started, worker: run.worker().cloned() });
+                let is_own = run.owner == self.owner();
                 running.extend(is_own.then_some(view));
             }
         }

@@ -107,7 +107,7 @@ impl Engine {
     pub(crate) fn will_append_again(&self, batch: &Batch) -> bool {
         let is_crowded = |met: Instant| met.elapsed() < CROWDED_FOR;
         let met = self.replica.as_ref().and_then(|replica| replica.place.met);
-        let is_ours = |event: &Event| matches!(event, Event::Granted { worker, .. } if *worker == self.run_options.runner);
+        let is_ours = |event: &Event| matches!(event, Event::Granted { owner, .. } if *owner == self.owner());
         met.is_some_and(is_crowded) && (self.has_more() || batch.events.iter().any(is_ours))
     }
 

@@ -1,27 +1,24 @@
 //! What other replicas have appended becomes our state, and its effects happen here.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use laneway_core::{
-    Backoff, Block, CancelReason, Command, Event, Handler, Name, Scheduler, Selector, TaskId, TaskView,
-    Timestamp,
+    Backoff, Block, Command, Event, Owner, ReplicaId, Scheduler, TaskId, TaskView, Timestamp,
 };
 use laneway_store::{Batch as StoredBatch, ErrorKind, Head, Log, StoreError, Version};
 
 use crate::driver::batch::Batch;
 use crate::driver::effects::Grant;
 use crate::driver::engine::Engine;
-use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Ending, ReplyTo, Request, Waiters};
 use crate::driver::outbox::Delivery;
 use crate::error::Error;
 use crate::events::update::Update;
-use crate::handle::task::is_slot;
 use crate::journal::recovery::Found;
 use crate::replica::follower::News;
 use crate::replica::log_loss::LostWork;
-use crate::replica::{Replica, ReplicaId};
+use crate::replica::{Replica, author_of};
 use crate::runs::stop::Stopped;
 
 /// The next news, for an engine that shares its log.
@@ -121,7 +118,7 @@ impl Engine {
         let Some(replica) = &self.replica else { return };
         self.scheduler = replica.rollback.scheduler(self.resources.ids.seed());
         self.scheduler.collect_ended();
-        self.scheduler.run_as(self.run_options.runner.clone());
+        self.scheduler.run_as(self.resources.id);
         if self.closing.is_some() {
             self.scheduler.stop_granting();
         }
@@ -129,7 +126,7 @@ impl Engine {
     }
 
     fn apply_remote(&mut self, head: Head, stored: StoredBatch) {
-        let author = ReplicaId::of_batch(stored.id);
+        let author = author_of(stored.id);
         let mut batch = Box::new(Batch { at: stored.at, ..Batch::default() });
         let is_watched = self.resources.hub.is_listening();
         for event in &stored.events {
@@ -151,16 +148,8 @@ impl Engine {
         self.clock.reach(batch.at);
         replica.note(author, batch);
         for event in &batch.events {
-            let Event::Granted { task, fence, worker, .. } = event else { continue };
-            // Most grants are of no slot, or no other replica has any.
-            let origin = || {
-                let of_slot = self.scheduler.kind_of(*task).and_then(ReplicaId::of_kind);
-                of_slot.or_else(|| Ids::replica_of(worker.as_ref()?))
-            };
-            if (author != replica.id || replica.has_others())
-                && let Some(origin) = origin()
-            {
-                replica.note_grant(author, origin, *task, *fence);
+            if let Event::Granted { task, fence, owner: Owner::Replica(owner), .. } = event {
+                replica.note_grant(author, *owner, *task, *fence);
             }
         }
         replica.follower.has_read(self.storage.head.version);
@@ -173,14 +162,9 @@ impl Engine {
         }
     }
 
-    /// Whether a granted task runs here.
-    pub(crate) fn is_for_us(&self, task: TaskId, runner: Option<&Name>) -> bool {
-        let is_ours = runner == self.run_options.runner.as_ref();
-        let Some(replica) = &self.replica else { return is_ours };
-        match self.scheduler.kind_of(task).and_then(ReplicaId::of_kind) {
-            Some(origin) => origin == replica.id,
-            None => is_ours,
-        }
+    /// The owner of the attempts that run here.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner::Replica(self.resources.id)
     }
 
     /// Answers callers that wait for tasks that ended elsewhere, once the results are read.
@@ -210,17 +194,10 @@ impl Engine {
     /// Starts what was granted to us in batches that we have not read.
     fn start_missed(&mut self) {
         let is_missed = |view: &TaskView| {
-            let run = view
-                .running
-                .as_ref()
-                .filter(|run| run.worker == self.run_options.runner && !is_slot(&view.kind));
+            let run = view.running.as_ref().filter(|run| run.owner == self.owner() && !view.is_slot());
             run.is_some_and(|run| self.runs.get(view.id, run.fence).is_none())
         };
-        let missed: Vec<TaskView> = self
-            .scheduler
-            .tasks()
-            .filter(|view| view.handler != Handler::External && is_missed(view))
-            .collect();
+        let missed: Vec<TaskView> = self.scheduler.tasks().filter(is_missed).collect();
         for view in missed {
             self.start_view(&view, self.scheduler.now());
         }
@@ -295,37 +272,13 @@ impl Engine {
             self.give_up(error, Vec::new());
             return Vec::new();
         }
-        let Some(replica) = &mut self.replica else { return Vec::new() };
-        let (mut commands, dead) = replica.reap_dead(now);
-        if dead.is_empty() {
-            return commands;
-        }
-        // The callers of a dead replica are gone. Tasks with other callers go on elsewhere.
-        let mut homes = BTreeSet::new();
-        let mut left = Vec::new();
-        for view in self.scheduler.tasks() {
-            let Some(home) =
-                view.home.filter(|home| Ids::replica_of(home).is_some_and(|id| dead.contains(&id)))
-            else {
-                continue;
-            };
-            homes.insert(home);
-            left.extend(view.running.is_none().then_some(Command::Leave { task: view.id }));
-        }
-        commands.extend(homes.into_iter().map(|home| Command::Unbind { home }));
-        commands.extend(left);
-        commands
+        self.replica.as_mut().map_or_else(Vec::new, |replica| replica.reap_dead(now))
     }
 
     /// Cancels the slots that callers here wait for.
     pub(crate) async fn leave(&mut self) {
-        let Some(replica) = &self.replica else { return };
-        if let Ok(kind) = Name::new(replica.id.slot_kind())
-            && self.storage.outage.is_none()
-            && self.storage.broken.is_none()
-        {
-            let which = Selector { kind: Some(kind), ..Selector::default() };
-            let command = Command::CancelWaiting { which, reason: CancelReason::Caller };
+        if self.replica.is_some() && self.storage.outage.is_none() && self.storage.broken.is_none() {
+            let command = Command::ReplicaGone { replica: self.resources.id, unanswered: Vec::new() };
             self.decide_and_store(&mut vec![Request::new(command, ReplyTo::NoCaller)]).await;
         }
     }

@@ -17,7 +17,6 @@ use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Ending, ReplyTo, Request};
 use crate::driver::outbox::Delivery;
 use crate::error::RunError;
-use crate::handle::task::is_slot;
 
 /// A failover loses the last moments of a log. What is older counts as stored.
 const AGE_MAX: Duration = Duration::from_secs(60);
@@ -229,8 +228,8 @@ impl Engine {
     fn wanted(&self, accepted: Accepted, before: &Scheduler, specs: &Specs) -> Option<Accepted> {
         let is_wanted = match &accepted.command {
             // Only slots that a caller still waits for: a slot that was held has been taken away.
-            Command::Submit { task, spec } if is_slot(&spec.kind) => self.callers.slots.contains_key(task),
-            Command::Submit { task, .. } if before.survives_its_runner(*task) => true,
+            Command::Submit { task, spec } if spec.is_slot() => self.callers.slots.contains_key(task),
+            Command::Submit { task, .. } if before.survives_its_owner(*task) => true,
             // It ran and may not run again.
             Command::Submit { task, spec } if before.task(*task).is_some() => {
                 let command =

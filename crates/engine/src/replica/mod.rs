@@ -12,8 +12,8 @@
 //! the version that it was decided on. So a limit holds over all replicas.
 //!
 //! **Where tasks run.** A slot or closure runs at the replica that asked for it, whichever replica granted it. A task of a
-//! named handler runs at the replica that granted it. The id of a batch begins with the number of its replica, and the kind
-//! of a slot's task ends with it, so the log alone tells both.
+//! named handler runs at the replica of its caller or the one that granted it. Each grant names the owner, and the id of a
+//! batch begins with the number of its replica, so the log alone tells both.
 //!
 //! **Death of a replica.** A running attempt has a lease, which only its replica renews. A slot that is waited for has none: it
 //! goes when its replica has appended nothing for the length of a lease. A replica that waits for slots, or was granted one by
@@ -33,17 +33,13 @@ pub(crate) mod store_clock;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use laneway_core::{
-    CancelReason, Command, Event, Fence, Millis, Name, Reply, Selector, TaskId, TaskView, Timestamp,
-};
+use laneway_core::{Command, Event, Fence, Millis, Owner, ReplicaId, Reply, TaskId, TaskView, Timestamp};
 use laneway_store::{BatchId, StoreError};
 use tokio::time::Instant;
 
 use crate::driver::batch::Batch;
 use crate::driver::engine::Engine;
-use crate::driver::ids::Ids;
 use crate::error::Error;
-use crate::handle::task::SLOT_KIND;
 use crate::replica::append_turn::Place;
 use crate::replica::follower::Follower;
 use crate::replica::log_loss::RecentWork;
@@ -51,10 +47,6 @@ use crate::replica::rollback::Rollback;
 
 /// Each replica does what is due for all up to this much later than it is due.
 const JITTER_MAX_MS: u64 = 25;
-
-/// The number of a replica, chosen at random at its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ReplicaId(pub(crate) u64);
 
 /// What an engine keeps as one of several.
 pub(crate) struct Replica {
@@ -70,7 +62,7 @@ pub(crate) struct Replica {
     pub(crate) place: Place,
     /// When this replica appended last.
     appended: Timestamp,
-    /// Another replica has granted us a slot, and the log does not show yet that we know.
+    /// Another replica has granted us something, and the log does not show yet that we know.
     owes_sign: bool,
     /// How many batches of others have been read.
     remote_batches: u64,
@@ -85,7 +77,7 @@ struct Other {
     slots: usize,
     /// Tasks whose callers are connected to it.
     bound: usize,
-    /// The slots that others have granted it since its last append.
+    /// What others have granted it since its last append.
     unanswered: Vec<(TaskId, Fence)>,
     /// It has been silent for too long.
     is_dead: bool,
@@ -93,27 +85,14 @@ struct Other {
     seen: Option<Timestamp>,
 }
 
-impl ReplicaId {
-    /// The replica that made a batch.
-    pub(crate) fn of_batch(batch: BatchId) -> ReplicaId {
-        ReplicaId(batch.author().0)
-    }
+/// The replica that made a batch.
+pub(crate) fn author_of(batch: BatchId) -> ReplicaId {
+    ReplicaId(batch.author().0)
+}
 
-    /// A batch of this replica, with a random number of its own.
-    pub(crate) fn batch(self, chance: u64) -> BatchId {
-        BatchId(u128::from(self.0) << 64 | u128::from(NonZeroU64::new(chance).map_or(1, NonZeroU64::get)))
-    }
-
-    /// The kind of the tasks that hold slots of this replica.
-    pub(crate) fn slot_kind(self) -> String {
-        format!("{SLOT_KIND}@{:016x}", self.0)
-    }
-
-    /// The replica whose slots have this kind.
-    pub(crate) fn of_kind(kind: &Name) -> Option<ReplicaId> {
-        let number = kind.as_str().strip_prefix(SLOT_KIND)?.strip_prefix('@')?;
-        u64::from_str_radix(number, 16).ok().map(ReplicaId)
-    }
+/// A batch of a replica, with a random number of its own.
+pub(crate) fn batch_of(author: ReplicaId, chance: u64) -> BatchId {
+    BatchId(u128::from(author.0) << 64 | u128::from(NonZeroU64::new(chance).map_or(1, NonZeroU64::get)))
 }
 
 impl Engine {
@@ -217,17 +196,17 @@ impl Replica {
         self.bound = 0;
         self.remote_batches += 1;
         for view in tasks {
-            self.count(&view.kind, view.home.as_ref(), 1);
+            self.count(view.owner.as_ref(), view.caller_at, 1);
         }
     }
 
     /// Counts a slot, or a task whose caller is connected to a replica.
-    fn count(&mut self, kind: &Name, home: Option<&Name>, change: isize) {
-        let (slot_of, home) = (ReplicaId::of_kind(kind), home.and_then(Ids::replica_of));
-        if home == Some(self.id) {
+    fn count(&mut self, owner: Option<&Owner>, caller_at: Option<ReplicaId>, change: isize) {
+        let slot_of = owner.and_then(Owner::replica);
+        if caller_at == Some(self.id) {
             self.bound = self.bound.saturating_add_signed(change);
         }
-        let Some(id) = slot_of.or(home).filter(|id| *id != self.id) else { return };
+        let Some(id) = slot_of.or(caller_at).filter(|id| *id != self.id) else { return };
         let other = self.others.entry(id).or_default();
         let counted = if slot_of.is_some() { &mut other.slots } else { &mut other.bound };
         *counted = counted.saturating_add_signed(change);
@@ -237,8 +216,7 @@ impl Replica {
     }
 
     /// Notes that no task has its caller at this replica.
-    fn unbind(&mut self, home: &Name) {
-        let Some(id) = Ids::replica_of(home) else { return };
+    fn unbind(&mut self, id: ReplicaId) {
         if id == self.id {
             self.bound = 0;
         } else if let Some(other) = self.others.get_mut(&id) {
@@ -254,13 +232,13 @@ impl Replica {
         self.log_grew = Instant::now();
         for event in &batch.events {
             match event {
-                Event::Submitted { spec, .. } => self.count(&spec.kind, spec.home.as_ref(), 1),
-                Event::Unbound { home } => self.unbind(home),
+                Event::Submitted { spec, .. } => self.count(spec.owner.as_ref(), spec.caller_at, 1),
+                Event::Unbound { replica } => self.unbind(*replica),
                 _ => {}
             }
         }
         for view in &batch.departed {
-            self.count(&view.kind, view.home.as_ref(), -1);
+            self.count(view.owner.as_ref(), view.caller_at, -1);
         }
         if author == self.id {
             (self.appended, self.owes_sign) = (batch.at, false);
@@ -273,21 +251,16 @@ impl Replica {
         }
     }
 
-    /// Notes a slot that a replica was granted by another.
-    pub(crate) fn note_grant(&mut self, author: ReplicaId, origin: ReplicaId, task: TaskId, fence: Fence) {
-        if author == origin {
+    /// Notes an attempt that a replica was granted by another.
+    pub(crate) fn note_grant(&mut self, author: ReplicaId, owner: ReplicaId, task: TaskId, fence: Fence) {
+        if author == owner {
             return;
         }
-        if origin == self.id {
+        if owner == self.id {
             self.owes_sign = true;
-        } else if let Some(other) = self.others.get_mut(&origin) {
+        } else if let Some(other) = self.others.get_mut(&owner) {
             other.unanswered.push((task, fence));
         }
-    }
-
-    /// Whether another replica has slots, so that grants of slots matter here.
-    pub(crate) fn has_others(&self) -> bool {
-        !self.others.is_empty()
     }
 
     /// When we must append, so that the others count us as alive.
@@ -312,27 +285,22 @@ impl Replica {
         }
     }
 
-    /// What follows from the silence of replicas: their waiting slots are cancelled, and slots that they were granted since their
-    /// last append lapse. Attempts that they have renewed have leases. Also returns the replicas that have just died.
-    pub(crate) fn reap_dead(&mut self, now: Timestamp) -> (Vec<Command>, Vec<ReplicaId>) {
-        let (mut commands, mut dead) = (Vec::new(), Vec::new());
-        for (id, other) in &mut self.others {
+    /// Says which replicas have been silent for too long, and which of those that are dead were granted something since.
+    pub(crate) fn reap_dead(&mut self, now: Timestamp) -> Vec<Command> {
+        let mut gone = Vec::new();
+        for (replica, other) in &mut self.others {
             let seen = *other.seen.get_or_insert(now);
-            if seen + self.lease <= now {
+            let is_silent = seen + self.lease <= now;
+            if is_silent {
                 // Checked again after another lease.
                 (other.seen, other.is_dead) = (Some(now), true);
-                dead.push(*id);
-                if let Ok(kind) = Name::new(id.slot_kind()) {
-                    let which = Selector { kind: Some(kind), ..Selector::default() };
-                    commands.push(Command::CancelWaiting { which, reason: CancelReason::Caller });
-                }
             }
-            if other.is_dead {
-                let unanswered = other.unanswered.drain(..);
-                commands.extend(unanswered.map(|(task, fence)| Command::Lapse { task, fence }));
+            if is_silent || other.must_be_reaped() {
+                let unanswered = std::mem::take(&mut other.unanswered);
+                gone.push(Command::ReplicaGone { replica: *replica, unanswered });
             }
         }
-        (commands, dead)
+        gone
     }
 }
 
@@ -348,12 +316,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_and_kinds_name_their_replica() {
+    fn batches_name_their_author() {
         let id = ReplicaId(0xfeed_0000_0000_0001);
-        assert_eq!(ReplicaId::of_batch(id.batch(7)), id);
-        assert_ne!(id.batch(0).0 as u64, 0, "never the id of the empty log");
-        let kind = Name::new(id.slot_kind()).unwrap();
-        assert_eq!(ReplicaId::of_kind(&kind), Some(id));
-        assert_eq!(ReplicaId::of_kind(&Name::new(SLOT_KIND).unwrap()), None);
+        assert_eq!(author_of(batch_of(id, 7)), id);
+        assert_ne!(batch_of(id, 0).0 as u64, 0, "never the id of the empty log");
     }
 }

@@ -88,12 +88,12 @@ fn of_task(event: &Event, task: TaskId, at: Timestamp, attempt: Option<u32>) -> 
             waited_ms: waited.0,
             ahead: u64::from(*ahead),
         }),
-        Event::Granted { attempt, fence, worker, .. } => ClientEvent::Started(StartedEvent {
+        Event::Granted { attempt, fence, owner, .. } => ClientEvent::Started(StartedEvent {
             task_id,
             at: time,
             attempt: *attempt,
             fence: fence.0,
-            worker: Some(worker.as_ref().map(ToString::to_string)),
+            worker: Some(owner.worker().map(ToString::to_string)),
         }),
         Event::Retrying { error, at: due, .. } => {
             let (error, delay_ms) = (error.to_string(), due.since(at).0);

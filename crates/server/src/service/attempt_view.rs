@@ -37,7 +37,7 @@ fn last(record: &TaskRecord) -> Option<AttemptView> {
         return Some(AttemptView {
             outcome: "running".to_owned(),
             started_at: Some(At(running.started)),
-            worker: running.worker.as_ref().map(|name| name.to_string()),
+            worker: running.worker().map(|name| name.to_string()),
             ..AttemptView::default()
         });
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::{Claimer, End, Event, Fence, Millis, Name, Retry, TaskId, TaskSpec, Timestamp};
+use laneway_core::{End, Event, Fence, Millis, Name, Owner, Retry, TaskId, TaskSpec, TaskView, Timestamp};
 use laneway_engine::{Error, Filter, RunError, Subscription, TaskHandle, Update};
 use laneway_protocol::{At, Code, SlotAnswer, SlotRequest};
 use tokio::sync::oneshot;
@@ -15,8 +15,8 @@ use crate::service::parse::{level, millis, session_lane, task_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, submit_as};
 
-/// The kind of tasks that hold a slot for a caller.
-pub(crate) const KIND: &str = "laneway.remote-slot";
+/// The kind of tasks that hold a slot for a caller, which the history knows them by.
+const KIND: &str = "laneway.remote-slot";
 
 /// The answer, and a channel on which the request confirms that it read it: a request that is dropped may leave it unread.
 type Reply = oneshot::Sender<(ApiResult<SlotAnswer>, oneshot::Sender<()>)>;
@@ -57,8 +57,8 @@ async fn submission(app: &App, caller: &Caller, request: SlotRequest) -> ApiResu
     spec.priority = level(request.priority.as_ref())?;
     spec.wait_timeout = millis(request.wait_ms);
     spec.retry = Some(Retry::NONE);
-    spec.claimer =
-        Some(Claimer { worker: name(format!("slot:{}", caller.key_space()))?, lease: Some(lease) });
+    spec.owner = Some(Owner::Worker(name(format!("slot:{}", caller.key_space()))?));
+    spec.lease = Some(lease);
     let payload = serde_json::json!({ "lease_ms": lease.0 });
     Ok(Submission::new(app, caller, &RequestOptions::default(), spec, payload))
 }
@@ -124,10 +124,15 @@ async fn abandon(app: &App, id: TaskId) {
     }
 }
 
+/// Whether a task holds a slot for a caller, or waits for one.
+pub(crate) fn is_held(view: &TaskView) -> bool {
+    view.owner.as_ref().and_then(Owner::worker).is_some()
+}
+
 /// Gives a slot back. A repetition changes nothing.
 pub(crate) async fn give_back(app: &App, task: TaskId, fence: Fence) -> ApiResult<()> {
-    let kind = app.handle.read(move |lanes| lanes.task(task).map(|view| view.kind)).await?;
-    if kind.is_some_and(|kind| kind.as_str() == KIND) {
+    let view = app.handle.task(task).await?;
+    if view.is_some_and(|view| is_held(&view)) {
         return Ok(app.handle.complete(task, fence, Some("null".into())).await?);
     }
     match app.handle.finished(task).await? {

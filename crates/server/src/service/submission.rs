@@ -78,7 +78,7 @@ pub(crate) async fn submit_as(app: &App, id: TaskId, submission: Submission) -> 
 /// Submits a task that lives as long as the caller's connection, and that this replica runs. A caller that
 /// disconnects while the task is being accepted leaves nothing behind.
 pub(crate) async fn submit_connected(app: &Arc<App>, mut submission: Submission) -> ApiResult<TaskHandle> {
-    submission.spec.home = app.handle.here();
+    submission.spec.caller_at = app.handle.here();
     let (sender, receiver) = oneshot::channel();
     let app = Arc::clone(app);
     tokio::spawn(async move {

@@ -63,7 +63,7 @@ pub(crate) fn live(view: &Live, standing: Standing) -> TaskView {
         wait_until: view.wait_until.filter(|_| running.is_none()).map(At),
         deadline_at: view.deadline.map(At),
         timeout_ms: view.timeout.map(|length| length.0),
-        worker: running.and_then(|running| text(running.worker.as_ref())),
+        worker: running.and_then(|running| text(running.worker())),
         group: text(view.group.as_ref()),
         parent: text(view.parent.as_ref()),
         cancel_requested: running.is_some_and(|running| running.stopping),

@@ -6,9 +6,9 @@ use std::num::NonZeroU128;
 use std::sync::Arc;
 
 use laneway_core::{
-    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, Claimer, DeadLetterRemoval, End,
-    Event, Fence, Handler, Idempotency, LaneName, LaneSettings, Millis, Name, Order, Parent, Pattern, Period,
-    RateLimit, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
+    Ageing, AlertLevel, BlobId, Block, Boost, BoostStrategy, CancelReason, DeadLetterRemoval, End, Event,
+    Fence, Handler, Idempotency, LaneName, LaneSettings, Millis, Name, Order, Owner, Parent, Pattern, Period,
+    RateLimit, ReplicaId, Retry, RetryStrategy, Source, StopReason, Switch, TaskId, TaskSpec, Timestamp,
 };
 use laneway_seeded::Random;
 
@@ -126,6 +126,17 @@ impl Dice {
         Name::new(self.pick(&names)).unwrap()
     }
 
+    fn replica(&mut self) -> ReplicaId {
+        ReplicaId(self.number())
+    }
+
+    fn owner(&mut self) -> Owner {
+        match self.byte().is_multiple_of(2) {
+            true => Owner::Replica(self.replica()),
+            false => Owner::Worker(self.name()),
+        }
+    }
+
     fn source(&mut self) -> Source {
         self.pick(&[Source::User, Source::Schedule, Source::Agent, Source::Background])
     }
@@ -201,8 +212,9 @@ impl Dice {
                 fingerprint: dice.number(),
                 until_end: dice.byte().is_multiple_of(2),
             }),
-            home: self.maybe(Dice::name),
-            claimer: self.maybe(|dice| Claimer { worker: dice.name(), lease: dice.maybe(Dice::length) }),
+            caller_at: self.maybe(Dice::replica),
+            owner: self.maybe(Dice::owner),
+            lease: self.maybe(Dice::length),
             caller: self.maybe(Dice::name),
             trace: self.maybe(Dice::text),
         }
@@ -249,7 +261,7 @@ impl Dice {
                 lease_until: self.at(),
                 lease: self.length(),
                 timeout_at: self.maybe(Dice::at),
-                worker: self.maybe(Dice::name),
+                owner: self.owner(),
                 borrowed: (0..self.number() % 4).map(|_| self.byte()).collect(),
             },
             11 => Event::Renewed { task: self.task(), fence, lease_until: self.at() },
@@ -264,7 +276,7 @@ impl Dice {
             14 => Event::Redelivered { task: self.task(), fence },
             26 => Event::MessagesConfigured { settings: Box::new(self.message_settings()) },
             28 => Event::FencesRaised { to: fence },
-            29 => Event::Unbound { home: self.name() },
+            29 => Event::Unbound { replica: self.replica() },
             30 => Event::Noted { changes: vec![(self.text(), self.maybe(Dice::text)), (self.text(), None)] },
             27 => Event::Session(Box::new(self.session_event())),
             18.. => self.lane_event(sort),

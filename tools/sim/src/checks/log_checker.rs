@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::{
-    Command, End, Event, Handler, LaneName, MessageId, Scheduler, SessionDelta, Snapshot, TaskId, TaskSpec,
-    Timestamp,
+    Command, End, Event, Handler, LaneName, MessageId, Owner, ReplicaId, Scheduler, SessionDelta, Snapshot,
+    TaskId, TaskSpec, Timestamp,
 };
 use laneway_store::{Batch, Head};
 
@@ -41,10 +41,10 @@ pub(crate) struct Checker {
 /// A live task.
 pub(crate) struct Seen {
     pub(crate) lanes: Vec<LaneName>,
-    /// Whose slot it is, if it is one.
-    pub(crate) slot_of: Option<u64>,
+    /// Who executes it, if that was fixed when it was accepted.
+    owner: Option<Owner>,
     /// Who has its caller.
-    pub(crate) home: Option<u64>,
+    pub(crate) caller_at: Option<ReplicaId>,
     pub(crate) is_external: bool,
     arrival: u64,
     attempts: u32,
@@ -55,29 +55,23 @@ pub(crate) struct Seen {
 #[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) fence: u64,
-    pub(crate) holder: Holder,
+    pub(crate) owner: Owner,
     counted: Vec<LaneName>,
     pub(crate) is_stopping: bool,
-}
-
-/// Who has to keep an attempt alive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
-    /// The replica that appends under this number.
-    Replica(u64),
-    Worker(String),
 }
 
 /// A lease that was not renewed in time.
 pub(crate) struct Lapse {
     pub(crate) task: TaskId,
     pub(crate) fence: u64,
-    pub(crate) holder: Holder,
+    pub(crate) owner: Owner,
 }
 
-/// The replica that runs tasks under this name.
-fn replica_of(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix("process-")?.get(16..)?, 16).ok()
+impl Seen {
+    /// Whose slot it is, if it is one.
+    pub(crate) fn slot_of(&self) -> Option<ReplicaId> {
+        self.owner.as_ref().and_then(Owner::replica)
+    }
 }
 
 impl Checker {
@@ -160,13 +154,13 @@ impl Checker {
     fn event(&mut self, author: u64, event: &Event) {
         match event {
             Event::Submitted { task, spec, handler, .. } => self.submitted(*task, spec, *handler),
-            Event::Granted { task, fence, worker, borrowed, .. } => {
-                let worker = worker.as_ref().map(|name| name.as_str().to_owned());
-                self.granted(author, *task, fence.0, worker, borrowed);
+            Event::Granted { task, fence, owner, borrowed, .. } => {
+                self.granted(author, *task, fence.0, owner, borrowed);
             }
-            Event::Unbound { home } => {
-                let home = replica_of(home.as_str());
-                self.live.values_mut().filter(|seen| seen.home == home).for_each(|seen| seen.home = None);
+            Event::Unbound { replica } => {
+                let live = self.live.values_mut();
+                let bound = live.filter(|seen| seen.caller_at == Some(*replica));
+                bound.for_each(|seen| seen.caller_at = None);
             }
             Event::Renewed { task, fence, .. } => {
                 let run = self.live.get(task).and_then(|seen| seen.run.as_ref());
@@ -197,13 +191,11 @@ impl Checker {
         if self.knows(task) {
             self.wrong(format!("{task} was accepted twice"));
         }
-        let slot_of = spec.kind.as_str().strip_prefix("laneway.slot@");
-        let slot_of = slot_of.and_then(|number| u64::from_str_radix(number, 16).ok());
         self.accepted += 1;
         let seen = Seen {
             lanes: spec.lanes.clone(),
-            slot_of,
-            home: spec.home.as_ref().and_then(|home| replica_of(home.as_str())),
+            owner: spec.owner.clone(),
+            caller_at: spec.caller_at,
             is_external: handler == Handler::External,
             arrival: self.accepted,
             attempts: 0,
@@ -212,7 +204,7 @@ impl Checker {
         self.live.insert(task, seen);
     }
 
-    fn granted(&mut self, author: u64, id: TaskId, fence: u64, worker: Option<String>, borrowed: &[u8]) {
+    fn granted(&mut self, author: u64, id: TaskId, fence: u64, owner: &Owner, borrowed: &[u8]) {
         if fence <= self.last_fence {
             self.wrong(format!("{id} was granted under fence {fence} after {}", self.last_fence));
         }
@@ -223,18 +215,13 @@ impl Checker {
         if seen.run.is_some() {
             return self.wrong(format!("{id} was granted while it runs"));
         }
-        let holder = match (seen.is_external, worker) {
-            (true, Some(worker)) => Holder::Worker(worker),
-            (_, worker) => {
-                let runs_as = worker.as_deref().and_then(replica_of);
-                let home = seen.home.filter(|_| seen.attempts == 0);
-                if seen.slot_of.is_none() && runs_as != home.or(Some(author)) {
-                    let wrong = format!("{id} of {home:?} was granted by {author:016x} to {worker:?}");
-                    self.wrong.push(wrong);
-                }
-                Holder::Replica(seen.slot_of.or(runs_as).unwrap_or(author))
-            }
-        };
+        let caller_at = seen.caller_at.filter(|_| seen.attempts == 0);
+        let expected = seen.owner.clone().unwrap_or(Owner::Replica(caller_at.unwrap_or(ReplicaId(author))));
+        let is_claimed = seen.is_external && owner.worker().is_some();
+        if !is_claimed && *owner != expected {
+            let wrong = format!("{id} of {expected:?} was granted by {author:016x} to {owner:?}");
+            self.wrong.push(wrong);
+        }
         let own = |index: &usize| !borrowed.contains(&(*index as u8));
         let counted: Vec<LaneName> = seen
             .lanes
@@ -245,7 +232,7 @@ impl Checker {
             .collect();
         seen.attempts += 1;
         let (is_first, arrival) = (seen.attempts == 1, seen.arrival);
-        seen.run = Some(Run { fence, holder, counted: counted.clone(), is_stopping: false });
+        seen.run = Some(Run { fence, owner: owner.clone(), counted: counted.clone(), is_stopping: false });
         self.grants.insert((id, fence), author);
         for lane in counted {
             self.count(id, &lane, is_first, arrival);
@@ -287,7 +274,7 @@ impl Checker {
             self.wrong(format!("{id} was ended under the old fence {fence:?}"));
         }
         if is_lapse && !run.is_stopping {
-            self.lapses.push(Lapse { task: id, fence: run.fence, holder: run.holder });
+            self.lapses.push(Lapse { task: id, fence: run.fence, owner: run.owner });
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use laneway_core::{Snapshot, TaskId};
+use laneway_core::{Owner, Snapshot, TaskId};
 use laneway_store::{Append, Author, Head, Store, StoreError, StoredSnapshot, Version};
 
-use crate::checks::log_checker::{Checker, Holder};
+use crate::checks::log_checker::Checker;
 use crate::kind::Kind;
 use crate::network::shared_log::now;
 use crate::world::World;
@@ -120,15 +120,15 @@ impl World {
         let have_one_time = self.have_one_time();
         let mut ghosts = Vec::new();
         for (task, seen) in &self.checker.live {
-            let holder = match seen.run.as_ref().map(|run| (&run.holder, run.is_stopping)) {
-                Some((_, true)) => continue,
-                Some((Holder::Replica(author), _)) => Some(*author),
-                Some((Holder::Worker(_), _)) => None,
-                None => seen.slot_of.or(seen.home),
+            let replica = match &seen.run {
+                Some(run) if run.is_stopping => continue,
+                Some(run) => run.owner.replica(),
+                None => seen.slot_of().or(seen.caller_at),
             };
-            let Some(death) = holder.and_then(|author| self.deaths.get(&author)) else { continue };
+            let author = replica.map(|replica| replica.0);
+            let Some(death) = author.and_then(|author| self.deaths.get(&author)) else { continue };
             let left = now - death;
-            let trouble = self.trouble_beside(holder);
+            let trouble = self.trouble_beside(author);
             // What was wrong with others before the death is over; after it they may not have noticed in time.
             if trouble < *death {
                 self.left_ms.0 = self.left_ms.0.max(left);
@@ -158,9 +158,9 @@ impl World {
             }
         }
         for lapse in std::mem::take(&mut self.checker.lapses) {
-            if self.is_sound(&lapse.holder) {
-                let (task, fence, holder) = (lapse.task, lapse.fence, lapse.holder);
-                self.wrong(format!("the lease of {task} #{fence} lapsed although {holder:?} was well"));
+            if self.is_sound(&lapse.owner) {
+                let (task, fence, owner) = (lapse.task, lapse.fence, lapse.owner);
+                self.wrong(format!("the lease of {task} #{fence} lapsed although {owner:?} was well"));
             }
         }
     }
@@ -172,19 +172,19 @@ impl World {
     }
 
     /// Whether no machine had a fault for longer than a lease and a second.
-    fn is_sound(&self, holder: &Holder) -> bool {
+    fn is_sound(&self, owner: &Owner) -> bool {
         if !self.have_one_time() {
             return false;
         }
-        let (place, until) = match holder {
-            Holder::Replica(author) => match self.authors.get(author) {
+        let (place, until) = match owner {
+            Owner::Replica(replica) => match self.authors.get(&replica.0) {
                 Some((replica, life)) if self.replicas[*replica].life == *life => {
                     (&self.replicas[*replica], self.trouble_until)
                 }
                 _ => return false,
             },
-            Holder::Worker(name) => {
-                let mut words = name.split('-').skip(1).map(str::parse::<u32>);
+            Owner::Worker(name) => {
+                let mut words = name.as_str().split('-').skip(1).map(str::parse::<u32>);
                 let (Some(Ok(worker)), Some(Ok(life))) = (words.next(), words.next()) else { return false };
                 // A worker speaks through any replica.
                 let replicas = self.replicas.iter().map(|place| place.trouble_until).max().unwrap_or(0);

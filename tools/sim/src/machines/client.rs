@@ -87,7 +87,7 @@ async fn submit(sim: &Sim, kind: Kind, replica: usize, task: Task, much: u64, ti
         let (book, task) = (sim.clone(), task.clone());
         let asked = sim.call(replica + time, move |handle| async move {
             // Some of them for a caller who stays connected.
-            let task = if (much >> 32).is_multiple_of(3) { task.home(handle.here()) } else { task };
+            let task = if (much >> 32).is_multiple_of(3) { task.caller_at(handle.here()) } else { task };
             let accepted = handle.submit(task).await?;
             book.world().answered_accepted(accepted.id());
             Ok(accepted.id())

@@ -11,8 +11,9 @@ use crate::api::event::StopReason;
 use crate::api::ids::{BlobId, Fence, TaskId};
 use crate::api::lane_settings::{Block, Family, Handler, LaneSettings, Source};
 use crate::api::name::{LaneName, Name, Pattern};
+use crate::api::owner::{Owner, ReplicaId};
 use crate::api::retry::Retry;
-use crate::api::task_spec::{Claimer, Parent};
+use crate::api::task_spec::Parent;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::sessions::snapshot::SavedSessions;
@@ -65,6 +66,8 @@ struct SavedTask {
     handler: Handler,
     noticed: bool,
     rare: Option<SavedRare>,
+    /// The replica whose program it is a slot of.
+    slot_of: Option<ReplicaId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +87,7 @@ struct SavedAttempt {
     lease_until: Timestamp,
     timeout_at: Timestamp,
     stopping: Option<(StopReason, Timestamp)>,
-    worker: Option<Name>,
+    owner: Owner,
     borrowed: Vec<(LaneName, TaskId)>,
 }
 
@@ -104,9 +107,11 @@ struct SavedRare {
     joined: u32,
     passed: (u32, u128, u128),
     #[serde(default)]
-    home: Option<Name>,
+    caller_at: Option<ReplicaId>,
     #[serde(default)]
-    claimer: Option<Claimer>,
+    worker: Option<Name>,
+    #[serde(default)]
+    lease: Option<Millis>,
     #[serde(default)]
     caller: Option<Name>,
     #[serde(default)]
@@ -182,6 +187,7 @@ impl Scheduler {
             handler: task.handler,
             noticed: task.noticed,
             rare: save_rare(task),
+            slot_of: self.slot_of(idx),
         }
     }
 
@@ -199,7 +205,7 @@ impl Scheduler {
             lease_until: attempt.lease_until,
             timeout_at: attempt.timeout_at,
             stopping: attempt.stopping,
-            worker: attempt.worker.clone(),
+            owner: attempt.owner.clone(),
             borrowed,
         }
     }
@@ -269,7 +275,7 @@ impl Scheduler {
                 lease_until: attempt.lease_until,
                 timeout_at: attempt.timeout_at,
                 stopping: attempt.stopping,
-                worker: attempt.worker.clone(),
+                owner: attempt.owner.clone(),
                 borrowed: Default::default(),
                 lent: Default::default(),
             })),
@@ -278,7 +284,7 @@ impl Scheduler {
             SavedPhase::Running(attempt) => Some(attempt.fence),
             _ => None,
         };
-        let kind = self.state.kinds.join(&saved.kind);
+        let kind = self.state.kinds.join(&saved.kind, saved.slot_of);
         let mut rare = saved.rare.as_ref().map(|rare| Box::new(restore_rare(rare)));
         if saved.retries > 0 {
             rare.get_or_insert_default().retries = saved.retries;
@@ -339,8 +345,9 @@ fn save_rare(task: &LiveTask) -> Option<SavedRare> {
         key: rare.key.clone(),
         joined: rare.joined,
         passed: (rare.passed.times, rare.passed.blocked, rare.passed.taken),
-        home: rare.home.clone(),
-        claimer: rare.claimer.clone(),
+        caller_at: rare.caller_at,
+        worker: rare.worker.clone(),
+        lease: rare.lease,
         caller: rare.caller.clone(),
         trace: rare.trace.clone(),
     };
@@ -365,8 +372,9 @@ fn restore_rare(saved: &SavedRare) -> Rare {
         key: saved.key.clone(),
         joined: saved.joined,
         passed: Passed { times, blocked, taken },
-        home: saved.home.clone(),
-        claimer: saved.claimer.clone(),
+        caller_at: saved.caller_at,
+        worker: saved.worker.clone(),
+        lease: saved.lease,
         caller: saved.caller.clone(),
         trace: saved.trace.clone(),
         ..Rare::default()

@@ -237,9 +237,9 @@ pub(crate) async fn workers(State(app): Shared) -> ApiJson<Page<WorkerView>> {
     let claimed = app.handle.read(|lanes| lanes.claimed()).await?;
     let mut workers: BTreeMap<String, WorkerView> = BTreeMap::new();
     for view in claimed {
-        let is_slot = view.kind.as_str() == slots::KIND;
+        let is_slot = slots::is_held(&view);
         let Some(running) = view.running.filter(|_| !is_slot) else { continue };
-        let Some(name) = running.worker else { continue };
+        let Some(name) = running.worker() else { continue };
         let (lease_until, last_heartbeat) = (At(running.lease_until), At(running.heard));
         let worker = workers.entry(name.to_string()).or_insert_with(|| WorkerView {
             worker: name.to_string(),
