@@ -213,7 +213,7 @@ fn parents_that_cannot_wait_and_chains_too_deep() {
 #[test]
 fn lanes_that_take_nothing() {
     let mut lanes = busy();
-    let draining = Rejection::LaneDraining { lane: lane("closing") };
+    let draining = Rejection::LaneDraining { lane: lane("closing"), label: "*".into() };
     assert_eq!(refused(&mut lanes, submit(10, spec(&["main", "closing"]))), draining);
     assert_eq!(draining.retry_after(), Some(Millis::from_secs(5)));
     let mut hasty = spec(&["one"]);

@@ -31,7 +31,6 @@ pub use driver::spawner::Spawn;
 pub use error::{Error, Failure, RunError};
 pub use events::groups::GroupCounts;
 pub use events::hub::{Expectation, Hub, Observer};
-pub use events::refusals::Refusals;
 pub use events::subscription::{Feed, Filter, Reach, Since, Subscription};
 pub use events::update::{HubEvent, Update};
 pub use handle::Handle;

@@ -22,6 +22,8 @@ pub enum Rejection {
     LaneDraining {
         /// Which lane.
         lane: LaneName,
+        /// Its label for metrics, as in [`LaneFull`].
+        label: Arc<str>,
     },
     /// The task would start only after its deadline.
     DeadlineUnmeetable {
@@ -61,6 +63,8 @@ pub enum Rejection {
     WouldDeadlock {
         /// The lane of that slot.
         lane: LaneName,
+        /// Its label for metrics, as in [`LaneFull`].
+        label: Arc<str>,
         /// Who holds it.
         holder: TaskId,
     },
@@ -237,7 +241,9 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Rejection::LaneFull(full) => full.fmt(f),
-            Rejection::LaneDraining { lane } => write!(f, "lane {lane} is draining and takes no new work"),
+            Rejection::LaneDraining { lane, .. } => {
+                write!(f, "lane {lane} is draining and takes no new work")
+            }
             Rejection::DeadlineUnmeetable { starts_in, deadline } => {
                 write!(f, "it would start in {starts_in}, after its deadline in {deadline}")
             }
@@ -250,7 +256,7 @@ impl fmt::Display for Rejection {
             Rejection::ParentNotRunning { task } => {
                 write!(f, "task {task} does not run, so it cannot wait for another")
             }
-            Rejection::WouldDeadlock { lane, holder } => {
+            Rejection::WouldDeadlock { lane, holder, .. } => {
                 write!(f, "it would wait for lane {lane}, which {holder} holds until it has ended")
             }
             Rejection::ChainTooDeep => {

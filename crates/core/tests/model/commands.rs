@@ -159,7 +159,11 @@ impl Naive {
             let conversation =
                 holder.lanes.iter().find(|lane| lane.is_conversation() && spec.lanes.contains(lane));
             if let Some(lane) = conversation {
-                return Err(Rejection::WouldDeadlock { lane: lane.clone(), holder: holder.id });
+                return Err(Rejection::WouldDeadlock {
+                    lane: lane.clone(),
+                    label: "".into(),
+                    holder: holder.id,
+                });
             }
         }
         Ok(parent.depth + 1)
@@ -197,7 +201,7 @@ impl Naive {
         let is_child = Naive::waiting_parent(spec.parent).is_some();
         let draining = lanes.iter().find(|lane| self.gate(lane).draining && !is_child);
         if let Some(lane) = draining {
-            return Err(Rejection::LaneDraining { lane: lane.clone() });
+            return Err(Rejection::LaneDraining { lane: lane.clone(), label: "".into() });
         }
         if !self.must_wait(spec) {
             return Ok(());

@@ -72,9 +72,7 @@ impl Engine {
         match full.filter(|_| self.admit(&request).is_ok()) {
             None => Some(Call::Request(request)),
             Some(rejection) => {
-                let error = Error::from(rejection);
-                self.resources.count_refusal(&error, &self.scheduler);
-                request.reply_to.refuse(error);
+                request.reply_to.refuse(rejection.into());
                 None
             }
         }

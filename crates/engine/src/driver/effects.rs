@@ -56,9 +56,6 @@ impl Engine {
     pub(crate) fn publish(&mut self, requests: &mut Vec<Request>, mut batch: Box<Batch>) {
         let is_claim_in_vain = batch.events.is_empty() && !requests.is_empty();
         for (request, (reply, span)) in requests.drain(..).zip(batch.replies.drain(..)) {
-            if let Err(error) = &reply {
-                self.resources.count_refusal(error, &self.scheduler);
-            }
             self.answer(request.reply_to, reply, &batch.events[span]);
         }
         let mut departed = batch.departed.iter().peekable();

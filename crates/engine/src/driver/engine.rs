@@ -149,7 +149,6 @@ impl Engine {
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
-            refusals: Arc::default(),
             appends: Arc::default(),
             broadcast,
             faults: options.faults,
