@@ -36,7 +36,7 @@ pub use agents::{
 };
 pub use code::Code;
 pub use event_data::*;
-pub use events::{ClientEvent, EventFrame, EventName};
+pub use events::{ClientEvent, EventFrame, EventName, FrameAnswer};
 pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
