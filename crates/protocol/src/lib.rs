@@ -49,8 +49,8 @@ pub use operations::{
 };
 pub use problem::Problem;
 pub use sessions::{
-    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
-    SessionSummary, SteerRequest, ToolLaneStats,
+    CurrentTurn, MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange,
+    SessionSetting, SessionSettings, SessionStats, SessionSummary, SteerRequest, ToolLaneStats,
 };
 pub use sse::{EventTooLong, SseEvent, SseReader};
 pub use tasks::{
