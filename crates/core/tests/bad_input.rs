@@ -27,7 +27,7 @@ fn submit(task: u128, spec: TaskSpec) -> Command {
 }
 
 fn finish(task: u128, fence: u64) -> Command {
-    Command::Finish { task: TaskId(task), fence: Fence(fence), outcome: Outcome::Success }
+    Command::Finish { task: TaskId(task), fence: Fence(fence), taken: vec![], outcome: Outcome::Success }
 }
 
 /// At 1000: task 1 runs under fence 1 in `one`, a lane with one slot, and task 2 waits for it. Task 3 is a dead
@@ -37,7 +37,7 @@ fn busy() -> Scheduler {
     let failure = Outcome::Failure { error: "broken".into(), retryable: true };
     for command in [
         submit(3, spec(&["task:dying"])),
-        Command::Finish { task: TaskId(3), fence: Fence(1), outcome: failure },
+        Command::Finish { task: TaskId(3), fence: Fence(1), taken: vec![], outcome: failure },
         submit(1, spec(&["one"])),
         submit(2, spec(&["one"])),
         Command::Drain { lane: lane("closing") },

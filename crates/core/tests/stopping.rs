@@ -33,7 +33,8 @@ fn nothing_starts_after_stop_granting_but_what_a_worker_claims() {
     // Neither what is new, nor what the clock lets into the line, nor what a slot becomes free for.
     assert_eq!(step(&mut lanes, 10, submit(5, "main", None)), 0);
     assert_eq!(step(&mut lanes, 60, Command::Tick), 0);
-    let finish = Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success };
+    let finish =
+        Command::Finish { task: TaskId(1), fence: Fence(1), taken: vec![], outcome: Outcome::Success };
     assert_eq!(step(&mut lanes, 70, finish), 0);
     assert_eq!(step(&mut lanes, 100_000, Command::Tick), 0);
     assert!(lanes.tasks().all(|task| task.status == TaskStatus::Queued));

@@ -37,7 +37,7 @@ pub use handle::Handle;
 pub use handle::history::{Cursor, EndState, HistoryFilter, HistoryPage, TaskRecord, UnknownWord};
 pub use handle::lanes::LaneSnapshot;
 pub use handle::message::Message;
-pub use handle::sessions::Heartbeat;
+pub use handle::sessions::{Heartbeat, HeartbeatReport};
 pub use handle::submission::{Standing, Submitted};
 pub use handle::task::Task;
 pub use handle::task_handle::{OnDrop, TaskHandle};

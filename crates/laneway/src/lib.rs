@@ -64,7 +64,7 @@ pub use laneway_engine::{
     StopSignal, Stopped, Subscription, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolResult,
     ToolUse, Tools, UnknownKinds, Update,
 };
-pub use laneway_engine::{Heartbeat, Message, SteeringMessage, TurnPayload};
+pub use laneway_engine::{Heartbeat, HeartbeatReport, Message, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 

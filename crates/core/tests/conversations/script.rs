@@ -200,7 +200,7 @@ impl Script {
             8 => return Command::Lapse { task, fence },
             _ => return Command::Heartbeat { task, fence },
         };
-        Command::Finish { task, fence, outcome }
+        Command::Finish { task, fence, taken: vec![], outcome }
     }
 
     /// A turn that is asked for directly.

@@ -281,11 +281,14 @@ impl Asker<'_> {
             Ask::SubmitTaken(nth) => Command::Submit { task: self.nth(*nth), spec: self.spec(0, &[0], &[]) },
             Ask::Finish(nth, how) => {
                 let (task, fence) = self.nth_running(*nth);
-                Command::Finish { task, fence, outcome: outcome(*how) }
+                Command::Finish { task, fence, taken: vec![], outcome: outcome(*how) }
             }
-            Ask::FinishStale(nth, fence) => {
-                Command::Finish { task: self.nth(*nth), fence: Fence(*fence), outcome: Outcome::Success }
-            }
+            Ask::FinishStale(nth, fence) => Command::Finish {
+                task: self.nth(*nth),
+                fence: Fence(*fence),
+                taken: vec![],
+                outcome: Outcome::Success,
+            },
             Ask::Lapse(nth) => {
                 let (task, fence) = self.nth_running(*nth);
                 Command::Lapse { task, fence }

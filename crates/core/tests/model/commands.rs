@@ -48,7 +48,7 @@ impl Naive {
             }
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
-            Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
+            Command::Finish { task, fence, outcome, .. } => self.finish(task, fence, outcome),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.set_gate(lane, Gate::OPEN)),

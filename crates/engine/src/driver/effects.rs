@@ -14,6 +14,7 @@ use crate::driver::ids::Ids;
 use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Report, Request, Waiter};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
+use crate::events::update::Update;
 use crate::handle::task::is_slot;
 use crate::handle::workers::Claim;
 use crate::runs::context::Context;
@@ -56,6 +57,9 @@ impl Engine {
     pub(crate) fn publish(&mut self, requests: &mut Vec<Request>, mut batch: Box<Batch>) {
         let is_claim_in_vain = batch.events.is_empty() && !requests.is_empty();
         for (request, (reply, span)) in requests.drain(..).zip(batch.replies.drain(..)) {
+            if let Some(output) = request.output.as_deref().filter(|_| reply.is_ok()) {
+                self.publish_output(output);
+            }
             self.answer(request.reply_to, reply, &batch.events[span]);
         }
         let mut departed = batch.departed.iter().peekable();
@@ -79,6 +83,16 @@ impl Engine {
         batch.clear();
         self.buffers.batch = Some(batch);
         self.begin_runs();
+    }
+
+    /// Publishes what the attempt of a worker says, unless its task has ended meanwhile.
+    fn publish_output(&self, output: &Update) {
+        let Update::Progress { task, .. } = output else { return };
+        let Some(view) = self.scheduler.task(*task) else { return };
+        self.resources.hub.publish_output(output, &view.lanes);
+        if let Some(broadcast) = &self.resources.broadcast {
+            broadcast.publish(output, &view.lanes);
+        }
     }
 
     /// Starts the handlers, after the grants were published: the output of the runs comes next.

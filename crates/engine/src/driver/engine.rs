@@ -251,7 +251,7 @@ impl Engine {
                     Outcome::Stopped if self.runs.get(task, fence).is_some_and(is_shutdown) => {
                         Command::Lapse { task, fence }
                     }
-                    outcome => Command::Finish { task, fence, outcome },
+                    outcome => Command::Finish { task, fence, taken: Vec::new(), outcome },
                 };
                 let mut request = Request::new(command, ReplyTo::NoCaller);
                 (request.result, request.work) = (result, work);

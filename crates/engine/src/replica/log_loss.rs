@@ -235,7 +235,7 @@ impl Engine {
                 let command = Command::Recount { task: *task, spec: Some(spec.clone()), end: End::Lost };
                 return Some(Accepted { command, payloads: Vec::new(), ..accepted });
             }
-            Command::Finish { task, fence, outcome } => match self.scheduler.task(*task) {
+            Command::Finish { task, fence, outcome, .. } => match self.scheduler.task(*task) {
                 Some(view) if view.running.is_some() => {
                     view.running.is_some_and(|running| running.fence == *fence)
                 }
