@@ -117,7 +117,7 @@ impl Tools {
 /// Reads the arguments of a tool. Errors never echo the input.
 pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
     let arguments = arguments.unwrap_or_default();
-    serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| {
+    T::deserialize(&arguments).map_err(|error| {
         let text = error.to_string();
         let expected = text.rsplit_once("expected ").map(|(_, expected)| expected);
         ApiError::invalid(match expected {
