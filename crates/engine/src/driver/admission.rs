@@ -30,15 +30,13 @@ impl Engine {
             }),
             (Command::Session(command), _) => match &**command {
                 SessionCommand::Send(incoming) => {
-                    let home = LaneName::new(format!("agent:{}", incoming.agent.name)).ok();
-                    self.admit_kind(&incoming.agent.kind, home.as_ref())
+                    self.admit_kind(&incoming.agent.kind, incoming.agent.lane().ok().as_ref())
                 }
                 SessionCommand::Resend { message, .. } => {
                     let mut aside = self.scheduler.messages_set_aside();
                     let Some((_, kept)) = aside.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
                     let agent = &kept.address.agent;
-                    let home = LaneName::new(format!("agent:{}", agent.name)).ok();
-                    self.admit_kind(&agent.kind, home.as_ref())
+                    self.admit_kind(&agent.kind, agent.lane().ok().as_ref())
                 }
                 SessionCommand::HeartbeatOfTurn { turn, fence, .. } if !self.is_claimed(*turn) => {
                     Err(Rejection::StaleLease { task: *turn, fence: *fence }.into())
