@@ -42,7 +42,7 @@ Measuring, with bounds
   bench core        speed and size of the scheduler
   bench sessions    speed and size of sessions with waiting messages
   bench engine [WORD]  the engine compared with tokio, other queues and plain SQLite; only rows with WORD
-  bench server [memory|disk|looks|watchers]  the server compared with a plain one
+  bench server [memory|full|disk|chats|looks|watchers]  the server compared with a plain one
   bench replicas [saturated|idle|three|ten|postgres ..]  replicas compared with BullMQ and SKIP LOCKED
   bench sdk         a slot in both SDKs compared with a plain request
   bench dashboard   the first page with 100 000 waiting tasks

@@ -161,7 +161,7 @@ impl Subject {
         self.time(|subject, _, submit| {
             subject.step(submit);
             let (task, fence) = subject.running.pop_front().expect("four tasks run");
-            subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+            subject.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
         })
     }
 
@@ -229,7 +229,7 @@ fn counted_scheduler(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
     for (_, submit) in prepared {
         subject.step(submit);
         let (task, fence) = subject.running.pop_front().expect("four tasks run");
-        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+        subject.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
     }
 }
 
@@ -239,7 +239,7 @@ fn counted_lane(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
     for (_, submit) in prepared {
         subject.step(submit);
         let (task, fence) = subject.running.pop_front().expect("four tasks run");
-        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+        subject.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
     }
 }
 
@@ -249,7 +249,7 @@ fn counted_idle(subject: &mut Subject, prepared: Vec<(TaskId, Command)>) {
     for (_, submit) in prepared {
         subject.step(submit);
         let (task, fence) = subject.running.pop_front().expect("it runs");
-        subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+        subject.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
     }
 }
 
@@ -296,7 +296,7 @@ fn main() {
         Some("counted_idle") => {
             let mut subject = Subject::new(Shape::OneLane, 0);
             while let Some((task, fence)) = subject.running.pop_front() {
-                subject.step(Command::Finish { task, fence, outcome: Outcome::Success });
+                subject.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
             }
             let prepared = (0..COUNTED).map(|_| subject.submission()).collect();
             subject.events.reserve(8 * COUNTED);

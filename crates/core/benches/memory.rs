@@ -59,7 +59,7 @@ fn main() {
     lanes.step(Timestamp(1), cancel, &mut Vec::new()).expect("nothing to refuse");
     for task in lanes.tasks().collect::<Vec<_>>() {
         let fence = task.running.expect("what does not wait runs").fence;
-        let finish = Command::Finish { task: task.id, fence, outcome: Outcome::Success };
+        let finish = Command::Finish { task: task.id, fence, taken: vec![], outcome: Outcome::Success };
         lanes.step(Timestamp(1), finish, &mut Vec::new()).expect("nothing to refuse");
     }
     lanes.step(Timestamp(2), Command::Tick, &mut Vec::new()).expect("nothing to refuse");

@@ -99,7 +99,7 @@ impl Subject {
     fn finish_turns(&mut self) {
         for task in self.lanes.tasks().collect::<Vec<_>>() {
             let fence = task.running.expect("there is a slot for each").fence;
-            let finish = Command::Finish { task: task.id, fence, outcome: Outcome::Success };
+            let finish = Command::Finish { task: task.id, fence, taken: vec![], outcome: Outcome::Success };
             self.lanes.step(Timestamp(0), finish, &mut self.events).expect("nothing to refuse");
             self.events.clear();
         }

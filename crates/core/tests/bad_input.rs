@@ -27,7 +27,7 @@ fn submit(task: u128, spec: TaskSpec) -> Command {
 }
 
 fn finish(task: u128, fence: u64) -> Command {
-    Command::Finish { task: TaskId(task), fence: Fence(fence), outcome: Outcome::Success }
+    Command::Finish { task: TaskId(task), fence: Fence(fence), taken: vec![], outcome: Outcome::Success }
 }
 
 /// At 1000: task 1 runs in `one`, a lane with one slot, and task 2 waits for it. Task 3 is a dead letter. Lane `closing`
@@ -37,7 +37,7 @@ fn busy() -> Scheduler {
     let failure = Outcome::Failure { error: "broken".into(), retryable: true };
     for command in [
         submit(3, spec(&["task:dying"])),
-        Command::Finish { task: TaskId(3), fence: Fence(1), outcome: failure },
+        Command::Finish { task: TaskId(3), fence: Fence(1), taken: vec![], outcome: failure },
         submit(1, spec(&["one"])),
         submit(2, spec(&["one"])),
         Command::Drain { lane: lane("closing") },
@@ -213,7 +213,7 @@ fn parents_that_do_not_run_and_deep_chains_are_refused() {
 #[test]
 fn tasks_with_full_or_draining_lanes_or_short_deadlines_are_refused() {
     let mut lanes = busy();
-    let draining = Rejection::LaneDraining { lane: lane("closing") };
+    let draining = Rejection::LaneDraining { lane: lane("closing"), label: "*".into() };
     assert_eq!(refused(&mut lanes, submit(10, spec(&["main", "closing"]))), draining);
     assert_eq!(draining.retry_after(), Some(Millis::from_secs(5)));
     let mut hasty = spec(&["one"]);

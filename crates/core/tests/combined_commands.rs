@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use laneway_core::{
-    Agent, Block, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageId, Millis, Mode, Name,
-    Outcome, Pattern, QueueOverrides, Rejection, Reply, Scheduler, SessionCommand, Switch, TaskId, TaskSpec,
-    Timestamp,
+    Agent, Block, Command, Event, Fence, Incoming, LaneName, LaneSettings, MessageEnd, MessageId,
+    MessageStatus, Millis, Mode, Name, Outcome, Pattern, QueueOverrides, Rejection, Reply, Scheduler,
+    SessionCommand, Switch, TaskId, TaskSpec, Timestamp,
 };
 
 fn step(lanes: &mut Scheduler, now: u64, command: Command) -> Result<(Reply, Vec<Event>), Rejection> {
@@ -67,7 +67,8 @@ fn the_caller_and_the_trace_survive_a_restart_and_the_death_of_the_task() {
     assert_eq!((&view.caller, &view.trace), (&spec.caller, &spec.trace));
     assert_eq!((view.waited(Timestamp(40)), view.ran(Timestamp(40))), (Millis(0), Millis(30)));
     let outcome = Outcome::Failure { error: "no".into(), retryable: false };
-    step(&mut lanes, 40, Command::Finish { task: TaskId(1), fence: Fence(1), outcome }).unwrap();
+    step(&mut lanes, 40, Command::Finish { task: TaskId(1), fence: Fence(1), taken: vec![], outcome })
+        .unwrap();
     let dead_letter = lanes.dead_letters().next().unwrap();
     assert_eq!((&dead_letter.spec.caller, &dead_letter.spec.trace), (&spec.caller, &spec.trace));
 }
@@ -102,9 +103,10 @@ fn heartbeat(
     lanes: &mut Scheduler,
     now: u64,
     (turn, fence): (TaskId, Fence),
-    takes_steering: bool,
+    takes_steering: impl Into<Option<bool>>,
     taken: Option<Vec<MessageId>>,
 ) -> (Timestamp, Vec<MessageId>) {
+    let takes_steering = takes_steering.into();
     let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken };
     match step(lanes, now, Command::Session(Box::new(command))).unwrap().0 {
         Reply::TurnRenewed { until, stopping: None, steering } => {
@@ -150,11 +152,80 @@ fn a_heartbeat_with_steering_outside_a_session_changes_nothing() {
     step(&mut lanes, 0, Command::Submit { task: TaskId(1), spec: Box::new(spec) }).unwrap();
     let before = lanes.task(TaskId(1));
     let heartbeat = |takes_steering| {
-        let (turn, fence) = (TaskId(1), Fence(1));
+        let (turn, fence, takes_steering) = (TaskId(1), Fence(1), Some(takes_steering));
         let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken: None };
         Command::Session(Box::new(command))
     };
     assert!(matches!(step(&mut lanes, 1000, heartbeat(true)), Err(Rejection::BadMessage(_))));
     assert_eq!(lanes.task(TaskId(1)), before);
     assert!(step(&mut lanes, 1000, heartbeat(false)).is_ok());
+}
+
+/// A session whose running turn has the messages 2 and 3 on offer.
+fn session_with_offers(lanes: &mut Scheduler) -> (TaskId, Fence) {
+    let turn = start_turn(lanes);
+    heartbeat(lanes, 1000, turn, true, Some(vec![]));
+    step(lanes, 2000, send(2, Mode::Steer)).unwrap();
+    step(lanes, 2000, send(3, Mode::Steer)).unwrap();
+    turn
+}
+
+fn finish((task, fence): (TaskId, Fence), taken: Vec<MessageId>) -> Command {
+    Command::Finish { task, fence, taken, outcome: Outcome::Success }
+}
+
+#[test]
+fn a_heartbeat_that_says_nothing_of_steering_takes_what_it_names_and_leaves_steering_open() {
+    let mut lanes = Scheduler::new(1);
+    let turn = session_with_offers(&mut lanes);
+    assert_eq!(heartbeat(&mut lanes, 3000, turn, None, None), (Timestamp(33_000), vec![]));
+    assert_eq!(
+        heartbeat(&mut lanes, 4000, turn, None, Some(vec![MessageId(3)])),
+        (Timestamp(34_000), vec![])
+    );
+    assert_eq!(lanes.taken_steering(turn.0, turn.1), [MessageId(3)]);
+    assert!(lanes.session("ann").unwrap().turns[0].takes_steering);
+}
+
+#[test]
+fn the_end_of_a_turn_takes_the_messages_that_it_names_and_returns_the_others() {
+    let mut lanes = Scheduler::new(1);
+    let turn = session_with_offers(&mut lanes);
+    let (_, events) = step(&mut lanes, 3000, finish(turn, vec![MessageId(2)])).unwrap();
+    let events: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
+    let index = |what: &str| events.iter().position(|event| event.contains(what)).unwrap();
+    assert!(index("Taken") < index("Ended"), "{events:#?}");
+    let steered = MessageEnd::Steered { turn: turn.0 };
+    let ended = MessageStatus::Ended { end: steered, at: Timestamp(3000) };
+    assert_eq!(lanes.message(MessageId(2)), Some(ended));
+    let MessageStatus::InTurn { turn: next } = lanes.message(MessageId(3)).unwrap() else {
+        panic!("{events:#?}")
+    };
+    assert_ne!(next, turn.0);
+}
+
+#[test]
+fn a_report_of_taken_messages_under_a_stale_fence_changes_nothing() {
+    let mut lanes = Scheduler::new(1);
+    let (turn, fence) = session_with_offers(&mut lanes);
+    let before = (lanes.session("ann"), lanes.task(turn));
+    let (stale, taken) = (Fence(fence.0 + 1), vec![MessageId(2), MessageId(3)]);
+    let beat = |takes_steering| {
+        let taken = Some(taken.clone());
+        Command::Session(Box::new(SessionCommand::HeartbeatOfTurn {
+            turn,
+            fence: stale,
+            takes_steering,
+            taken,
+        }))
+    };
+    let reports = [beat(None), beat(Some(true)), beat(Some(false)), finish((turn, stale), taken.clone())];
+    for report in reports {
+        let mut events = Vec::new();
+        let refused = lanes.step(Timestamp(3000), report.clone(), &mut events);
+        assert_eq!(refused, Err(Rejection::StaleLease { task: turn, fence: stale }), "{report:?}");
+        assert_eq!(events, [], "{report:?}");
+    }
+    assert_eq!((lanes.session("ann"), lanes.task(turn)), before);
+    assert_eq!(lanes.taken_steering(turn, fence), []);
 }

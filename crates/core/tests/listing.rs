@@ -61,7 +61,11 @@ fn scheduler_with_tasks() -> Scheduler {
     let failed = Outcome::Failure { error: "not yet".into(), retryable: true };
     let fence = scheduler.task(TaskId(5)).unwrap().running.unwrap().fence;
     scheduler
-        .step(Timestamp(62), Command::Finish { task: TaskId(5), fence, outcome: failed }, &mut Vec::new())
+        .step(
+            Timestamp(62),
+            Command::Finish { task: TaskId(5), fence, taken: vec![], outcome: failed },
+            &mut Vec::new(),
+        )
         .unwrap();
     scheduler
 }

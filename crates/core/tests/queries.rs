@@ -43,7 +43,7 @@ impl Queue {
     }
 
     fn finish(&mut self, task: u128, fence: u64, outcome: Outcome) {
-        self.step(Command::Finish { task: TaskId(task), fence: Fence(fence), outcome });
+        self.step(Command::Finish { task: TaskId(task), fence: Fence(fence), taken: vec![], outcome });
     }
 
     fn set(&mut self, lanes: &str, settings: &[(&str, &str)]) {

@@ -49,7 +49,7 @@ fn a_reader_follows_changes_by_time_alone() {
     for (at, command) in [
         (0, Command::Configure(vec![block])),
         (0, Command::Submit { task: TaskId(1), spec: Box::new(spec) }),
-        (1, Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success }),
+        (1, Command::Finish { task: TaskId(1), fence: Fence(1), taken: vec![], outcome: Outcome::Success }),
         // This command emits only one event.
         (5000, submit(2, 500)),
     ] {

@@ -51,7 +51,7 @@ fn submit(task: u128, caller_at: Option<ReplicaId>) -> Command {
 
 fn finish(lanes: &Scheduler, task: u128, outcome: Outcome) -> Command {
     let fence = lanes.task(TaskId(task)).unwrap().running.unwrap().fence;
-    Command::Finish { task: TaskId(task), fence, outcome }
+    Command::Finish { task: TaskId(task), fence, taken: vec![], outcome }
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Busy {
 
     fn finish(&mut self, task: TaskId) {
         let fence = self.running.remove(&task).unwrap();
-        self.step(Command::Finish { task, fence, outcome: Outcome::Success });
+        self.step(Command::Finish { task, fence, taken: vec![], outcome: Outcome::Success });
     }
 
     fn runs(&self, task: u128) -> bool {

@@ -33,7 +33,8 @@ fn after_stop_granting_only_claimed_tasks_start() {
     // No task starts: not a new one, not one whose delay ends, and not one for which a slot becomes free.
     assert_eq!(step(&mut lanes, 10, submit(5, "main", None)), 0);
     assert_eq!(step(&mut lanes, 60, Command::Tick), 0);
-    let finish = Command::Finish { task: TaskId(1), fence: Fence(1), outcome: Outcome::Success };
+    let finish =
+        Command::Finish { task: TaskId(1), fence: Fence(1), taken: vec![], outcome: Outcome::Success };
     assert_eq!(step(&mut lanes, 70, finish), 0);
     assert_eq!(step(&mut lanes, 100_000, Command::Tick), 0);
     assert!(lanes.tasks().all(|task| task.status == TaskStatus::Queued));

@@ -232,27 +232,6 @@ async fn places_are_told_of_watched_tasks_only_and_once_while_the_line_stands_st
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_counted_by_lane_and_reason() {
-    let lanes = lanes();
-    lanes.configure(vec![block("cron", "max_queued=0"), block("gpu*", "max_queued=0")]).await.unwrap();
-    let _taken = (lanes.slot(["cron"]).await.unwrap(), lanes.slot(["gpu-1"]).await.unwrap());
-    for lane in ["cron", "cron", "gpu-1"] {
-        assert!(lanes.slot([lane]).await.is_err());
-    }
-    let unknown = laneway_core::TaskId(7);
-    assert!(lanes.complete(unknown, laneway_core::Fence(1), None).await.is_err());
-    let counted: Vec<(String, &str, u64)> = lanes
-        .refusals()
-        .into_iter()
-        .map(|refused| {
-            (refused.lane.map_or("-".to_owned(), |lane| lane.to_string()), refused.code, refused.count)
-        })
-        .collect();
-    let expected = [("-", "NOT_FOUND", 1), ("cron", "AT_CAPACITY", 2), ("gpu*", "AT_CAPACITY", 1)];
-    assert_eq!(counted, expected.map(|(lane, code, count)| (lane.to_owned(), code, count)));
-}
-
-#[tokio::test(start_paused = true)]
 async fn slots_that_come_and_go_while_nobody_waits_are_seen_and_counted_like_all_others() {
     let lanes = lanes();
     lanes.configure(vec![block("two", "max_concurrency=2")]).await.unwrap();

@@ -12,7 +12,8 @@ use laneway_core::{
     SendOutcome, SessionDelta,
 };
 use laneway_engine::{
-    ClaimRequest, Context, Error, Failure, Handle, NewMessage, ToolResult, ToolUse, TurnPayload, Update,
+    ClaimRequest, Context, Error, Failure, Handle, HeartbeatReport, NewMessage, ToolResult, ToolUse,
+    TurnPayload, Update,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Notify, mpsc};
@@ -106,6 +107,10 @@ async fn a_running_turn_takes_steering_at_a_tool_boundary() {
     assert_eq!(late, Err(Error::Rejected(Rejection::TurnOver { turn: first.turn.unwrap() })));
 }
 
+fn takes_steering(open: bool, taken: Option<Vec<MessageId>>) -> HeartbeatReport {
+    HeartbeatReport { takes_steering: Some(open), taken, progress: None }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_gets_steering_with_its_heartbeat() {
     let lanes = lanes();
@@ -115,10 +120,10 @@ async fn a_worker_gets_steering_with_its_heartbeat() {
     let turn: TurnPayload = serde_json::from_slice(claims[0].payload.as_ref().unwrap()).unwrap();
     assert_eq!((turn.session.as_str(), turn.text.as_str()), ("alice", "hello"));
     let (task, fence) = (claims[0].task, claims[0].fence);
-    assert_eq!(lanes.heartbeat_of_turn(task, fence, true, None).await.unwrap().steer, vec![]);
+    assert_eq!(lanes.heartbeat_with(task, fence, takes_steering(true, None)).await.unwrap().steer, vec![]);
     let sent = lanes.send_message(say("left").mode(Mode::Steer)).await.unwrap();
     assert_eq!(lanes.message(sent.message).await.unwrap(), Some(MessageStatus::Steering { turn: task }));
-    let beat = lanes.heartbeat_of_turn(task, fence, false, None).await.unwrap();
+    let beat = lanes.heartbeat_with(task, fence, takes_steering(false, None)).await.unwrap();
     assert_eq!(beat.steer[0].text, "left");
     let next = lanes.send_message(say("right").mode(Mode::Steer)).await.unwrap();
     assert_eq!(next.outcome, SendOutcome::Queued);
@@ -136,7 +141,7 @@ async fn what_a_worker_does_not_name_stays_on_offer_and_goes_back_to_the_line() 
     let beat = |taken: Vec<MessageId>| {
         let lanes = lanes.clone();
         async move {
-            let heard = lanes.heartbeat_of_turn(task, fence, true, Some(taken)).await.unwrap();
+            let heard = lanes.heartbeat_with(task, fence, takes_steering(true, Some(taken))).await.unwrap();
             heard.steer.into_iter().map(|message| message.text).collect::<Vec<_>>()
         }
     };

@@ -60,11 +60,11 @@ pub use laneway_core::{
 };
 pub use laneway_engine::{
     Claim, ClaimRequest, Clock, Context, Cursor, EndState, Ending, Error, Failure, Filter, Handle,
-    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, Refusals, RunError, Slot,
-    SteadyClock, StopSignal, Stopped, Subscription, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes,
-    ToolRefusal, ToolResult, ToolUse, Tools, UnknownKinds, Update,
+    HistoryFilter, HistoryPage, LaneSnapshot, OnDrop, Options, Program, RunError, Slot, SteadyClock,
+    StopSignal, Stopped, Subscription, Task, TaskHandle, TaskRecord, ToolCalls, ToolLanes, ToolRefusal,
+    ToolResult, ToolUse, Tools, UnknownKinds, Update,
 };
-pub use laneway_engine::{Heartbeat, NewMessage, SteeringMessage, TurnPayload};
+pub use laneway_engine::{Heartbeat, HeartbeatReport, NewMessage, SteeringMessage, TurnPayload};
 pub use laneway_store::{Durability, Finished, Store, StoreError, Try};
 pub use open::Open;
 

@@ -11,6 +11,7 @@ use crate::event_data::{
     RetryingEvent, ScheduleFiredEvent, StartedEvent, TaskEvent, TurnEvent,
 };
 use crate::problem::Problem;
+use crate::sessions::MessageAnswer;
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($data:ty) = $text:literal,)*) => {
@@ -127,6 +128,36 @@ events! {
     Error(Box<Problem>) = "error",
 }
 
+/// The answer to a frame that a client sent on a WebSocket, in the form of an event. Its data has the `request_id` too.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FrameAnswer {
+    /// The outcome of sending a message or a text for the running turn.
+    Message(MessageAnswer),
+    /// What a request to cancel found.
+    Progress(ProgressEvent),
+}
+
+impl FrameAnswer {
+    /// The name of the event.
+    pub fn name(&self) -> EventName {
+        match self {
+            FrameAnswer::Message(_) => EventName::Message,
+            FrameAnswer::Progress(_) => EventName::Progress,
+        }
+    }
+
+    /// Its data.
+    pub fn data(&self) -> Value {
+        match self {
+            FrameAnswer::Message(data) => serde_json::to_value(data),
+            FrameAnswer::Progress(data) => serde_json::to_value(data),
+        }
+        .unwrap_or_default()
+    }
+}
+
 /// An event as a client receives it: one on a WebSocket, or one of a stream put into the same form.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventFrame {
@@ -156,6 +187,17 @@ mod tests {
         assert_eq!(names.len(), cases.len());
         let unknown: Vec<_> = names.iter().filter(|name| EventName::from_text(name).is_none()).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    #[test]
+    fn the_answer_to_a_frame_is_written_under_its_name() {
+        let cancel = Some("cancelling".to_owned());
+        let task_id = Some("7".to_owned());
+        let answer = FrameAnswer::Progress(ProgressEvent { task_id, cancel, ..ProgressEvent::default() });
+        let written = serde_json::to_value(&answer).unwrap();
+        assert_eq!(written["event"], answer.name().as_str());
+        assert_eq!(answer.data(), serde_json::json!({ "task_id": "7", "cancel": "cancelling" }));
+        assert_eq!(written["data"], answer.data());
     }
 
     #[test]

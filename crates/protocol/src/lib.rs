@@ -38,7 +38,7 @@ pub use agents::{
 };
 pub use code::Code;
 pub use event_data::*;
-pub use events::{ClientEvent, EventFrame, EventName};
+pub use events::{ClientEvent, EventFrame, EventName, FrameAnswer};
 pub use lanes::{
     ConfigValue, ConfigView, Health, HistoryPoint, HistoryPoints, LaneCounters, LaneNumbers, Percentiles,
     Readiness, StatusView,
@@ -51,8 +51,8 @@ pub use operations::{
 };
 pub use problem::Problem;
 pub use sessions::{
-    MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange, SessionStats,
-    SessionSummary, SteerRequest, ToolLaneStats,
+    CurrentTurn, MessageAnswer, MessageRequest, MessageView, MoveRequest, Receipt, SessionChange,
+    SessionSetting, SessionSettings, SessionStats, SessionSummary, SteerRequest, ToolLaneStats,
 };
 pub use slots::{SlotAnswer, SlotRequest};
 pub use sse::{EventTooLong, SseEvent, SseReader};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::time::At;
@@ -128,10 +127,9 @@ pub struct SessionSummary {
     /// Whether the people in the session should see typing.
     pub typing: bool,
     /// How messages are queued, each value with where it came from.
-    pub settings: BTreeMap<String, Value>,
-    /// The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into
-    /// it, whether it `takes_steering`, and what was `said` in all of these.
-    pub current_turn: Option<Value>,
+    pub settings: SessionSettings,
+    /// The turn that is under way.
+    pub current_turn: Option<CurrentTurn>,
     /// The waiting messages, in order.
     pub messages: Vec<MessageView>,
     /// The number of dropped messages that the next turn will mention.
@@ -142,6 +140,61 @@ pub struct SessionSummary {
     /// The parked messages, the oldest first. They can be sent again or deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<MessageView>,
+}
+
+/// How the messages of a session are queued.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionSettings {
+    /// The largest number of waiting messages.
+    pub cap: SessionSetting,
+    /// How long the session must be quiet before the turn starts.
+    pub debounce_ms: SessionSetting,
+    /// Which messages the server drops if there are more.
+    pub drop: SessionSetting,
+    /// The longest wait for a quiet session.
+    pub max_wait_ms: SessionSetting,
+    /// The mode: what happens to messages while the session is busy.
+    pub mode: SessionSetting,
+}
+
+impl SessionSettings {
+    /// All settings under their names, in the order of the wire.
+    pub fn by_name(&self) -> [(&'static str, &SessionSetting); 5] {
+        let SessionSettings { cap, debounce_ms, drop, max_wait_ms, mode } = self;
+        [
+            ("cap", cap),
+            ("debounce_ms", debounce_ms),
+            ("drop", drop),
+            ("max_wait_ms", max_wait_ms),
+            ("mode", mode),
+        ]
+    }
+}
+
+/// A setting for messages and its origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionSetting {
+    /// The origin: `message`, `session`, `channel`, `global` or `default`.
+    pub from: String,
+    /// The value as text.
+    pub value: String,
+}
+
+/// The turn that is under way in a session.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CurrentTurn {
+    /// The ids of its messages.
+    pub messages: Vec<String>,
+    /// The ids of the messages that wait for the turn to take them.
+    pub pending: Vec<String>,
+    /// The texts of all of these messages; of a turn without messages, its request.
+    pub said: Vec<MessageView>,
+    /// The ids of the messages that the turn has taken while it ran.
+    pub steered: Vec<String>,
+    /// Whether messages can steer it.
+    pub takes_steering: bool,
+    /// The task.
+    pub task_id: String,
 }
 
 /// The tool lanes of a session.
@@ -156,8 +209,8 @@ pub struct SessionStats {
     /// The tool lanes, by name.
     pub lanes: BTreeMap<String, ToolLaneStats>,
     /// The settings for messages, each with its origin. A session without messages has them too.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SessionSettings>,
 }
 
 /// A tool lane of a session. The counters are those of all sessions with the same settings.

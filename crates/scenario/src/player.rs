@@ -93,7 +93,7 @@ impl Player {
                 for task in tasks {
                     let (task, fence) = (*task, fence.unwrap_or_else(|| self.describer.fence(*task)));
                     let command = match report.clone() {
-                        Report::Finish(outcome) => Command::Finish { task, fence, outcome },
+                        Report::Finish(outcome) => Command::Finish { task, fence, taken: vec![], outcome },
                         Report::Heartbeat => Command::Heartbeat { task, fence },
                         Report::Lapse => Command::Lapse { task, fence },
                         Report::Steering(open) => {

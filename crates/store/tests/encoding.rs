@@ -181,7 +181,7 @@ fn busy() -> Scheduler {
     step(2000, Command::Pause { lane: LaneName::new("agent:x").unwrap() });
     let error = "it broke".into();
     let outcome = Outcome::Failure { error, retryable: false };
-    step(3000, Command::Finish { task: TaskId(1), fence: laneway_core::Fence(1), outcome });
+    step(3000, Command::Finish { task: TaskId(1), fence: laneway_core::Fence(1), taken: vec![], outcome });
     scheduler
 }
 

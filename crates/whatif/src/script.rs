@@ -178,7 +178,7 @@ impl RunEnd {
             RunEnd::Failure => Outcome::Failure { error: "as recorded".into(), retryable: true },
             RunEnd::Silence => return Command::Lapse { task, fence },
         };
-        Command::Finish { task, fence, outcome }
+        Command::Finish { task, fence, taken: vec![], outcome }
     }
 }
 

@@ -9,6 +9,7 @@ What the server answers becomes frozen dataclasses, what it is sent becomes Type
 from __future__ import annotations
 
 import json
+import keyword
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,11 @@ class Document:
         lines = [f'\n\n@dataclass(frozen=True)\nclass {name}:\n    """{sentence(schema)}"""\n']
         for key, field in fields:
             kind = self.type_of(field)
+            attribute = f"{key}_" if keyword.iskeyword(key) else key
             if key in required:
-                lines.append(f"\n    {key}: {kind}")
+                lines.append(f"\n    {attribute}: {kind}")
             else:
-                lines.append(f"\n    {key}: {union([kind, 'None'])} = None")
+                lines.append(f"\n    {attribute}: {union([kind, 'None'])} = None")
             lines.append(doc(field))
         return "".join(lines) + "\n"
 

@@ -146,7 +146,7 @@ def test_a_session_collects_messages_while_it_is_busy(server: Local) -> None:
         assert [message.text for message in (await session.get()).messages] == ["three", "two"]
         await session.withdraw(second.id)
         assert (await session.receipt(second.id)).status == "cancelled"
-        assert (await session.change({"mode": "followup"})).settings["mode"]["value"] == "followup"
+        assert (await session.change({"mode": "followup"})).settings.mode.value == "followup"
         assert await session.clear() == 1
         await session.interrupt()
         assert first.task_id is not None

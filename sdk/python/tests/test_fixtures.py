@@ -204,7 +204,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Event):
         return {"event": value.name, "data": plain(dict(value.data)), "id": value.event_id}
     if dataclasses.is_dataclass(value):
-        return plain({field.metadata.get("wire", field.name): getattr(value, field.name) for field in dataclasses.fields(value)})
+        return plain({field.name.removesuffix("_"): getattr(value, field.name) for field in dataclasses.fields(value)})
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items() if item is not None}
     return [plain(item) for item in value] if isinstance(value, list) else value

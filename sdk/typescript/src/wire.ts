@@ -415,6 +415,22 @@ export interface CreatedToken {
   token: string;
 }
 
+/** The turn that is under way in a session. */
+export interface CurrentTurn {
+  /** The ids of its messages. */
+  messages: string[];
+  /** The ids of the messages that wait for the turn to take them. */
+  pending: string[];
+  /** The texts of all of these messages; of a turn without messages, its request. */
+  said: MessageView[];
+  /** The ids of the messages that the turn has taken while it ran. */
+  steered: string[];
+  /** Whether messages can steer it. */
+  takes_steering: boolean;
+  /** The task. */
+  task_id: string;
+}
+
 /** A dead letter: a task that failed for good. */
 export interface DeadLetterView {
   /** When the task failed for good. */
@@ -1178,6 +1194,28 @@ export interface SessionChange {
   mode?: string | null;
 }
 
+/** A setting for messages and its origin. */
+export interface SessionSetting {
+  /** The origin: `message`, `session`, `channel`, `global` or `default`. */
+  from: string;
+  /** The value as text. */
+  value: string;
+}
+
+/** How the messages of a session are queued. */
+export interface SessionSettings {
+  /** The largest number of waiting messages. */
+  cap: SessionSetting;
+  /** How long the session must be quiet before the turn starts. */
+  debounce_ms: SessionSetting;
+  /** Which messages the server drops if there are more. */
+  drop: SessionSetting;
+  /** The longest wait for a quiet session. */
+  max_wait_ms: SessionSetting;
+  /** The mode: what happens to messages while the session is busy. */
+  mode: SessionSetting;
+}
+
 /** The tool lanes of a session. */
 export interface SessionStats {
   /** The number of calls that wait for a worker. */
@@ -1185,7 +1223,7 @@ export interface SessionStats {
   /** The tool lanes, by name. */
   lanes: Record<string, ToolLaneStats>;
   /** The settings for messages, each with its origin. A session without messages has them too. */
-  settings?: Record<string, unknown>;
+  settings?: SessionSettings | null;
   /** The number of running calls. */
   total_active: number;
   /** The number of waiting calls. */
@@ -1194,8 +1232,8 @@ export interface SessionStats {
 
 /** A session. */
 export interface SessionSummary {
-  /** The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these. */
-  current_turn?: unknown;
+  /** The turn that is under way. */
+  current_turn?: CurrentTurn | null;
   /** The number of dropped messages that the next turn will mention. */
   dropped: number;
   /** Whether the session has a turn. */
@@ -1209,7 +1247,7 @@ export interface SessionSummary {
   /** The parked messages, the oldest first. They can be sent again or deleted. */
   set_aside?: MessageView[];
   /** How messages are queued, each value with where it came from. */
-  settings: Record<string, unknown>;
+  settings: SessionSettings;
   /** Whether the people in the session should see typing. */
   typing: boolean;
 }

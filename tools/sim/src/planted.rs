@@ -95,10 +95,14 @@ impl Planted {
 impl Faults for Planted {
     fn command(&self, state: &Scheduler, command: &mut Command) {
         let is_wrong = match (self.bug, &*command) {
-            (Bug::FenceIgnored, Command::Finish { task, outcome, .. }) => {
+            (Bug::FenceIgnored, Command::Finish { task, taken, outcome, .. }) => {
                 if let Some(running) = state.task(*task).and_then(|view| view.running) {
-                    *command =
-                        Command::Finish { task: *task, fence: running.fence, outcome: outcome.clone() };
+                    *command = Command::Finish {
+                        task: *task,
+                        fence: running.fence,
+                        taken: taken.clone(),
+                        outcome: outcome.clone(),
+                    };
                 }
                 false
             }

@@ -1,7 +1,6 @@
 //! `laneway sessions`.
 
 use laneway_protocol::{MessageAnswer, MessageRequest, MessageView, SessionChange, SessionSummary};
-use serde_json::Value;
 
 use crate::arguments::{Sessions, SessionsCommand};
 use crate::error::CliError;
@@ -78,8 +77,7 @@ fn done(word: &str, is_json: bool) -> Result<(), CliError> {
 }
 
 fn mode_of(session: &SessionSummary) -> String {
-    let mode = session.settings.get("mode").and_then(|mode| mode.get("value"));
-    mode.and_then(Value::as_str).unwrap_or_default().to_owned()
+    session.settings.mode.value.clone()
 }
 
 fn list(sessions: &[SessionSummary]) -> Result<(), CliError> {
@@ -102,12 +100,11 @@ fn show(session: &SessionSummary, is_json: bool) -> Result<(), CliError> {
         return output::json(session);
     }
     let mut pairs = vec![("session", session.key.clone())];
-    let turn = session.current_turn.as_ref().and_then(|turn| turn.get("task_id")).and_then(Value::as_str);
+    let turn = session.current_turn.as_ref().map(|turn| turn.task_id.clone());
     pairs.push(("state", if session.is_busy { "busy" } else { "idle" }.to_owned()));
-    pairs.extend(turn.map(|turn| ("turn", turn.to_owned())));
-    for (name, setting) in &session.settings {
-        let word = |key: &str| setting.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        pairs.push((name, format!("{} (from {})", word("value"), word("from"))));
+    pairs.extend(turn.map(|turn| ("turn", turn)));
+    for (name, setting) in session.settings.by_name() {
+        pairs.push((name, format!("{} (from {})", setting.value, setting.from)));
     }
     if session.dropped > 0 {
         pairs.push(("dropped", session.dropped.to_string()));

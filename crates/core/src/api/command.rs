@@ -13,6 +13,7 @@ use crate::api::session_command::{MessageReply, SessionCommand, TurnMessage};
 use crate::api::task_spec::{Parent, TaskSpec};
 use crate::api::time::{Millis, Timestamp};
 use crate::decide::notes::NoteChange;
+use crate::sessions::message::MessageId;
 
 /// One request to the scheduler. It is carried out whole or rejected whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +101,8 @@ pub enum Command {
         task: TaskId,
         /// Which attempt.
         fence: Fence,
+        /// The messages that a turn has taken last. What it has not taken goes back to the line.
+        taken: Vec<MessageId>,
         /// How it went.
         outcome: Outcome,
     },

@@ -96,6 +96,16 @@ impl LaneName {
         MAIN.clone()
     }
 
+    /// The lane of an agent's turns.
+    pub fn agent(name: &str) -> Result<LaneName, NameError> {
+        LaneName::new(format!("agent:{name}"))
+    }
+
+    /// The lane of an agent's stateless tasks.
+    pub fn task(name: &str) -> Result<LaneName, NameError> {
+        LaneName::new(format!("task:{name}"))
+    }
+
     /// The lane of one sort of tool calls of the session `key`.
     pub fn tool(key: &str, lane: crate::ToolLane) -> Result<LaneName, NameError> {
         LaneName::new(format!("{}/{}", LaneName::session(key)?, lane.as_str()))

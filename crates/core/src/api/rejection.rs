@@ -25,6 +25,8 @@ pub enum Rejection {
     LaneDraining {
         /// Which lane.
         lane: LaneName,
+        /// Its label for metrics, as in [`LaneFull`].
+        label: Arc<str>,
     },
     /// The task would start only after its deadline.
     #[error("it would start in {starts_in}, after its deadline in {deadline}")]
@@ -71,6 +73,8 @@ pub enum Rejection {
     WouldDeadlock {
         /// The lane of that slot.
         lane: LaneName,
+        /// Its label for metrics, as in [`LaneFull`].
+        label: Arc<str>,
         /// Who holds it.
         holder: TaskId,
     },

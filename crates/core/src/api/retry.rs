@@ -143,7 +143,7 @@ mod tests {
             _ => None,
         });
         let outcome = Outcome::Failure { error: "no luck".into(), retryable: true };
-        let finish = Command::Finish { task, fence: fence.unwrap(), outcome };
+        let finish = Command::Finish { task, fence: fence.unwrap(), taken: vec![], outcome };
         scheduler.step(Timestamp(1), finish, &mut events).unwrap();
         events.iter().find_map(|event| match event {
             Event::Retrying { at, .. } => Some(*at),

@@ -98,8 +98,8 @@ pub enum SessionCommand {
         turn: TaskId,
         /// Which attempt.
         fence: Fence,
-        /// Whether the turn takes steering from now on.
-        takes_steering: bool,
+        /// Whether the turn takes steering from now on. With `None` that stays as it is, and no message is handed over.
+        takes_steering: Option<bool>,
         /// The messages that the worker has received. Messages stay on offer in each answer until a worker names them. With
         /// `None` they count as taken with the answer.
         taken: Option<Vec<MessageId>>,

@@ -84,10 +84,7 @@ impl Scheduler {
         };
         let holders = self.holders();
         let able = self.able_to_finish(&holders, parent);
-        let stuck = |lane: LaneIdx, holder: TaskIdx| {
-            let (lane, holder) = (self.state.lanes[lane].name.clone(), self.state.tasks[holder].id);
-            Err(Rejection::WouldDeadlock { lane, holder })
-        };
+        let stuck = |lane: LaneIdx, holder: TaskIdx| Err(self.would_deadlock(lane, holder));
         let stuck_in = |parent: Option<TaskIdx>, lane: LaneIdx| {
             // A pause or a used-up rate is over one day; it is no deadlock.
             let opens = self.lender(parent, lane).is_some() || self.may_open(lane, &holders, &able);

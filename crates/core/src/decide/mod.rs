@@ -46,7 +46,7 @@ impl Step<'_> {
             }
             Command::ClaimThese { worker, tasks, lease } => self.claim_these(&worker, &tasks, lease),
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
-            Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
+            Command::Finish { task, fence, taken, outcome } => self.finish(task, fence, &taken, outcome),
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
             Command::RaiseFences { to } => {
                 if to > self.highest_fence() {

@@ -9,6 +9,7 @@ use crate::api::lane_settings::{Handler, STOP_GRACE};
 use crate::api::rejection::Rejection;
 use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
+use crate::sessions::message::MessageId;
 use crate::state::lane_config::ClassIdx;
 use crate::state::task::{Attempt, Phase, TaskIdx};
 use crate::step::Step;
@@ -38,8 +39,12 @@ impl Step<'_> {
         &mut self,
         task: TaskId,
         fence: Fence,
+        taken: &[MessageId],
         outcome: Outcome,
     ) -> Result<Reply, Rejection> {
+        if !taken.is_empty() {
+            self.take_messages(task, fence, Some(taken))?;
+        }
         let (idx, attempt) = self.fenced(task, fence)?;
         if attempt.stopping.is_some() {
             self.conclude_stop(idx);

@@ -15,7 +15,7 @@ use crate::api::time::{Millis, Timestamp};
 use crate::scheduler::Scheduler;
 use crate::state::lane::LaneIdx;
 use crate::state::routes::canonical;
-use crate::state::task::Attempt;
+use crate::state::task::{Attempt, TaskIdx};
 use crate::step::Step;
 
 /// The most calls in one tool batch.
@@ -267,8 +267,7 @@ impl Scheduler {
             for lane in &*self.state.lanes.route(self.state.tasks[ancestor].route).lanes {
                 let name = &self.state.lanes[*lane].name;
                 if name.is_session() && spec.lanes.contains(name) {
-                    let holder = self.state.tasks[ancestor].id;
-                    return Err(Rejection::WouldDeadlock { lane: name.clone(), holder });
+                    return Err(self.would_deadlock(*lane, ancestor));
                 }
             }
         }
@@ -320,10 +319,13 @@ impl Scheduler {
     /// No lane is draining; what belongs to running work is no new work.
     fn check_gates(&self, spec: &TaskSpec, named: &[Named<'_>]) -> Result<(), Rejection> {
         let belongs_to_running_work = spec.parent.is_some_and(|parent| !parent.detached);
-        let is_draining =
-            |named: &&Named<'_>| named.lane.is_some_and(|lane| self.state.lanes[lane].gate.draining);
-        match named.iter().find(is_draining).filter(|_| !belongs_to_running_work) {
-            Some(draining) => Err(Rejection::LaneDraining { lane: draining.name.clone() }),
+        let is_draining = |lane: &LaneIdx| self.state.lanes[*lane].gate.draining;
+        let draining = named.iter().filter_map(|named| named.lane).find(is_draining);
+        match draining.filter(|_| !belongs_to_running_work) {
+            Some(lane) => {
+                let name = self.state.lanes[lane].name.clone();
+                Err(Rejection::LaneDraining { lane: name, label: self.label_of(lane) })
+            }
             None => Ok(()),
         }
     }
@@ -353,14 +355,19 @@ impl Scheduler {
             max_queued: self.max_queued(named),
             current: named.lane.and_then(|lane| self.longest_running_in(lane)),
             retry_after: self.retry_after(named.lane),
-            label: self.label_of(named),
+            label: named.lane.map(|lane| self.label_of(lane)),
         }))
     }
 
-    /// The label under which metrics count a lane, if the lane exists.
-    fn label_of(&self, named: &Named<'_>) -> Option<Arc<str>> {
-        let class = self.state.lanes[named.lane?].class;
-        Some(Arc::clone(&self.state.lane_config.class(class).label))
+    /// Refuses a task that would wait for a slot of this lane, which `holder` keeps until the task has ended.
+    pub(crate) fn would_deadlock(&self, lane: LaneIdx, holder: TaskIdx) -> Rejection {
+        let (name, holder) = (self.state.lanes[lane].name.clone(), self.state.tasks[holder].id);
+        Rejection::WouldDeadlock { lane: name, label: self.label_of(lane), holder }
+    }
+
+    /// The label under which metrics count a lane.
+    fn label_of(&self, lane: LaneIdx) -> Arc<str> {
+        Arc::clone(&self.state.lane_config.class(self.state.lanes[lane].class).label)
     }
 
     /// A task that will probably start only after its deadline is better refused now.

@@ -40,6 +40,7 @@ fn lively() -> Scheduler {
     let fail = |task: u128, fence: u64| Command::Finish {
         task: TaskId(task),
         fence: Fence(fence),
+        taken: vec![],
         outcome: Outcome::Failure { error: "no luck".into(), retryable: true },
     };
     let key = Idempotency { key: Arc::from("key"), fingerprint: 1, until_end: false };

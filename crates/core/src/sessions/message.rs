@@ -87,18 +87,29 @@ impl Agent {
         Agent { kind: name.clone(), name, lanes: vec![] }
     }
 
-    /// The lanes of a turn in a session: the agent's own, those that it needs, the session's.
-    pub fn turn_lanes(&self, session: &LaneName, source: Source) -> Result<Vec<LaneName>, NameError> {
-        let own = LaneName::new(format!("agent:{}", self.name))?;
-        let mut lanes = vec![own.clone()];
+    /// The agent's own lane, the home lane of its turns.
+    pub fn lane(&self) -> Result<LaneName, NameError> {
+        LaneName::agent(self.name.as_str())
+    }
+
+    /// The lanes that a turn needs besides the agent's own and the session's.
+    pub fn further_lanes(&self, source: Source) -> Result<Vec<LaneName>, NameError> {
         if self.lanes.is_empty() {
-            lanes.push(LaneName::new(match source {
+            let usual = LaneName::new(match source {
                 Source::Schedule => "cron",
                 Source::Agent => "subagent",
                 Source::User | Source::Background => "main",
-            })?);
+            });
+            return Ok(vec![usual?]);
         }
-        lanes.extend(self.lanes.iter().filter(|lane| **lane != own).cloned());
+        let own = self.lane()?;
+        Ok(self.lanes.iter().filter(|lane| **lane != own).cloned().collect())
+    }
+
+    /// The lanes of a turn in a session: the agent's own, those that it needs, the session's.
+    pub fn turn_lanes(&self, session: &LaneName, source: Source) -> Result<Vec<LaneName>, NameError> {
+        let mut lanes = vec![self.lane()?];
+        lanes.extend(self.further_lanes(source)?);
         lanes.push(session.clone());
         Ok(lanes)
     }

@@ -86,25 +86,27 @@ impl Step<'_> {
         &mut self,
         turn: TaskId,
         fence: Fence,
-        takes_steering: bool,
+        takes_steering: Option<bool>,
         taken: Option<&[MessageId]>,
     ) -> Result<Reply, Rejection> {
         let has_session = self.session_of_turn(turn, fence)?.is_some();
-        if takes_steering && !has_session {
+        if takes_steering == Some(true) && !has_session {
             return Err(Rejection::BadMessage(BadMessage::NoSession));
         }
         let (until, stopping) = self.renew_lease(turn, fence)?;
         // Messages are taken before steering closes, which returns the others to the line.
-        let steering = match taken {
-            None => self.take_messages(turn, fence, None)?,
-            Some([]) => vec![],
-            Some(taken) => {
+        let steering = match (taken, takes_steering) {
+            (None, None) | (Some([]), _) => vec![],
+            (None, Some(_)) => self.take_messages(turn, fence, None)?,
+            (Some(taken), _) => {
                 self.take_messages(turn, fence, Some(taken))?;
                 vec![]
             }
         };
-        self.set_steering(turn, fence, takes_steering)?;
-        let offers = taken.is_some() && takes_steering;
+        if let Some(open) = takes_steering {
+            self.set_steering(turn, fence, open)?;
+        }
+        let offers = taken.is_some() && takes_steering == Some(true);
         let steering = if offers { self.offered_steering(turn, fence) } else { steering };
         Ok(Reply::TurnRenewed { until, stopping, steering })
     }
@@ -118,7 +120,7 @@ impl Step<'_> {
         self.take_messages(turn, fence, only).map(Reply::Steering)
     }
 
-    fn take_messages(
+    pub(crate) fn take_messages(
         &mut self,
         turn: TaskId,
         fence: Fence,

@@ -49,7 +49,7 @@ impl Naive {
             }
             Command::Heartbeat { task, fence } => self.heartbeat(task, fence),
             Command::Lapse { task, fence } => self.lapse_now(task, fence),
-            Command::Finish { task, fence, outcome } => self.finish(task, fence, outcome),
+            Command::Finish { task, fence, outcome, .. } => self.finish(task, fence, outcome),
             Command::ForceRelease { lane } => Ok(self.force_release(&lane)),
             Command::Pause { lane } => Ok(self.pause(lane)),
             Command::Resume { lane } => Ok(self.set_gate(lane, Gate::OPEN)),
@@ -165,7 +165,11 @@ impl Naive {
             let holder = &self.tasks[ancestor];
             let session = holder.lanes.iter().find(|lane| lane.is_session() && spec.lanes.contains(lane));
             if let Some(lane) = session {
-                return Err(Rejection::WouldDeadlock { lane: lane.clone(), holder: holder.id });
+                return Err(Rejection::WouldDeadlock {
+                    lane: lane.clone(),
+                    label: "".into(),
+                    holder: holder.id,
+                });
             }
         }
         Ok(parent.depth + 1)
@@ -203,7 +207,7 @@ impl Naive {
         let is_child = Naive::waiting_parent(spec.parent).is_some();
         let draining = lanes.iter().find(|lane| self.gate(lane).draining && !is_child);
         if let Some(lane) = draining {
-            return Err(Rejection::LaneDraining { lane: lane.clone() });
+            return Err(Rejection::LaneDraining { lane: lane.clone(), label: "".into() });
         }
         if !self.must_wait(spec) {
             return Ok(());

@@ -58,7 +58,7 @@ impl Naive {
         let able = self.able_to_finish(&ancestors);
         let stuck = |lane: &LaneName| {
             let holder = self.holders(lane).first().map_or(first, |index| self.tasks[*index].id);
-            Err(Rejection::WouldDeadlock { lane: lane.clone(), holder })
+            Err(Rejection::WouldDeadlock { lane: lane.clone(), label: "".into(), holder })
         };
         if let Some(lane) = self.stuck_lane(parent, lanes, &able) {
             return stuck(lane);
@@ -70,6 +70,7 @@ impl Naive {
                 if !able.contains(&index) {
                     return Err(Rejection::WouldDeadlock {
                         lane: before.lanes[0].clone(),
+                        label: "".into(),
                         holder: before.id,
                     });
                 }

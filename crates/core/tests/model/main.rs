@@ -109,6 +109,10 @@ fn comparable(reply: Result<Reply, Rejection>) -> Result<Reply, Rejection> {
             full.label = None;
             Rejection::LaneFull(full)
         }
+        Rejection::LaneDraining { lane, .. } => Rejection::LaneDraining { lane, label: "".into() },
+        Rejection::WouldDeadlock { lane, holder, .. } => {
+            Rejection::WouldDeadlock { lane, label: "".into(), holder }
+        }
         other => other,
     })
 }

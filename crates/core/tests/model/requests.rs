@@ -285,11 +285,14 @@ impl CommandBuilder<'_> {
             }
             Request::Finish(nth, how) => {
                 let (task, fence) = self.nth_running(*nth);
-                Command::Finish { task, fence, outcome: outcome(*how) }
+                Command::Finish { task, fence, taken: vec![], outcome: outcome(*how) }
             }
-            Request::FinishStale(nth, fence) => {
-                Command::Finish { task: self.nth(*nth), fence: Fence(*fence), outcome: Outcome::Success }
-            }
+            Request::FinishStale(nth, fence) => Command::Finish {
+                task: self.nth(*nth),
+                fence: Fence(*fence),
+                taken: vec![],
+                outcome: Outcome::Success,
+            },
             Request::Lapse(nth) => {
                 let (task, fence) = self.nth_running(*nth);
                 Command::Lapse { task, fence }

@@ -202,7 +202,7 @@ impl Generator {
             8 => return Command::Lapse { task, fence },
             _ => return Command::Heartbeat { task, fence },
         };
-        Command::Finish { task, fence, outcome }
+        Command::Finish { task, fence, taken: vec![], outcome }
     }
 
     /// A submitted turn, without a message.

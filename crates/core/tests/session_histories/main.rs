@@ -162,7 +162,8 @@ impl History {
                 .collect();
             let now = self.live.now();
             if let Some((task, fence)) = running.first() {
-                let finish = Command::Finish { task: *task, fence: *fence, outcome: Outcome::Success };
+                let finish =
+                    Command::Finish { task: *task, fence: *fence, taken: vec![], outcome: Outcome::Success };
                 self.step(COMMANDS + round, now, finish);
             } else if self.ledger.live() == 0 {
                 break;

@@ -298,7 +298,7 @@ impl Generator {
             8 => Outcome::Failure { error: "it is hopeless".into(), retryable: false },
             _ => Outcome::Stopped,
         };
-        Command::Finish { task, fence, outcome }
+        Command::Finish { task, fence, taken: vec![], outcome }
     }
 
     fn note(&mut self) -> Command {

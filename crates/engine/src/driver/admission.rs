@@ -28,15 +28,13 @@ impl Engine {
             }),
             (Command::Session(command), _) => match &**command {
                 SessionCommand::Send(incoming) => {
-                    let home = LaneName::new(format!("agent:{}", incoming.agent.name)).ok();
-                    self.admit_kind(&incoming.agent.kind, home.as_ref())
+                    self.admit_kind(&incoming.agent.kind, incoming.agent.lane().ok().as_ref())
                 }
                 SessionCommand::Resend { message, .. } => {
                     let mut parked = self.scheduler.parked_messages();
                     let Some((_, kept)) = parked.find(|(_, kept)| kept.id == *message) else { return Ok(()) };
                     let agent = &kept.address.agent;
-                    let home = LaneName::new(format!("agent:{}", agent.name)).ok();
-                    self.admit_kind(&agent.kind, home.as_ref())
+                    self.admit_kind(&agent.kind, agent.lane().ok().as_ref())
                 }
                 SessionCommand::HeartbeatOfTurn { turn, fence, .. } if !self.is_claimed(*turn) => {
                     Err(Rejection::StaleLease { task: *turn, fence: *fence }.into())
@@ -70,9 +68,7 @@ impl Engine {
         match full.filter(|_| self.admit(&request).is_ok()) {
             None => Some(Call::Request(request)),
             Some(rejection) => {
-                let error = Error::from(rejection);
-                self.resources.count_refusal(&error, &self.scheduler);
-                request.reply_to.refuse(error);
+                request.reply_to.refuse(rejection.into());
                 None
             }
         }

@@ -13,6 +13,7 @@ use crate::driver::engine::Engine;
 use crate::driver::mailbox::{Accepted, Ending, ReplyTo, Report, Request, Waiter};
 use crate::driver::outbox::Delivery;
 use crate::error::{Error, RunError};
+use crate::events::update::Update;
 use crate::handle::workers::Claim;
 use crate::runs::context::Context;
 use crate::runs::handler;
@@ -54,8 +55,8 @@ impl Engine {
     pub(crate) fn publish(&mut self, requests: &mut Vec<Request>, mut batch: Box<Batch>) {
         let is_claim_in_vain = batch.events.is_empty() && !requests.is_empty();
         for (request, (reply, span)) in requests.drain(..).zip(batch.replies.drain(..)) {
-            if let Err(error) = &reply {
-                self.resources.count_refusal(error, &self.scheduler);
+            if let Some(output) = request.output.as_deref().filter(|_| reply.is_ok()) {
+                self.publish_output(output);
             }
             self.answer(request.reply_to, reply, &batch.events[span]);
         }
@@ -80,6 +81,16 @@ impl Engine {
         batch.clear();
         self.buffers.batch = Some(batch);
         self.begin_runs();
+    }
+
+    /// Publishes what the attempt of a worker says, unless its task has ended meanwhile.
+    fn publish_output(&self, output: &Update) {
+        let Update::Progress { task, .. } = output else { return };
+        let Some(view) = self.scheduler.task(*task) else { return };
+        self.resources.hub.publish_output(output, &view.lanes);
+        if let Some(broadcast) = &self.resources.broadcast {
+            broadcast.publish(output, &view.lanes);
+        }
     }
 
     /// Starts the handlers, after the grants were published: the output of the runs comes next.

@@ -147,7 +147,6 @@ impl Engine {
             offers: Arc::new(Notify::new()),
             tool_calls: Arc::default(),
             payloads_kept_max: options.payloads_kept_max,
-            refusals: Arc::default(),
             appends: Arc::default(),
             broadcast,
             faults: options.faults,
@@ -250,7 +249,7 @@ impl Engine {
                     Outcome::Stopped if self.runs.get(task, fence).is_some_and(is_shutdown) => {
                         Command::Lapse { task, fence }
                     }
-                    outcome => Command::Finish { task, fence, outcome },
+                    outcome => Command::Finish { task, fence, taken: Vec::new(), outcome },
                 };
                 let mut request = Request::new(command, ReplyTo::NoCaller);
                 (request.result, request.work) = (result, work);

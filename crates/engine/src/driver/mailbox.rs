@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::driver::in_memory::InMemory;
 use crate::error::{Error, RunError};
+use crate::events::update::Update;
 use crate::handle::workers::Claim;
 use crate::runs::slot::Slot;
 
@@ -219,6 +220,8 @@ pub(crate) struct Request {
     pub(crate) result: Option<Bytes>,
     /// Its payload, if the history is to remember it.
     pub(crate) work: Option<Bytes>,
+    /// What an attempt says with its report, to be published if the report counts.
+    pub(crate) output: Option<Box<Update>>,
     pub(crate) reply_to: ReplyTo,
 }
 
@@ -255,7 +258,7 @@ pub(crate) type Waiters = SmallVec<[oneshot::Sender<Box<Ending>>; 1]>;
 
 impl Request {
     pub(crate) fn new(command: Command, reply_to: ReplyTo) -> Request {
-        Request { command, payloads: Vec::new(), result: None, work: None, reply_to }
+        Request { command, payloads: Vec::new(), result: None, work: None, output: None, reply_to }
     }
 
     /// Whether this would bring new work.

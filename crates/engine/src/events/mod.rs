@@ -4,7 +4,6 @@ pub(crate) mod groups;
 pub(crate) mod hub;
 pub(crate) mod positions;
 mod publishing;
-pub(crate) mod refusals;
 mod ring;
 pub(crate) mod subscription;
 pub(crate) mod update;

@@ -27,7 +27,6 @@ use crate::driver::in_memory::InMemory;
 use crate::driver::mailbox::{Call, Mailbox, Query, ReplyTo, Report, Request, Room};
 use crate::error::Error;
 use crate::events::hub::Hub;
-use crate::events::refusals::{Counts, Refusals};
 use crate::events::subscription::{Filter, Since, Subscription};
 use crate::journal::Journal;
 use crate::replica::append_counts::{Appends, Tally};
@@ -90,8 +89,6 @@ pub(crate) struct Resources {
     pub(crate) tool_calls: Arc<Mutex<Arc<ToolCalls>>>,
     /// How long a payload may be that is remembered with a finished task.
     pub(crate) payloads_kept_max: usize,
-    /// What was refused, and how often.
-    pub(crate) refusals: Arc<Mutex<Counts>>,
     /// How appending went.
     pub(crate) appends: Arc<Tally>,
     /// Where several engines share the log.
@@ -125,11 +122,6 @@ impl Handle {
     /// The tool lanes of a session.
     pub fn tools(&self, session: impl Into<Arc<str>>) -> Tools {
         Tools::new(self.clone(), session.into())
-    }
-
-    /// How often something was refused by this replica, by lane and reason.
-    pub fn refusals(&self) -> Vec<Refusals> {
-        self.0.resources.refusals.lock().unwrap_or_else(PoisonError::into_inner).list()
     }
 
     /// How often this replica appended to its log, and how often that was in vain.
@@ -209,10 +201,6 @@ impl Handle {
 }
 
 impl Resources {
-    pub(crate) fn count_refusal(&self, error: &Error, scheduler: &Scheduler) {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).add(error, scheduler);
-    }
-
     pub(crate) fn journal(&self) -> Option<Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -7,9 +7,13 @@ use laneway_core::{
     MessageStatus, QueueOverrides, Rejection, Reply, SessionCommand, SessionView, StopReason, TaskId,
     Timestamp, TurnContent,
 };
+use serde_json::Value;
+use tokio::sync::oneshot;
 
+use crate::driver::mailbox::{ReplyTo, Request};
 use crate::error::Error;
 use crate::events::subscription::{Filter, Subscription};
+use crate::events::update::Update;
 use crate::handle::Handle;
 use crate::handle::message::NewMessage;
 use crate::runs::turn_payload::{SteeringMessage, TurnPayload};
@@ -24,6 +28,17 @@ pub struct Heartbeat {
     /// Messages for the turn. It has taken them now, unless it is one that says so itself: then they stay on offer
     /// until it has.
     pub steer: Vec<SteeringMessage>,
+}
+
+/// What a worker's sign of life says besides that the attempt runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeartbeatReport {
+    /// Whether the turn takes steering from now on; `None`: as before, and no messages are handed over.
+    pub takes_steering: Option<bool>,
+    /// The messages that the turn has taken, see [`heartbeat_with`](Handle::heartbeat_with).
+    pub taken: Option<Vec<MessageId>>,
+    /// How far it is. Published, and not stored.
+    pub progress: Option<Value>,
 }
 
 impl Handle {
@@ -187,20 +202,6 @@ impl Handle {
         self.take_some(turn, fence, None).await
     }
 
-    /// A running turn says which of the messages that it was offered it has taken. What was named before, or went
-    /// back to the line meanwhile, is passed over.
-    pub async fn took_steering(
-        &self,
-        turn: TaskId,
-        fence: Fence,
-        taken: Vec<MessageId>,
-    ) -> Result<(), Error> {
-        if taken.is_empty() {
-            return Ok(());
-        }
-        self.take_some(turn, fence, Some(taken)).await.map(drop)
-    }
-
     pub(crate) async fn take_some(
         &self,
         turn: TaskId,
@@ -213,22 +214,27 @@ impl Handle {
         }
     }
 
-    /// A worker's heartbeat for a turn that may take steering: renews the lease, says whether steering is taken
-    /// from now on, and hands over what was accepted for it. Only a task of a session can take any.
+    /// A worker's heartbeat with a report: renews the lease, says whether steering is taken from now on, and hands over what
+    /// was accepted for the turn. Only a task of a session can take any.
     ///
     /// The answer may be lost on its way. So a worker names what it has `taken`, also
     /// if that is nothing: then messages stay on offer, in each answer, until they are named, and what is not
     /// named when the turn ends goes back to the line. For one that never names any (`None`) they count as taken with the
     /// answer.
-    pub async fn heartbeat_of_turn(
+    pub async fn heartbeat_with(
         &self,
-        turn: TaskId,
+        task: TaskId,
         fence: Fence,
-        takes_steering: bool,
-        taken: Option<Vec<MessageId>>,
+        report: HeartbeatReport,
     ) -> Result<Heartbeat, Error> {
-        let command = SessionCommand::HeartbeatOfTurn { turn, fence, takes_steering, taken };
-        match self.ask_session(command).await? {
+        let HeartbeatReport { takes_steering, taken, progress } = report;
+        let command = SessionCommand::HeartbeatOfTurn { turn: task, fence, takes_steering, taken };
+        let (answer, reply) = oneshot::channel();
+        let mut request = Request::new(Command::Session(Box::new(command)), ReplyTo::Reply(answer));
+        request.output =
+            progress.map(|value| Box::new(Update::Progress { task, fence, value: Arc::new(value) }));
+        self.send(request).await?;
+        match reply.await.map_err(|_| Error::Closed)?? {
             Reply::TurnRenewed { until, stopping, steering } => {
                 let steer = steering.iter().map(SteeringMessage::from).collect();
                 Ok(Heartbeat { until, stopping, steer })

@@ -1,13 +1,11 @@
 //! Submitting a task as the core's [`TaskSpec`], and how it stands when it is accepted.
 
 use bytes::Bytes;
-use laneway_core::{BlobId, Command, Fence, Millis, ReplicaId, Scheduler, TaskId, TaskSpec, TaskStatus};
-use serde_json::Value;
+use laneway_core::{BlobId, Command, Millis, ReplicaId, Scheduler, TaskId, TaskSpec, TaskStatus};
 use tokio::sync::oneshot;
 
 use crate::driver::mailbox::{Accepted, ReplyTo, Request};
 use crate::error::Error;
-use crate::events::update::Update;
 use crate::handle::Handle;
 use crate::handle::task_handle::TaskHandle;
 
@@ -91,18 +89,5 @@ impl Handle {
             payloads.push((blob, payload));
         }
         Ok((Command::Submit { task, spec }, payloads))
-    }
-
-    /// Publishes how far an attempt of a worker is. Not stored; of an attempt that is over nothing is sent.
-    pub async fn tell_progress(&self, task: TaskId, fence: Fence, value: Value) -> Result<(), Error> {
-        let Some(view) = self.task(task).await? else { return Ok(()) };
-        if view.running.as_ref().is_some_and(|running| running.fence == fence) {
-            let update = Update::Progress { task, fence, value: std::sync::Arc::new(value) };
-            self.hub().publish_output(&update, &view.lanes);
-            if let Some(broadcast) = &self.resources().broadcast {
-                broadcast.publish(&update, &view.lanes);
-            }
-        }
-        Ok(())
     }
 }

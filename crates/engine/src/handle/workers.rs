@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    BlobId, Command, Fence, LaneName, Name, Outcome, Pattern, Reply, StopReason, TaskId, TaskView, Timestamp,
+    BlobId, Command, Fence, LaneName, MessageId, Name, Outcome, Pattern, Reply, StopReason, TaskId, TaskView,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -163,18 +164,18 @@ impl Handle {
 
     /// A worker is done, with this result (JSON).
     pub async fn complete(&self, task: TaskId, fence: Fence, result: Option<Bytes>) -> Result<(), Error> {
-        self.finish(task, fence, Outcome::Success, result).await
+        self.finish(task, fence, Vec::new(), Outcome::Success, result).await
     }
 
     /// A worker could not do it.
     pub async fn fail(&self, task: TaskId, fence: Fence, failure: Failure) -> Result<(), Error> {
         let Failure { error, retryable } = failure;
-        self.finish(task, fence, Outcome::Failure { error: error.into(), retryable }, None).await
+        self.finish(task, fence, Vec::new(), Outcome::Failure { error: error.into(), retryable }, None).await
     }
 
     /// A worker that was told to stop has.
     pub async fn stopped(&self, task: TaskId, fence: Fence) -> Result<(), Error> {
-        self.finish(task, fence, Outcome::Stopped, None).await
+        self.finish(task, fence, Vec::new(), Outcome::Stopped, None).await
     }
 
     /// What a task is to do, if that is to be remembered when it has ended.
@@ -187,15 +188,18 @@ impl Handle {
         Ok(self.journal()?.payload(payload).await?.filter(|work| work.len() <= max))
     }
 
-    async fn finish(
+    /// An attempt of a worker is over: how, with which result (JSON), and which messages it has taken last.
+    pub async fn finish(
         &self,
         task: TaskId,
         fence: Fence,
+        taken: Vec<MessageId>,
         outcome: Outcome,
         result: Option<Bytes>,
     ) -> Result<(), Error> {
         let (answer, reply) = oneshot::channel();
-        let mut request = Request::new(Command::Finish { task, fence, outcome }, ReplyTo::Reply(answer));
+        let mut request =
+            Request::new(Command::Finish { task, fence, taken, outcome }, ReplyTo::Reply(answer));
         request.result = result;
         request.work = self.work_of(task).await?;
         self.send(request).await?;

@@ -236,7 +236,7 @@ impl Engine {
                     Command::RestoreOutcome { task: *task, spec: Some(spec.clone()), end: End::Lost };
                 return Some(Accepted { command, payloads: Vec::new(), ..accepted });
             }
-            Command::Finish { task, fence, outcome } => match self.scheduler.task(*task) {
+            Command::Finish { task, fence, outcome, .. } => match self.scheduler.task(*task) {
                 Some(view) if view.running.is_some() => {
                     view.running.is_some_and(|running| running.fence == *fence)
                 }

@@ -1,9 +1,10 @@
 //! Compares the server with axum and with the engine alone: load from one process, the server in another.
 //!
-//! `cargo xtask bench server [memory|disk|looks|watchers]`. Prints a table of ratios with their bounds and ends with a
+//! `cargo xtask bench server [memory|full|disk|chats|looks|watchers]`. Prints a table of ratios with their bounds and ends with a
 //! status that says whether all hold.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod chats;
 mod other;
 mod rates;
 mod views;
@@ -17,7 +18,8 @@ use laneway_server::{Parts, Server, with_echo};
 use laneway_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 
-use crate::rates::{disk_rate, memory_rate};
+use crate::chats::chat_rate;
+use crate::rates::{disk_rate, full_rate, memory_rate};
 use crate::views::{looks, watchers};
 
 /// As in the program: for the server, for what it is compared with and for the load alike.
@@ -34,7 +36,7 @@ fn main() {
     match words.iter().position(|word| word == "--child") {
         Some(place) => {
             let (what, threads) = (&words[place + 1], Threads::named(&words[place + 2]));
-            threads.runtime(what == "disk").block_on(child(what));
+            threads.runtime(is_on_disk(what)).block_on(child(what));
         }
         None => {
             // `cargo bench` says so by itself.
@@ -87,22 +89,43 @@ async fn child(what: &str) {
     std::io::stdout().flush().unwrap();
     if what == "constant" {
         let answer = || async { (axum::http::StatusCode::ACCEPTED, "{\"id\":\"0\",\"status\":\"queued\"}") };
-        let router = axum::Router::new().route("/api/tasks", axum::routing::post(answer));
+        let refusal = || async { (axum::http::StatusCode::TOO_MANY_REQUESTS, "{\"code\":\"AT_CAPACITY\"}") };
+        let router = axum::Router::new()
+            .route("/api/tasks", axum::routing::post(answer))
+            .route("/api/agents/busy/chat", axum::routing::post(refusal));
         return axum::serve(listener, router).await.unwrap();
     }
-    let config = "lane \"global\" { max_queued = 10000000 }\n\
-                  lane \"external\" {\n handler = \"external\"\n max_concurrency = 1\n max_queued = 10000000\n}";
     let nothing: [(&str, &str); 0] = [];
-    let mut config = parse("bench.hcl", config, Profile::SERVER, nothing).unwrap();
+    let mut config = parse("bench.hcl", &config_of(what), Profile::SERVER, nothing).unwrap();
     with_echo(&mut config);
     let dir = tempfile::tempdir().unwrap();
-    let store: Option<Arc<dyn laneway_store::Store>> = match what {
-        "memory" => None,
-        _ => Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap())),
+    let store: Option<Arc<dyn laneway_store::Store>> = match is_on_disk(what) {
+        false => None,
+        true => Some(Arc::new(SqliteStore::open(dir.path().join("store")).unwrap())),
     };
     let parts = Parts { config, config_file: None, overrides: Vec::new(), store, state_dir: None };
     let server = Server::open(parts).await.unwrap();
     server.serve(listener, std::future::pending()).await.unwrap();
+}
+
+/// The lanes and agents of a server.
+fn config_of(what: &str) -> String {
+    let lanes = format!(
+        "lane \"global\" {{\n max_concurrency = {CONNECTIONS}\n max_queued = 10000000\n}}\n\
+         lane \"external\" {{\n handler = \"external\"\n max_concurrency = 1\n max_queued = 10000000\n}}\n"
+    );
+    let agent = match what {
+        "full" => "agent \"busy\" {\n external = true\n max_queued = 1\n}".to_owned(),
+        "chats" => {
+            format!("agent \"echo\" {{\n echo = true\n lanes = []\n max_concurrency = {CONNECTIONS}\n}}")
+        }
+        _ => String::new(),
+    };
+    lanes + &agent
+}
+
+fn is_on_disk(what: &str) -> bool {
+    matches!(what, "disk" | "chats")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -147,7 +170,7 @@ impl Table {
 
 /// The rows of this name, or all.
 async fn measure(word: &str) -> bool {
-    let names = ["memory", "disk", "looks", "watchers"];
+    let names = ["memory", "full", "disk", "chats", "looks", "watchers"];
     assert!(word.is_empty() || names.contains(&word), "there are the rows {names:?}, and not {word}");
     let is_asked = |name: &str| word.is_empty() || word == name;
     let mut table = Table { all_hold: true };
@@ -157,10 +180,18 @@ async fn measure(word: &str) -> bool {
             memory_rate(&mut table, threads).await;
         }
     }
+    if is_asked("full") {
+        for threads in [Threads::Many, Threads::One] {
+            full_rate(&mut table, threads).await;
+        }
+    }
     if is_asked("disk") {
         for threads in [Threads::Many, Threads::One] {
             disk_rate(&mut table, threads).await;
         }
+    }
+    if is_asked("chats") {
+        chat_rate(&table).await;
     }
     if is_asked("looks") {
         looks(&mut table).await;

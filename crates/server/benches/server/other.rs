@@ -3,13 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{CONNECTIONS, ROUND, TASK, Threads};
+use crate::{CONNECTIONS, ROUND, Threads};
 
 pub(crate) struct Other {
     process: Child,
@@ -76,6 +75,13 @@ impl Client {
         self.exchange(Client::request(method, path, body).as_bytes()).await
     }
 
+    /// Asks for something that the server accepts and does later.
+    pub(crate) async fn ask_later(&mut self, path: &str, body: &str) -> (u16, &str) {
+        let request = Client::request("POST", path, body);
+        let request = request.replacen("host:", "prefer: respond-async\r\nhost:", 1);
+        self.exchange(request.as_bytes()).await
+    }
+
     /// Sends a request and returns the status and the body of its answer, with as little work as can be.
     async fn exchange(&mut self, request: &[u8]) -> (u16, &str) {
         self.stream.write_all(request).await.unwrap();
@@ -105,29 +111,39 @@ impl Client {
     }
 }
 
+/// What each connection of a load asks again and again.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) path: &'static str,
+    /// The body of each connection, by its number.
+    pub(crate) body: fn(usize) -> String,
+    /// The status of every answer.
+    pub(crate) status: u16,
+}
+
 /// Requests a second, and the 99th percentile of their times.
-pub(crate) async fn load(address: SocketAddr) -> (f64, Duration) {
+pub(crate) async fn load(address: SocketAddr, asked: Asked) -> (f64, Duration) {
     // One thread: what the load costs is taken from the server, which shares its cores, and threads that wake each other cost more.
     let loading = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(load_here(address))
+        runtime.block_on(load_here(address, asked))
     });
     loading.await.unwrap()
 }
 
-async fn load_here(address: SocketAddr) -> (f64, Duration) {
-    let request: Arc<[u8]> = Client::request("POST", "/api/tasks", TASK).into_bytes().into();
+async fn load_here(address: SocketAddr, Asked { path, body, status }: Asked) -> (f64, Duration) {
     let until = Instant::now() + ROUND;
     let begun = Instant::now();
     let mut clients = Vec::new();
-    for _ in 0..CONNECTIONS {
-        let request = Arc::clone(&request);
+    for connection in 0..CONNECTIONS {
+        let request = Client::request("POST", path, &body(connection)).into_bytes();
         clients.push(tokio::spawn(async move {
             let mut client = Client::connect(address).await;
             let mut times = Vec::new();
             while Instant::now() < until {
                 let asked = Instant::now();
-                assert_eq!(client.exchange(&request).await.0, 202);
+                let (got, answer) = client.exchange(&request).await;
+                assert_eq!(got, status, "{answer}");
                 times.push(asked.elapsed());
             }
             times

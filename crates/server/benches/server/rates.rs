@@ -1,12 +1,12 @@
-//! How many tasks a second are taken, in memory and on a disk.
+//! How many tasks a second are taken, in memory and on a disk, and how many requests a full lane refuses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use laneway_store_sqlite::SqliteStore;
 
-use crate::other::{Other, load};
-use crate::{Bound, CONNECTIONS, ROUND, ROUNDS, Table, Threads, median};
+use crate::other::{Asked, Client, Other, load};
+use crate::{Bound, CONNECTIONS, ROUND, ROUNDS, TASK, Table, Threads, median};
 
 /// The engine by itself, in this process. It is kept for all rounds, as the server is: what waits grows, is noticed and is
 /// saved in both.
@@ -69,21 +69,41 @@ impl Alone {
     }
 }
 
+const SUBMISSION: Asked = Asked { path: "/api/tasks", body: |_| TASK.to_owned(), status: 202 };
+const TURN: &str = "{\"message\": \"hello\"}";
+const REFUSED: Asked = Asked { path: "/api/agents/busy/chat", body: |_| TURN.to_owned(), status: 429 };
+
 /// What was measured of ours and of the reference: how many a second, and their 99th percentile.
 type Round = ((f64, Duration), (f64, Duration));
 
 pub(crate) async fn memory_rate(table: &mut Table, threads: Threads) {
-    let (ours, constant) = (Other::start("memory", threads), Other::start("constant", threads));
+    let ours = Other::start("memory", threads);
+    beside_constant(table, threads, "POST /api/tasks in memory, a second", &ours, SUBMISSION).await;
+}
+
+/// The lane of the agent is full: one turn waits for a worker, and no more may.
+pub(crate) async fn full_rate(table: &mut Table, threads: Threads) {
+    let ours = Other::start("full", threads);
+    let mut client = Client::connect(ours.address).await;
+    let waiting = "{\"message\": \"hello\", \"session\": \"waits\"}";
+    let (status, _) = client.ask_later("/api/agents/busy/chat", waiting).await;
+    assert_eq!(status, 202);
+    beside_constant(table, threads, "429s of a full agent in memory, a second", &ours, REFUSED).await;
+}
+
+/// Asks ours and axum with a constant answer in turns.
+async fn beside_constant(table: &mut Table, threads: Threads, what: &str, ours: &Other, asked: Asked) {
+    let constant = Other::start("constant", threads);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        rounds.push((load(ours.address).await, load(constant.address).await));
+        rounds.push((load(ours.address, asked).await, load(constant.address, asked).await));
     }
     let asked = |pick: fn(&Round) -> f64| rounds.iter().map(pick).sum::<f64>() * ROUND.as_secs_f64();
     let ours_us = ours.cpu_secs() * 1e6 / asked(|r| r.0.0);
     let constant_us = constant.cpu_secs() * 1e6 / asked(|r| r.1.0);
     let of = |pick: fn(&Round) -> f64| median(rounds.iter().map(pick).collect());
     let (rate, reference) = (of(|r| r.0.0), of(|r| r.1.0));
-    let (what, ratio) = ("POST /api/tasks in memory, a second", of(|r| r.0.0 / r.1.0));
+    let ratio = of(|r| r.0.0 / r.1.0);
     table.of(threads, what, rate, reference, ratio, Bound::AtLeast(0.5));
     let (p99, reference) = (of(|r| r.0.1.as_secs_f64() * 1e6), of(|r| r.1.1.as_secs_f64() * 1e6));
     let ratio = of(|r| r.0.1.as_secs_f64() / r.1.1.as_secs_f64());
@@ -97,8 +117,8 @@ pub(crate) async fn disk_rate(table: &mut Table, threads: Threads) {
         (Other::start("disk", threads), Alone::open(threads), Other::start("constant", threads));
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        let (ours, alone) = (load(ours.address).await.0, alone.submissions());
-        rounds.push((ours, alone, load(constant.address).await.0));
+        let (ours, alone) = (load(ours.address, SUBMISSION).await.0, alone.submissions());
+        rounds.push((ours, alone, load(constant.address, SUBMISSION).await.0));
     }
     let of = |pick: fn(&(f64, f64, f64)) -> f64| median(rounds.iter().map(pick).collect());
     let (rate, reference) = (of(|r| r.0), of(|r| r.1));

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use laneway_config::{AgentConfig, Config, Protocol, Runner};
+use laneway_core::LaneName;
 use laneway_engine::{Context, Error, Failure, Handle, Options};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,12 +23,17 @@ pub(crate) fn agent_kind(agent: &str) -> String {
     format!("{AGENT}{agent}")
 }
 
+/// The name of the agent whose turns and stateless tasks have this kind.
+pub(crate) fn agent_of_kind(kind: &str) -> Option<&str> {
+    kind.strip_prefix(AGENT)
+}
+
 /// An agent as the core knows it. An agent with an empty list of lanes names its own lane, which its turns need anyway.
 pub(crate) fn core_agent(agent: &AgentConfig) -> ApiResult<laneway_core::Agent> {
     let name = agent.name.as_str();
     let lanes = match agent.lanes.as_deref() {
         None => Vec::new(),
-        Some([]) => vec![parse::lane(format!("agent:{name}"))?],
+        Some([]) => vec![parse::checked(LaneName::agent(name))?],
         Some(further) => further.to_vec(),
     };
     Ok(laneway_core::Agent { name: agent.name.clone(), kind: parse::kind(agent_kind(name))?, lanes })
@@ -58,14 +64,14 @@ impl AgentHandlers {
 
     /// The agent with this kind.
     pub(crate) fn agent_of(&self, kind: &str) -> Option<String> {
-        let name = kind.strip_prefix(AGENT)?;
+        let name = agent_of_kind(kind)?;
         self.config.load().agent(name).map(|agent| agent.name.to_string())
     }
 
     /// Whether tasks of this kind run here.
     pub(crate) fn runs(&self, kind: &str) -> bool {
         let config = self.config.load();
-        let agent = kind.strip_prefix(AGENT).and_then(|name| config.agent(name));
+        let agent = agent_of_kind(kind).and_then(|name| config.agent(name));
         agent.is_some_and(|agent| agent.runner != Runner::External)
             || config.handlers.iter().any(|handler| handler.kind.as_str() == kind)
     }
@@ -102,7 +108,7 @@ impl AgentHandlers {
 
     async fn run(&self, kind: &str, context: Context, payload: Value) -> Result<Value, Failure> {
         let config = self.config.load_full();
-        let agent = kind.strip_prefix(AGENT).and_then(|name| config.agent(name));
+        let agent = agent_of_kind(kind).and_then(|name| config.agent(name));
         let handler = || config.handlers.iter().find(|handler| handler.kind.as_str() == kind);
         let runner = agent.map(|agent| &agent.runner).or_else(|| Some(&handler()?.runner));
         let turn = agent.map(|agent| turn_of(agent.name.as_str(), &payload));

@@ -15,14 +15,14 @@ use laneway_store::{Damage, Durability, StoreError};
 #[error("{}", problem.detail)]
 pub(crate) struct ApiError {
     pub(crate) problem: Box<Problem>,
-    /// The metrics label of the lane that refused, if the core knows it.
+    /// The metrics label of the lane that refused, if a lane did.
     label: Option<Arc<str>>,
 }
 
 /// The labels under which metrics count an error. A response carries them to the middleware.
 #[derive(Clone)]
 pub(crate) struct ErrorLabels {
-    pub(crate) lane: Option<String>,
+    /// That of the lane, if the error is about one.
     pub(crate) label: Option<Arc<str>>,
     pub(crate) code: Code,
 }
@@ -64,8 +64,7 @@ impl ApiError {
     }
 
     pub(crate) fn labels(&self) -> ErrorLabels {
-        let Problem { lane, code, .. } = &*self.problem;
-        ErrorLabels { lane: lane.clone(), label: self.label.clone(), code: *code }
+        ErrorLabels { label: self.label.clone(), code: self.problem.code }
     }
 
     /// The same error under another HTTP status.
@@ -209,8 +208,12 @@ impl From<Rejection> for ApiError {
                 problem.max_queued = Some(full.max_queued);
                 problem.current_task_id = full.current.map(|task| task.to_string());
             }
-            Rejection::LaneDraining { lane } => problem.lane = Some(lane.to_string()),
-            Rejection::WouldDeadlock { lane, holder } => {
+            Rejection::LaneDraining { lane, label: known } => {
+                label = Some(Arc::clone(known));
+                problem.lane = Some(lane.to_string());
+            }
+            Rejection::WouldDeadlock { lane, label: known, holder } => {
+                label = Some(Arc::clone(known));
                 problem.lane = Some(lane.to_string());
                 problem.current_task_id = Some(holder.to_string());
             }

@@ -87,7 +87,7 @@ where
                 }
             };
             if let Some(refused) = response.extensions_mut().remove::<ErrorLabels>() {
-                app.count_rejection(refused).await;
+                app.count_rejection(refused);
             }
             finish(response.headers_mut(), traceparent);
             if let Some(origin) = origin {

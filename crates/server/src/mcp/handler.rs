@@ -65,9 +65,9 @@ impl Tools {
     }
 
     /// Counts an error, as every transport does.
-    pub(crate) async fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
+    pub(crate) fn counted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
         if let Err(error) = &answer {
-            self.app.count_rejection(error.labels()).await;
+            self.app.count_rejection(error.labels());
         }
         answer
     }
@@ -117,7 +117,7 @@ impl Tools {
 /// Reads the arguments of a tool. Errors never echo the input.
 pub(crate) fn read<T: DeserializeOwned>(arguments: Option<JsonObject>) -> ApiResult<T> {
     let arguments = arguments.unwrap_or_default();
-    serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| {
+    T::deserialize(&arguments).map_err(|error| {
         let text = error.to_string();
         let expected = text.rsplit_once("expected ").map(|(_, expected)| expected);
         ApiError::invalid(match expected {
@@ -183,7 +183,7 @@ impl ServerHandler for Tools {
             (Ok(()), ToolName::ChatWithAgent) => self.chat(request.arguments, call, context).await,
             (Ok(()), name) => self.answer(name, request.arguments, call).await.map(CallToolResponse::from),
         };
-        let answer = self.counted(answer).await;
+        let answer = self.counted(answer);
         Ok(answer.unwrap_or_else(|refusal| reply::refused(&refusal).into()))
     }
 
@@ -194,7 +194,7 @@ impl ServerHandler for Tools {
     ) -> Result<GetTaskResult, ErrorData> {
         let call = CallRequest::of(&context)?;
         let found = tasks::get(&self.app, &call.caller, &request.task_id).await;
-        self.counted(found).await.map_err(|refusal| tasks::error(&refusal))
+        self.counted(found).map_err(|refusal| tasks::error(&refusal))
     }
 
     async fn cancel_task(
@@ -204,7 +204,7 @@ impl ServerHandler for Tools {
     ) -> Result<(), ErrorData> {
         let call = CallRequest::of(&context)?;
         let cancelled = tasks::cancel(&self.app, &call.caller, &request.task_id).await;
-        self.counted(cancelled).await.map_err(|refusal| tasks::error(&refusal))
+        self.counted(cancelled).map_err(|refusal| tasks::error(&refusal))
     }
 
     async fn update_task(&self, _: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {

@@ -8,6 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
+use crate::agents::handlers::agent_of_kind;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
@@ -69,7 +70,7 @@ async fn ended(app: &App, id: TaskId, view: &TaskView) -> ApiResult<TaskPayload>
     if matches!(ending.end, End::Cancelled { .. }) {
         return Ok(TaskPayload::Cancelled);
     }
-    let agent = view.kind.strip_prefix("agent:").unwrap_or(&view.kind);
+    let agent = agent_of_kind(&view.kind).unwrap_or(&view.kind);
     let answer = answer(id, laneway_engine::Standing::default(), ending, agent);
     let result = reply::answer_or_refusal(answer.map(|answer| reply::answered(&answer)));
     let result = match serde_json::to_value(result) {

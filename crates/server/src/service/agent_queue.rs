@@ -7,18 +7,19 @@ use laneway_protocol::{
 };
 use serde_json::json;
 
+use crate::agents::handlers::core_agent;
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::ask_agent::{agent_named, turn_lanes};
-use crate::service::parse;
+use crate::service::ask_agent::agent_named;
+use crate::service::parse::checked;
 use crate::service::task_view;
 
 /// How many waiting turns are listed.
 const LISTED_MAX: usize = 500;
 
 fn lane_of(agent: &AgentConfig) -> ApiResult<LaneName> {
-    parse::lane(format!("agent:{}", agent.name))
+    checked(LaneName::agent(agent.name.as_str()))
 }
 
 /// All agents, by name.
@@ -34,25 +35,33 @@ pub(crate) async fn get(app: &App, name: &str) -> ApiResult<AgentView> {
 
 /// Views of these agents, with one read of the state.
 async fn views(app: &App, agents: Vec<AgentConfig>) -> ApiResult<Vec<AgentView>> {
-    let mut lanes = Vec::with_capacity(agents.len());
-    for agent in &agents {
-        lanes.push((lane_of(agent)?, further_lanes(agent)?));
-    }
+    let lanes = agents.iter().map(lanes_of).collect::<ApiResult<Vec<AgentLanes>>>()?;
     let look = move |scheduler: &Scheduler| {
-        let agents = agents.iter().zip(lanes);
-        agents.map(|(agent, (lane, further))| view(scheduler, agent, &lane, further)).collect()
+        let agents = agents.iter().zip(&lanes);
+        agents.map(|(agent, lanes)| view(scheduler, agent, lanes)).collect()
     };
     Ok(app.handle.read(look).await?)
 }
 
-/// The lanes of a user's turn other than the agent's own and the session's.
-fn further_lanes(agent: &AgentConfig) -> ApiResult<Vec<String>> {
-    let lanes = turn_lanes(agent, None, Source::User)?;
-    // The agent's own lane is the first, the session's the last.
-    Ok(lanes[1..lanes.len() - 1].iter().map(LaneName::to_string).collect())
+/// The lanes of an agent.
+struct AgentLanes {
+    own: LaneName,
+    /// That of its stateless tasks.
+    task: LaneName,
+    /// Those that a user's turn needs besides the agent's own and the session's.
+    further: Vec<LaneName>,
 }
 
-fn view(scheduler: &Scheduler, agent: &AgentConfig, lane: &LaneName, lanes: Vec<String>) -> AgentView {
+fn lanes_of(agent: &AgentConfig) -> ApiResult<AgentLanes> {
+    Ok(AgentLanes {
+        own: lane_of(agent)?,
+        task: checked(LaneName::task(agent.name.as_str()))?,
+        further: checked(core_agent(agent)?.further_lanes(Source::User))?,
+    })
+}
+
+fn view(scheduler: &Scheduler, agent: &AgentConfig, lanes: &AgentLanes) -> AgentView {
+    let lane = &lanes.own;
     let settings = scheduler.settings_for(lane);
     let (running, waiting) = scheduler.lane(lane).map_or((0, 0), |view| (view.running, view.waiting));
     let runner = match &agent.runner {
@@ -65,8 +74,8 @@ fn view(scheduler: &Scheduler, agent: &AgentConfig, lane: &LaneName, lanes: Vec<
         name: agent.name.to_string(),
         runner: runner.to_owned(),
         lane: lane.to_string(),
-        task_lane: format!("task:{}", agent.name),
-        lanes,
+        task_lane: lanes.task.to_string(),
+        lanes: lanes.further.iter().map(LaneName::to_string).collect(),
         is_busy: running > 0,
         running,
         waiting,

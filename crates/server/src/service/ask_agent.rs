@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::events::stream::{EventStream, TaskSnapshot};
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
-use crate::service::parse::{kind, lane, level, millis, session_lane};
+use crate::service::parse::{checked, kind, level, millis, session_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{Submission, idempotency, submit, submit_connected};
 use crate::service::turn::Turn;
@@ -132,7 +132,7 @@ fn turn(
     let name = agent.name.as_str();
     let source = options.source();
     let lanes = match form {
-        Form::Task => vec![lane(format!("task:{name}"))?],
+        Form::Task => vec![checked(LaneName::task(name))?],
         Form::Chat => turn_lanes(agent, request.session.as_deref(), source)?,
     };
     let mut spec = TaskSpec::new(kind(agent_kind(name))?, lanes);
@@ -163,15 +163,11 @@ fn turn(
 }
 
 /// The lanes of a turn. Without a session the turn belongs to the agent's own session.
-pub(super) fn turn_lanes(
-    agent: &AgentConfig,
-    session: Option<&str>,
-    source: Source,
-) -> ApiResult<Vec<LaneName>> {
-    let own = format!("agent:{}", agent.name);
-    let session = session_lane(session.unwrap_or(&own))?;
-    let lanes = core_agent(agent)?.turn_lanes(&session, source);
-    lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))
+fn turn_lanes(agent: &AgentConfig, session: Option<&str>, source: Source) -> ApiResult<Vec<LaneName>> {
+    let agent = core_agent(agent)?;
+    let own = checked(agent.lane())?;
+    let session = session_lane(session.unwrap_or(own.as_str()))?;
+    checked(agent.turn_lanes(&session, source))
 }
 
 /// A stream that begins with the events of a task so far.

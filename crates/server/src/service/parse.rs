@@ -1,6 +1,6 @@
 //! Checks single values of a request and converts them to the core's types.
 
-use laneway_core::{LaneName, LaneSettings, Millis, Name, Retry, RetryStrategy};
+use laneway_core::{LaneName, LaneSettings, Millis, Name, NameError, Retry, RetryStrategy};
 use laneway_protocol::{PriorityRequest, RetryRequest};
 
 use crate::http::error::{ApiError, ApiResult};
@@ -9,7 +9,12 @@ use crate::http::error::{ApiError, ApiResult};
 pub(crate) const TOKEN_LANE: &str = "token:";
 
 pub(crate) fn lane(name: impl AsRef<str>) -> ApiResult<LaneName> {
-    LaneName::new(name).map_err(|error| ApiError::invalid(format!("lane: {error}")))
+    checked(LaneName::new(name))
+}
+
+/// A lane, or lanes, if all names were valid.
+pub(crate) fn checked<T>(lanes: Result<T, NameError>) -> ApiResult<T> {
+    lanes.map_err(|error| ApiError::invalid(format!("lane: {error}")))
 }
 
 /// A lane that a caller may name: any but those of tokens.

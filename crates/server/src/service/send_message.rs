@@ -7,7 +7,7 @@ use laneway_core::{DropRule, MessageId, MessageReply, Mode, Otherwise, SendOutco
 use laneway_engine::NewMessage;
 use laneway_protocol::{MessageAnswer, MessageRequest, Scope};
 
-use crate::agents::handlers::core_agent;
+use crate::agents::handlers::{agent_of_kind, core_agent};
 use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
@@ -41,7 +41,7 @@ pub(crate) async fn steer_session(
     let Some(turn) = app.handle.read(move |lanes| lanes.turn_of_session(&session)).await? else {
         return Err(ApiError::not_found("turn that runs in this session"));
     };
-    let agent = agent_named(app, turn.kind.as_str().strip_prefix("agent:").unwrap_or(turn.kind.as_str()))?;
+    let agent = agent_named(app, agent_of_kind(turn.kind.as_str()).unwrap_or(turn.kind.as_str()))?;
     let message = to_agent(app, caller, key, &agent, text)?;
     check_draining(app)?;
     let message = message.mode(Mode::Steer).steer(turn.id, Otherwise::Followup);

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::http::auth::Caller;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::extract::task_id;
-use crate::service::parse::{kind, lane, level, millis, name, retry, task_lane};
+use crate::service::parse::{checked, kind, lane, level, millis, name, retry, task_lane};
 use crate::service::request_options::RequestOptions;
 use crate::service::submission::{EXTERNAL, Submission, idempotency, submit_detached};
 
@@ -48,7 +48,7 @@ fn lanes_of(app: &App, request: &TaskRequest) -> ApiResult<Vec<LaneName>> {
         lanes.push(task_lane(name)?);
     }
     if let Some(agent) = app.handlers.agent_of(&request.kind) {
-        let own = [lane(format!("agent:{agent}"))?, lane(format!("task:{agent}"))?];
+        let own = [checked(LaneName::agent(&agent))?, checked(LaneName::task(&agent))?];
         if !lanes.iter().any(|lane| own.contains(lane)) {
             lanes.splice(..0, own.into_iter().take(1));
         }

@@ -258,7 +258,7 @@ mod tests {
             self.now += after.0;
             let running = self.lanes.tasks().find_map(|task| Some((task.id, task.running?.fence)));
             let (task, fence) = running.unwrap();
-            self.step(Command::Finish { task, fence, outcome: Outcome::Success });
+            self.step(Command::Finish { task, fence, taken: Vec::new(), outcome: Outcome::Success });
         }
 
         fn sample(&mut self) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use laneway_core::{Histogram, LaneName, LaneStats};
+use laneway_core::{Histogram, LaneStats};
 use laneway_protocol::Code;
 
 use crate::app::{App, Shared};
@@ -36,20 +36,9 @@ impl RejectionCounts {
 }
 
 impl App {
-    /// Counts an error under the label of its lane. Only rare errors name a lane without its label.
-    pub(crate) async fn count_rejection(&self, error: ErrorLabels) {
-        let name = error.lane.and_then(|lane| LaneName::new(lane).ok());
-        let label = match (error.label, name) {
-            (Some(label), _) => label,
-            (None, None) => Arc::from(""),
-            (None, Some(name)) => {
-                let look = move |lanes: &laneway_core::Scheduler| {
-                    Arc::from(lanes.lane(&name).map_or("*", |view| view.label))
-                };
-                self.handle.read(look).await.unwrap_or_else(|_| Arc::from("*"))
-            }
-        };
-        self.rejections.count(label, error.code);
+    /// Counts an error under the label of its lane.
+    pub(crate) fn count_rejection(&self, error: ErrorLabels) {
+        self.rejections.count(error.label.unwrap_or_default(), error.code);
     }
 }
 

@@ -49,9 +49,11 @@ def _new_reader(kind: Any) -> Read:
 
 def _reader_of_class(kind: Any) -> Read:
     hints = get_type_hints(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
+    # A field whose name Python reserves has an underscore after it.
+    names = {field.name.removesuffix("_"): field.name for field in dataclasses.fields(kind)}
+    readers = {key: _reader(hints[name]) for key, name in names.items()}
 
     def read(data: Any) -> Any:
-        return kind(**{key: readers[key](value) for key, value in data.items() if key in readers})
+        return kind(**{names[key]: readers[key](value) for key, value in data.items() if key in readers})
 
     return read

@@ -497,6 +497,24 @@ class CreatedToken:
 
 
 @dataclass(frozen=True)
+class CurrentTurn:
+    """The turn that is under way in a session."""
+
+    messages: list[str]
+    """The ids of its messages."""
+    pending: list[str]
+    """The ids of the messages that wait for the turn to take them."""
+    said: list[MessageView]
+    """The texts of all of these messages; of a turn without messages, its request."""
+    steered: list[str]
+    """The ids of the messages that the turn has taken while it ran."""
+    takes_steering: bool
+    """Whether messages can steer it."""
+    task_id: str
+    """The task."""
+
+
+@dataclass(frozen=True)
 class DeadLetterView:
     """A dead letter: a task that failed for good."""
 
@@ -1358,6 +1376,32 @@ class SessionChange(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
+class SessionSetting:
+    """A setting for messages and its origin."""
+
+    from_: str
+    """The origin: `message`, `session`, `channel`, `global` or `default`."""
+    value: str
+    """The value as text."""
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How the messages of a session are queued."""
+
+    cap: SessionSetting
+    """The largest number of waiting messages."""
+    debounce_ms: SessionSetting
+    """How long the session must be quiet before the turn starts."""
+    drop: SessionSetting
+    """Which messages the server drops if there are more."""
+    max_wait_ms: SessionSetting
+    """The longest wait for a quiet session."""
+    mode: SessionSetting
+    """The mode: what happens to messages while the session is busy."""
+
+
+@dataclass(frozen=True)
 class SessionStats:
     """The tool lanes of a session."""
 
@@ -1369,7 +1413,7 @@ class SessionStats:
     """The number of running calls."""
     total_pending: int
     """The number of waiting calls."""
-    settings: Union[dict[str, Any], None] = None
+    settings: Union[SessionSettings, None] = None
     """The settings for messages, each with its origin. A session without messages has them too."""
 
 
@@ -1385,12 +1429,12 @@ class SessionSummary:
     """The key of the session."""
     messages: list[MessageView]
     """The waiting messages, in order."""
-    settings: dict[str, Any]
+    settings: SessionSettings
     """How messages are queued, each value with where it came from."""
     typing: bool
     """Whether the people in the session should see typing."""
-    current_turn: Any = None
-    """The turn that is under way: `task_id`, the ids of its `messages`, of those `pending` for it and those `steered` into it, whether it `takes_steering`, and what was `said` in all of these."""
+    current_turn: Union[CurrentTurn, None] = None
+    """The turn that is under way."""
     retry_at: Union[At, None] = None
     """The earliest time of the next try."""
     set_aside: Union[list[MessageView], None] = None

@@ -231,7 +231,7 @@ impl Client {
     }
 
     async fn refuse(&mut self, refusal: ApiError, reference: Option<String>) -> bool {
-        self.app.count_rejection(refusal.labels()).await;
+        self.app.count_rejection(refusal.labels());
         let mut data = serde_json::to_value(&*refusal.problem).unwrap_or_default();
         if let Some(reference) = reference {
             data["request_id"] = reference.into();
@@ -259,11 +259,12 @@ impl Client {
         };
         match done {
             Ok(None) => true,
-            Ok(Some((name, mut data))) => {
+            Ok(Some(answer)) => {
+                let mut data = answer.data();
                 if let Some(reference) = reference {
                     data["request_id"] = reference.into();
                 }
-                self.frame(name, data, None).await
+                self.frame(answer.name(), data, None).await
             }
             Err(refusal) => self.refuse(refusal, reference).await,
         }

@@ -1,8 +1,7 @@
 //! Requests of a client on a WebSocket.
 
-use laneway_protocol::{ChatRequest, Code, EventName, Scope};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use laneway_protocol::{ChatRequest, Code, FrameAnswer, ProgressEvent, Scope};
+use serde_json::{Map, Value};
 
 use crate::events::websocket::{Client, Run};
 use crate::http::error::{ApiError, ApiResult};
@@ -19,7 +18,7 @@ const RUNS_MAX: usize = 256;
 const SUBSCRIPTIONS_MAX: usize = 64;
 
 /// The event that answers a frame, if any.
-pub(super) type Answer = Option<(EventName, Value)>;
+pub(super) type Answer = Option<FrameAnswer>;
 
 impl Client {
     /// Asks an agent, as `POST /api/agents/{agent}/chat` does.
@@ -66,7 +65,8 @@ impl Client {
         let key = take_text(object(&mut data)?, "session");
         let key = key.ok_or_else(|| ApiError::invalid("data.session must be the key of a session"))?;
         let request = decode(data.to_string().as_bytes())?;
-        answer(EventName::Message, send_message(&self.app, &self.caller, &key, request).await?)
+        let sent = send_message(&self.app, &self.caller, &key, request).await?;
+        Ok(Some(FrameAnswer::Message(sent)))
     }
 
     pub(super) async fn steer(&mut self, data: Value) -> ApiResult<Answer> {
@@ -75,7 +75,7 @@ impl Client {
             return Err(ApiError::invalid("data must hold session and text"));
         };
         let steered = steer_session(&self.app, &self.caller, key, text.to_owned()).await?;
-        answer(EventName::Message, steered)
+        Ok(Some(FrameAnswer::Message(steered)))
     }
 
     pub(super) async fn cancel(&mut self, data: Value) -> ApiResult<Answer> {
@@ -84,8 +84,10 @@ impl Client {
         if !self.runs.contains_key(&task) {
             tasks::check_owner(&self.app, &self.caller, task).await?;
         }
-        let found = tasks::cancel_unchecked(&self.app, task).await?;
-        Ok(Some((EventName::Progress, json!({ "task_id": task.to_string(), "cancel": found }))))
+        let (task_id, cancel) = (task.to_string(), tasks::cancel_unchecked(&self.app, task).await?);
+        let found =
+            ProgressEvent { task_id: Some(task_id), cancel: Some(cancel), ..ProgressEvent::default() };
+        Ok(Some(FrameAnswer::Progress(found)))
     }
 
     pub(super) fn subscribe(&mut self, data: Value) -> ApiResult<Answer> {
@@ -100,10 +102,6 @@ impl Client {
         self.subscriptions.push(filter);
         Ok(None)
     }
-}
-
-fn answer(name: EventName, data: impl Serialize) -> ApiResult<Answer> {
-    Ok(Some((name, serde_json::to_value(data).unwrap_or_default())))
 }
 
 fn object(data: &mut Value) -> ApiResult<&mut Map<String, Value>> {

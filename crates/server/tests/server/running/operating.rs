@@ -204,3 +204,37 @@ async fn metrics_count_by_lane_and_a_trace_goes_through() {
     assert_eq!(server.get("/openapi.json").await.json()["info"]["title"], "Laneway");
     assert!(server.get("/docs").await.text.contains("Laneway API"));
 }
+
+#[tokio::test]
+async fn refusals_are_counted_by_the_label_of_their_lane_and_by_code() {
+    let gate = Gate::open().await;
+    let lanes = "lane \"gpu*\" {\nhandler = \"external\"\nmax_queued = 1\n}";
+    let server = serve(&format!("agent \"coder\" {{ url = \"{}\" }}\n{lanes}", gate.url)).await;
+    let task = json!({"kind": "train", "lanes": ["gpu-1"]});
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(server.post("/api/tasks", task.clone()).await.status);
+    }
+    server.post("/api/lanes/gpu-1/drain", json!(null)).await;
+    statuses.push(server.post("/api/tasks", task).await.status);
+    assert_eq!(statuses, [202, 429, 429, 503]);
+    let turn = json!({"message": "x", "session": "ann"});
+    let asynchronous = [("prefer", "respond-async")];
+    let accepted =
+        server.send_with("POST", "/api/agents/coder/chat", turn.clone(), &asynchronous).await.json();
+    gate.arrival().await;
+    let parent = [("x-laneway-parent", accepted["execution"]["id"].as_str().unwrap())];
+    assert_eq!(server.send_with("POST", "/api/agents/coder/chat", turn, &parent).await.status, 409);
+    // The server alone refuses this, and no lane has anything to do with it.
+    assert_eq!(server.get("/api/agents/unknown").await.status, 404);
+    let text = server.get("/metrics").await.text;
+    let counted: Vec<&str> = text.lines().filter(|line| line.starts_with("laneway_rejected_total")).collect();
+    let expected = [
+        "laneway_rejected_total{lane=\"\",code=\"NOT_FOUND\"} 1",
+        "laneway_rejected_total{lane=\"gpu*\",code=\"AT_CAPACITY\"} 2",
+        "laneway_rejected_total{lane=\"gpu*\",code=\"DRAINING\"} 1",
+        "laneway_rejected_total{lane=\"session:*\",code=\"WOULD_DEADLOCK\"} 1",
+    ];
+    assert_eq!(counted, expected);
+    gate.let_go(1);
+}

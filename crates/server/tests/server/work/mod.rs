@@ -1,7 +1,8 @@
-//! Tasks and turns: programs, upstreams, workers, callers that leave.
+//! Tasks and turns: programs, upstreams, workers, reads of the store.
 
 mod lists;
 mod programs;
+mod reads;
 mod requests;
 mod upstreams;
 mod workers;

@@ -2,7 +2,6 @@
 
 pub(crate) mod messages;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,15 +9,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use laneway_core::{
-    EffectiveQueue, Handler, LaneName, Message as Waiting, Millis, Origin, ParkedMessage, QueueOverrides,
-    Scheduler, SessionView, TaskId, ToolLane,
+    EffectiveQueue, Handler, LaneName, Message as Waiting, MessageId, Millis, Origin, ParkedMessage,
+    QueueOverrides, Scheduler, SessionView, TaskId, ToolLane, TurnView,
 };
 use laneway_engine::{Filter, Since};
 use laneway_protocol::{
-    At, CancelManyAnswer, ClientEvent, MessageView, Page, SessionChange, SessionStats, SessionSummary,
-    ToolLaneStats, handler_word,
+    At, CancelManyAnswer, ClientEvent, CurrentTurn, MessageView, Page, SessionChange, SessionSetting,
+    SessionSettings, SessionStats, SessionSummary, ToolLaneStats, handler_word,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::{App, Shared};
 use crate::events::stream::{EventStream, of_all_replicas};
@@ -46,38 +45,40 @@ fn parked(parked: &ParkedMessage) -> MessageView {
 }
 
 /// The settings for messages, each with its origin.
-fn settings(queue: &EffectiveQueue) -> BTreeMap<String, Value> {
+fn settings(queue: &EffectiveQueue) -> SessionSettings {
     let EffectiveQueue { mode, debounce, max_wait, cap, drop } = queue;
-    let settings = [
-        ("mode", mode.value.as_str().to_owned(), mode.origin),
-        ("debounce_ms", debounce.value.0.to_string(), debounce.origin),
-        ("max_wait_ms", max_wait.value.0.to_string(), max_wait.origin),
-        ("cap", cap.value.to_string(), cap.origin),
-        ("drop", drop.value.as_str().to_owned(), drop.origin),
-    ];
-    let setting = |(key, value, origin): (&str, String, Origin)| {
-        (key.to_owned(), json!({ "value": value, "from": origin.as_str() }))
+    let setting = |value: &dyn ToString, origin: Origin| SessionSetting {
+        from: origin.as_str().to_owned(),
+        value: value.to_string(),
     };
-    settings.into_iter().map(setting).collect()
+    SessionSettings {
+        cap: setting(&cap.value, cap.origin),
+        debounce_ms: setting(&debounce.value.0, debounce.origin),
+        drop: setting(&drop.value.as_str(), drop.origin),
+        max_wait_ms: setting(&max_wait.value.0, max_wait.origin),
+        mode: setting(&mode.value.as_str(), mode.origin),
+    }
+}
+
+fn current_turn(turn: &TurnView) -> CurrentTurn {
+    let texts = |ids: &[MessageId]| ids.iter().map(message_text).collect();
+    CurrentTurn {
+        messages: texts(&turn.messages),
+        pending: texts(&turn.pending),
+        said: turn.said.iter().map(waiting).collect(),
+        steered: texts(&turn.steered),
+        takes_steering: turn.takes_steering,
+        task_id: turn.task.to_string(),
+    }
 }
 
 fn summary(view: &SessionView) -> SessionSummary {
-    let current_turn = view.turns.first().map(|turn| {
-        json!({
-            "task_id": turn.task.to_string(),
-            "messages": turn.messages.iter().map(message_text).collect::<Vec<_>>(),
-            "takes_steering": turn.takes_steering,
-            "pending": turn.pending.iter().map(message_text).collect::<Vec<_>>(),
-            "steered": turn.steered.iter().map(message_text).collect::<Vec<_>>(),
-            "said": turn.said.iter().map(waiting).collect::<Vec<_>>(),
-        })
-    });
     SessionSummary {
         key: view.key.clone(),
         is_busy: view.busy,
         typing: view.typing,
         settings: settings(&view.queue),
-        current_turn,
+        current_turn: view.turns.first().map(current_turn),
         messages: view.waiting.iter().map(waiting).collect(),
         dropped: view.dropped,
         retry_at: view.retry_at.map(At),
@@ -110,17 +111,15 @@ pub(crate) async fn get(State(app): Shared, Path(key): Path<String>) -> ApiJson<
     if turn.is_none_or(|turn| turn.said.is_empty())
         && let Some((task, said)) = direct_turn(&app, view.lane, turn.map(|turn| turn.task)).await?
     {
-        let nothing: [String; 0] = [];
-        let turn = summary.current_turn.get_or_insert_with(|| {
-            json!({
-                "task_id": task.to_string(),
-                "messages": nothing,
-                "takes_steering": false,
-                "pending": nothing,
-                "steered": nothing,
-            })
+        let turn = summary.current_turn.get_or_insert_with(|| CurrentTurn {
+            messages: Vec::new(),
+            pending: Vec::new(),
+            said: Vec::new(),
+            steered: Vec::new(),
+            takes_steering: false,
+            task_id: task.to_string(),
         });
-        turn["said"] = json!([said]);
+        turn.said = vec![said];
     }
     Ok(Json(summary))
 }
@@ -169,8 +168,8 @@ pub(crate) async fn stats(State(app): Shared, Path(key): Path<String>) -> ApiJso
         names.push((lane.as_str(), name));
     }
     let look = move |lanes: &Scheduler| {
-        let mut stats =
-            SessionStats { settings: settings(&lanes.queue_for(&key, None)), ..SessionStats::default() };
+        let settings = Some(settings(&lanes.queue_for(&key, None)));
+        let mut stats = SessionStats { settings, ..SessionStats::default() };
         for (word, name) in names {
             let lane_settings = lanes.settings_for(&name);
             let label = lanes.lane(&name).map(|view| view.label.to_owned());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use laneway_core::{Fence, MessageId, TaskId};
-use laneway_engine::{Claim, ClaimRequest, Failure, SteeringMessage};
+use laneway_core::{Fence, MessageId, Outcome, TaskId};
+use laneway_engine::{Claim, ClaimRequest, HeartbeatReport, SteeringMessage};
 use laneway_protocol::{
     At, ClaimAnswer, ClaimBody, ClaimedTask, Code, CompleteBody, ExternalTask, HeartbeatAnswer,
     HeartbeatBody, LeaseView, Page, SteeringView, WorkerView,
@@ -115,32 +115,14 @@ pub(crate) async fn heartbeat(
     Body(body): Body<HeartbeatBody>,
 ) -> ApiJson<HeartbeatAnswer> {
     let task = task_id(&id)?;
-    let fence = Fence(body.fence);
-    let (until, cancel_requested, steer) =
-        renew(&app, task, fence, body.takes_steering, body.steered).await?;
-    if let Some(progress) = body.progress {
-        app.handle.tell_progress(task, fence, progress).await?;
-    }
-    let steering: Vec<SteeringView> = steer.into_iter().map(steering_view).collect();
+    let HeartbeatBody { fence, progress, takes_steering, steered } = body;
+    let taken = steered.map(|ids| message_ids(&ids)).transpose()?;
+    let report = HeartbeatReport { takes_steering, taken, progress };
+    let renewed = app.handle.heartbeat_with(task, Fence(fence), report).await?;
+    let steering: Vec<SteeringView> = renewed.steer.into_iter().map(steering_view).collect();
     let steer = steering.iter().map(|message| message.text.clone()).collect();
-    Ok(Json(HeartbeatAnswer { lease_until: At(until), cancel_requested, steer, steering }))
-}
-
-async fn renew(
-    app: &App,
-    task: TaskId,
-    fence: Fence,
-    takes_steering: Option<bool>,
-    steered: Option<Vec<String>>,
-) -> ApiResult<(laneway_core::Timestamp, bool, Vec<SteeringMessage>)> {
-    let steered = steered.map(|ids| message_ids(&ids)).transpose()?;
-    let Some(takes_steering) = takes_steering else {
-        let (until, stopping) = app.handle.heartbeat(task, fence).await?;
-        app.handle.took_steering(task, fence, steered.unwrap_or_default()).await?;
-        return Ok((until, stopping.is_some(), Vec::new()));
-    };
-    let renewed = app.handle.heartbeat_of_turn(task, fence, takes_steering, steered).await?;
-    Ok((renewed.until, renewed.stopping.is_some(), renewed.steer))
+    let (lease_until, cancel_requested) = (At(renewed.until), renewed.stopping.is_some());
+    Ok(Json(HeartbeatAnswer { lease_until, cancel_requested, steer, steering }))
 }
 
 fn steering_view(message: SteeringMessage) -> SteeringView {
@@ -177,26 +159,17 @@ pub(crate) async fn complete(
     Ok(Json(tasks::view(&app, task).await?))
 }
 
-async fn report(
-    app: &App,
-    task: TaskId,
-    body: CompleteBody,
-    steered: Vec<MessageId>,
-) -> Result<(), laneway_engine::Error> {
-    let fence = Fence(body.fence);
-    // The end returns messages that were not taken.
-    app.handle.took_steering(task, fence, steered).await?;
-    if body.success {
-        let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
-        return app.handle.complete(task, fence, Some(result.into())).await;
-    }
-    let error = body.error.unwrap_or_else(|| "the worker reported a failure".to_owned());
-    app.handle.fail(task, fence, Failure { error, retryable: body.retryable.unwrap_or(true) }).await
-}
-
 async fn finish(app: &App, task: TaskId, body: CompleteBody) -> ApiResult<()> {
-    let steered = message_ids(&body.steered)?;
-    let Err(error) = report(app, task, body, steered).await else { return Ok(()) };
+    let taken = message_ids(&body.steered)?;
+    let (outcome, result) = if body.success {
+        let result = serde_json::to_vec(&body.result.unwrap_or_default()).unwrap_or_default();
+        (Outcome::Success, Some(result.into()))
+    } else {
+        let error = body.error.unwrap_or_else(|| "the worker reported a failure".to_owned());
+        (Outcome::Failure { error: error.into(), retryable: body.retryable.unwrap_or(true) }, None)
+    };
+    let finished = app.handle.finish(task, Fence(body.fence), taken, outcome, result).await;
+    let Err(error) = finished else { return Ok(()) };
     // The lease of an ended task is stale.
     if error.code() == "NOT_FOUND" && app.handle.finished(task).await?.is_some() {
         return Err(ApiError::new(Code::StaleLease, "the task has ended already").of_task(task));
