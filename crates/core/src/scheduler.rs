@@ -65,7 +65,13 @@ impl Scheduler {
             state: State::new(seed),
             indexes: Indexes::new(seed),
             scratch: StepScratch::default(),
-            local: LocalOptions { seed, collects_ended: false, is_stopped: false, replica: ReplicaId::SOLE },
+            local: LocalOptions {
+                seed,
+                collects_ended: false,
+                collects_slots: false,
+                is_stopped: false,
+                replica: ReplicaId::SOLE,
+            },
         }
     }
 
@@ -129,7 +135,12 @@ impl Scheduler {
 
     /// From now on keeps what each `step` or `apply` ends, for [`take_ended`](Scheduler::take_ended).
     pub fn collect_ended(&mut self) {
-        self.local.collects_ended = true;
+        (self.local.collects_ended, self.local.collects_slots) = (true, true);
+    }
+
+    /// Whether [`take_ended`](Scheduler::take_ended) hands out also the slots of programs that are in no group, which are many.
+    pub fn collect_slots(&mut self, collects: bool) {
+        self.local.collects_slots = collects;
     }
 
     /// Hands out the tasks that the last `step` or `apply` ended, as they were before, in the order of their ends. Empty

@@ -233,10 +233,17 @@ impl Scheduler {
     }
 
     pub(crate) fn on_ended(&mut self, task: TaskIdx, end: &End) {
-        if self.local.collects_ended {
+        if self.local.collects_ended && (self.local.collects_slots || !self.is_plain_slot(task)) {
             self.scratch.ended.push(self.view(task));
         }
         self.let_end(task, end);
+    }
+
+    /// Whether a task only holds a slot for a program, and is in no group.
+    fn is_plain_slot(&self, task: TaskIdx) -> bool {
+        let task = &self.state.tasks[task];
+        self.state.kinds.slot_of(task.kind).is_some()
+            && task.rare.as_ref().is_none_or(|rare| rare.group.is_none())
     }
 
     /// Remembers a task that ended while it ran.

@@ -99,6 +99,7 @@ pub(crate) struct StepScratch {
 pub(crate) struct LocalOptions {
     pub(crate) seed: u64,
     pub(crate) collects_ended: bool,
+    pub(crate) collects_slots: bool,
     /// Grants have stopped, see [`stop_granting`](crate::Scheduler::stop_granting).
     pub(crate) is_stopped: bool,
     /// The owner of what is granted here, see [`run_as`](crate::Scheduler::run_as).

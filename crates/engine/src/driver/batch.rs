@@ -37,6 +37,8 @@ impl Engine {
         let mut batch = self.buffers.batch.take().unwrap_or_default();
         batch.at = at;
         self.is_watched = self.resources.hub.is_listening();
+        let is_end_awaited = !self.callers.waiters.is_empty();
+        self.scheduler.collect_slots(self.is_watched || is_end_awaited || self.replica.is_some());
         if requests.is_empty() {
             // Nothing was asked, so the time has come for something.
             let _nothing_to_refuse = self.scheduler.step(batch.at, Command::Tick, &mut batch.events);
