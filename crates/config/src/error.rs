@@ -1,17 +1,17 @@
-//! What is wrong with a configuration: where, which key, and what would be right.
+//! Errors of a configuration: the place, the key, and what would be right.
 
 use std::fmt::{self, Write};
 
 use crate::source::ValueSource;
 
-/// One thing that is wrong.
+/// One error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The file and line, or the variable.
     pub at: ValueSource,
-    /// The block, as people write it (`lane "main"`, `messages.queue`); empty at the top of the file.
+    /// The block as in the file, `lane "main"` or `messages.queue`. Empty at the top of the file.
     pub block: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub problem: ConfigProblem,
 }
 
@@ -19,48 +19,48 @@ pub struct Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigProblem {
-    /// The file cannot be read; holds why.
+    /// The file cannot be read, and why.
     Unreadable(String),
-    /// The file's name ends in nothing that is known.
+    /// The ending of the file's name is not a known format.
     UnknownFormat,
     /// The file is longer than [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) bytes.
     TooLong,
-    /// The text is not of its format; holds what the parser says.
+    /// The file is not valid HCL, JSON5 or TOML. Holds the parser's message.
     Syntax(String),
-    /// There is no such key.
+    /// The key does not exist.
     UnknownKey {
-        /// The key, as it was written.
+        /// The key as in the file.
         key: String,
-        /// The one that was probably meant.
+        /// The most similar key.
         nearest: Option<String>,
-        /// All that there are.
+        /// All keys of the block.
         known: Vec<String>,
     },
-    /// The value cannot be taken.
+    /// The value is not valid.
     WrongValue {
-        /// The key, as it was written.
+        /// The key as in the file.
         key: String,
         /// What would be right, as the end of a sentence that starts with the key.
         expected: String,
     },
-    /// The same thing is said twice.
+    /// The same setting is given twice.
     Twice {
-        /// The key, as it was written the second time.
+        /// The second key as in the file.
         key: String,
-        /// Where it was said first.
+        /// The place of the first.
         first: ValueSource,
     },
-    /// Something that must be said is not.
+    /// A required setting is missing.
     Missing {
-        /// What is missing, as the end of a sentence that starts with "needs".
+        /// The setting, as the end of a sentence that starts with "needs".
         needed: String,
     },
-    /// Two things that are said cannot both hold, or name something that is not there; holds a sentence.
+    /// Two settings exclude each other, or a name does not exist. Holds a sentence.
     Contradiction(String),
 }
 
 impl ConfigProblem {
-    /// A name for this kind of problem that stays the same for ever.
+    /// A stable code of the problem.
     pub fn code(&self) -> &'static str {
         match self {
             ConfigProblem::Unreadable(_) => "UNREADABLE",
@@ -105,7 +105,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.at)?;
         let block = if self.block.is_empty() { String::new() } else { format!("{}: ", self.block) };
-        // Names out of the file are repeated, and a line stays a line, whatever is in them.
+        // The text repeats names of the file, and an escaped line break in them keeps the error on one line.
         for char in format!("{block}{}", self.problem).chars() {
             match char.is_control() {
                 true => write!(f, "{}", char.escape_default())?,
@@ -118,19 +118,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Everything that is wrong with a configuration, in the order of the file; never empty.
+/// All errors of a configuration in the order of the file. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub(crate) Vec<Error>);
 
 impl Errors {
-    /// Each of them.
+    /// The errors.
     pub fn iter(&self) -> std::slice::Iter<'_, Error> {
         self.0.iter()
     }
 }
 
 impl fmt::Display for Errors {
-    /// One line each.
+    /// Writes one line per error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, error) in self.0.iter().enumerate() {
             if number > 0 {

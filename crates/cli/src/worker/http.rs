@@ -1,4 +1,4 @@
-//! Services that do tasks: asked with a POST, given up when the attempt must stop.
+//! HTTP services that run tasks. The worker sends a POST, and closes the connection when the attempt must stop.
 
 use std::time::Duration;
 
@@ -6,10 +6,9 @@ use laneway_client::{Attempt, AttemptFailure};
 use serde_json::Value;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an answer may be.
+/// The longest answer that the worker accepts.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// One service.
 #[derive(Clone)]
 pub(crate) struct Service {
     http: reqwest::Client,
@@ -21,14 +20,14 @@ impl Service {
         let url = url.parse().map_err(|error| format!("{url}: {error}"))?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // What was configured is asked, and nobody else.
+            // Only the configured address gets the payload.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("laneway-worker/", env!("CARGO_PKG_VERSION")));
         let http = http.build().map_err(|error| format!("cannot make an HTTP client: {error}"))?;
         Ok(Service { http, url })
     }
 
-    /// Asks with the payload. Giving up closes the connection, which is how the service learns that nobody waits.
+    /// Sends the payload. When the attempt must stop, the closed connection informs the service.
     pub(crate) async fn ask(&self, attempt: &Attempt) -> Result<Value, AttemptFailure> {
         tokio::select! {
             biased;
@@ -53,7 +52,7 @@ impl Service {
         }
         let mut answer = request.send().await.map_err(|error| match error.is_connect() {
             true => AttemptFailure::new("the service cannot be reached"),
-            false => AttemptFailure::new("the service broke off"),
+            false => AttemptFailure::new("the service closed the connection"),
         })?;
         let status = answer.status();
         if !status.is_success() {
@@ -65,7 +64,7 @@ impl Service {
         }
         let mut body = Vec::new();
         while let Some(piece) =
-            answer.chunk().await.map_err(|_| AttemptFailure::new("the service broke off"))?
+            answer.chunk().await.map_err(|_| AttemptFailure::new("the service closed the connection"))?
         {
             if body.len() + piece.len() > ANSWER_BYTES_MAX {
                 return Err(AttemptFailure::fatal(format!(

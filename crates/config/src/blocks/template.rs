@@ -1,29 +1,29 @@
-//! Words of a command with places for what a task brings: `{{payload.path}}`.
+//! Arguments of a command with fields of a task: `{{payload.path}}`.
 
 use std::fmt;
 
-/// One word of a command. Whatever is put in its places, it stays one word.
+/// One argument of a command. The value of a field never splits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// Its parts, in order.
     pub parts: Vec<TemplatePart>,
 }
 
-/// A part of a word.
+/// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplatePart {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// Something of the task.
+    /// The value of a field of the task.
     Field(TemplateField),
 }
 
-/// Something of a task.
+/// A field of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateField {
-    /// The payload, or what lies in it under these keys.
+    /// The payload, or the part of it at a path of keys.
     Payload(Vec<String>),
     /// Its id.
     Id,
@@ -31,16 +31,16 @@ pub enum TemplateField {
     Kind,
     /// Its home lane.
     Lane,
-    /// Its conversation.
+    /// Its session.
     Session,
-    /// Which attempt it is.
+    /// The number of the attempt.
     Attempt,
 }
 
-const PLACES: &str = "payload, payload.<key>, id, kind, lane, session, attempt";
+const FIELDS: &str = "payload, payload.<key>, id, kind, lane, session, attempt";
 
 impl Template {
-    /// Reads a word.
+    /// Parses an argument.
     pub fn read(word: &str) -> Result<Template, String> {
         let mut parts = Vec::new();
         let mut rest = word;
@@ -49,7 +49,7 @@ impl Template {
                 parts.push(TemplatePart::Text(before.to_owned()));
             }
             let Some((inside, after)) = after.split_once("}}") else {
-                return Err(format!("{word:?} has a {{{{ without its }}}}"));
+                return Err(format!("{word:?} has {{{{ without }}}}"));
             };
             parts.push(TemplatePart::Field(TemplateField::read(inside.trim())?));
             rest = after;
@@ -60,12 +60,12 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// Whether it is the same word for every task.
+    /// Whether the argument is the same for every task.
     pub fn is_fixed(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
     }
 
-    /// The word, if it is the same for every task.
+    /// The argument, if it is the same for every task.
     pub fn fixed(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [TemplatePart::Text(text)] => Some(text),
@@ -73,7 +73,7 @@ impl Template {
         }
     }
 
-    /// Whether a task decides with which sign it begins.
+    /// Whether the argument starts with a field, so that a task decides its first character.
     pub fn begins_with_place(&self) -> bool {
         matches!(self.parts.first(), Some(TemplatePart::Field(_)))
     }
@@ -97,7 +97,7 @@ impl TemplateField {
             (_, "attempt") => Some(TemplateField::Attempt),
             _ => None,
         };
-        place.ok_or_else(|| format!("{{{{{inside}}}}} is nothing of a task; there are {PLACES}"))
+        place.ok_or_else(|| format!("{{{{{inside}}}}} is not a field of a task; there are {FIELDS}"))
     }
 }
 
@@ -117,13 +117,13 @@ impl fmt::Display for TemplateField {
     }
 }
 
-/// Programs that take a word for code when an option says so.
+/// Programs that run an argument as code after an option such as `-c`.
 const INTERPRETERS: &[&str] = &[
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "busybox", "python", "perl",
     "ruby", "node", "lua", "php",
 ];
 
-/// The first word that an interpreter would read as code and that a task could change; `None`: there is none.
+/// The position of an argument that an interpreter would run as code and that a task could change.
 pub(crate) fn code_from_tasks(command: &[Template]) -> Option<usize> {
     let interpreter = command.iter().position(|word| word.fixed().is_some_and(is_interpreter))?;
     let is_option = |word: &Template| {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut_into_texts_and_places() {
+    fn arguments_are_parsed_into_texts_and_fields() {
         let word = Template::read("--in={{ payload.a.0 }}{{id}}").unwrap();
         let payload = TemplateField::Payload(vec!["a".to_owned(), "0".to_owned()]);
         let parts = vec![
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_a_task_could_change_is_found_behind_every_interpreter() {
+    fn code_that_a_task_could_change_is_found_for_every_interpreter() {
         let samples = [
             (&["sh", "-c", "echo {{payload.x}}"][..], Some(2)),
             (&["/usr/bin/env", "bash", "-lc", "{{payload}}"], Some(3)),
